@@ -27,7 +27,7 @@ from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.forms import Forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
 GRAPHS = GrowthGraph.rmat(48, 200, 14, 0.1, 3).sequence().without_self_edges()
@@ -88,11 +88,11 @@ def test_layers_below_the_last_have_no_recurrence():
 
 
 KINDS = {
-    "every layer, two LSTMs": Kind("gcn", "lstm", depth=2),
-    "every layer, three GRUs": Kind("gcn", "gru", depth=3),
-    "last layer, one LSTM": Kind("gcn", "lstm", recurs_last=True),
-    "attention, last layer, two LSTMs": Kind("gat", "lstm", recurs_last=True, depth=2),
-    "attention, every layer, two GRUs": Kind("gat", "gru", depth=2),
+    "every layer, two LSTMs": ModelParts("gcn", "lstm", depth=2),
+    "every layer, three GRUs": ModelParts("gcn", "gru", depth=3),
+    "last layer, one LSTM": ModelParts("gcn", "lstm", recurs_last=True),
+    "attention, last layer, two LSTMs": ModelParts("gat", "lstm", recurs_last=True, depth=2),
+    "attention, every layer, two GRUs": ModelParts("gat", "gru", depth=2),
 }
 EVERY = Forms(np.resize(np.array([0, 1, 2], np.int8), len(GRAPHS)), True)
 WAYS = {

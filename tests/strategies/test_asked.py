@@ -10,12 +10,12 @@ import pytest
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.strategies.costing.curves import Curve, curves
-from chronoscale.strategies.costing.request import Asked, CostsNeeded, Unknown, spans
+from chronoscale.strategies.costing.request import CostRequests, CostsNeeded, UnmeasuredCosts, descriptor_ranges
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.snapshots.variants import Dense, Form, Step, Summed
+from chronoscale.strategies.snapshots.variants import AggregateVariant, Form, TemporalVariant, TransformVariant
 from chronoscale.strategies.workload import Hyper, Workload
 
 GRAPHS = GrowthGraph.rmat(60, 300, 12, 0.05, 3).sequence().without_self_edges()
@@ -30,25 +30,25 @@ def test_a_plan_that_needs_no_costs_is_made_without(name: str, asks: bool) -> No
     planner = strategy(name)
     if asks:
         with pytest.raises(CostsNeeded):
-            planner.plan(work(), 2, Unknown())
+            planner.plan(work(), 2, UnmeasuredCosts())
         with pytest.raises(CostsNeeded):
-            Unknown().launch_ns  # noqa: B018 (asked)
+            UnmeasuredCosts().launch_ns  # noqa: B018 (asked)
     else:
-        made, expected = planner.plan(work(), 2, Unknown()), planner.plan(work(), 2, UNUSED)
+        made, expected = planner.plan(work(), 2, UnmeasuredCosts()), planner.plan(work(), 2, UNUSED)
         assert (made.op == expected.op).all() and (made.bytes == expected.bytes).all()
 
 
 @pytest.mark.parametrize("name", ["real-type1", "real-g+"])
 def test_what_a_plan_asks_is_remembered(name: str) -> None:
     """All forms of all snapshots, and as a brute force finds them."""
-    asked = Asked(UNUSED)
+    asked = CostRequests(UNUSED)
     schedule = strategy(name).plan(work(), 1, asked)
     assert {curve.op for curve in asked.ranges} >= {"H2D", "AGGREGATE", "INCREMENT", "TRANSFORM"}
     assert {curve.variant for curve in asked.ranges if curve.op == "H2D"} == {*Form}
-    asked = Asked(UNUSED)
+    asked = CostRequests(UNUSED)
     asked.note(schedule)
-    assert asked.ranges == spans(schedule)
-    for curve, ranges in spans(schedule).items():
+    assert asked.ranges == descriptor_ranges(schedule)
+    for curve, ranges in descriptor_ranges(schedule).items():
         own = (schedule.op == Op[curve.op]) & (schedule.width == curve.width) & (schedule.variant == curve.variant)
         assert ranges["bytes"] == (schedule.bytes[own].min(), schedule.bytes[own].max())
 
@@ -57,7 +57,7 @@ def test_a_sketch_asks_what_the_plan_would() -> None:
     """REAL-L's is made without a solver."""
     found = []
     for make in (strategy("real-l").sketch, strategy("real-g+").plan):
-        asked = Asked(UNUSED)
+        asked = CostRequests(UNUSED)
         make(work(), 2, asked)
         found.append(asked.ranges)
     assert found[0] == found[1]
@@ -74,13 +74,13 @@ def test_implementations_of_a_plan_are_told_apart() -> None:
         return set(schedule.variant[(schedule.op == op) & (schedule.layer == layer)].tolist())
 
     assert (reusing.op == Op.INCREMENT).any()
-    assert variants(plain, Op.AGGREGATE, 0) == {Summed.ALONE} and variants(reusing, Op.AGGREGATE, 0) == {Summed.TWICE}
-    assert variants(plain, Op.AGGREGATE, 1) == variants(reusing, Op.AGGREGATE, 1) == {Summed.TRACKED}
-    assert variants(plain, Op.TRANSFORM, 0) == {Dense.WHOLE}
+    assert variants(plain, Op.AGGREGATE, 0) == {AggregateVariant.ALONE} and variants(reusing, Op.AGGREGATE, 0) == {AggregateVariant.TWICE}
+    assert variants(plain, Op.AGGREGATE, 1) == variants(reusing, Op.AGGREGATE, 1) == {AggregateVariant.TRACKED}
+    assert variants(plain, Op.TRANSFORM, 0) == {TransformVariant.WHOLE}
     after = [np.isin(Op.INCREMENT, reusing.op[reusing.dependencies(row)]) for row in reusing.tasks(Op.TRANSFORM)]
-    assert (reusing.variant[reusing.tasks(Op.TRANSFORM)] == np.where(after, Dense.INTO, Dense.WHOLE)).all()
+    assert (reusing.variant[reusing.tasks(Op.TRANSFORM)] == np.where(after, TransformVariant.INTO, TransformVariant.WHOLE)).all()
     steps = plain.tasks(Op.TEMPORAL)
-    assert (plain.variant[steps] == np.where(plain.step[steps] == 0, Step.FIRST, Step.ON)).all()
+    assert (plain.variant[steps] == np.where(plain.step[steps] == 0, TemporalVariant.FIRST, TemporalVariant.ON)).all()
 
 
 def test_curves_are_every_row_once() -> None:

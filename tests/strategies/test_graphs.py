@@ -10,7 +10,7 @@ from notation import NsCosts, gpus, log, write
 
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
-from chronoscale.strategies.planning.cuda_graphs import as_graphs, in_turn
+from chronoscale.strategies.planning.cuda_graphs import fold_graphs, serialise_graphs
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.trace import Trace
 
@@ -47,18 +47,18 @@ def test_nothing_that_is_not_in_a_graph_is_changed() -> None:
     whole = replay(TWO.schedule, gpus(1), NsCosts())
     same = whole.folded(np.full(6, -1))
     assert all(np.array_equal(getattr(whole, name), getattr(same, name)) for name in ("task", "op", "lane", "start_ns", "end_ns"))
-    assert in_turn(TWO.schedule, whole) is TWO.schedule and np.array_equal(as_graphs(whole, whole).op, whole.op)
+    assert serialise_graphs(TWO.schedule, whole) is TWO.schedule and np.array_equal(fold_graphs(whole, whole).op, whole.op)
 
 
 def test_rows_of_a_graph_wait_for_the_step_before() -> None:
-    turned = in_turn(TWO.schedule, measured())
+    turned = serialise_graphs(TWO.schedule, measured())
     assert [turned.dependencies(row).tolist() for row in range(6)] == [[], [0], [1], [2], [3, 2], [4]]
-    predicted = as_graphs(replay(turned, gpus(1), NsCosts()), measured())
+    predicted = fold_graphs(replay(turned, gpus(1), NsCosts()), measured())
     assert log(turned, predicted) == [("GRAPH", 0, 0, 30), ("OPTIMIZE", 0, 30, 35), ("GRAPH", 0, 35, 65), ("OPTIMIZE", 0, 65, 70)]
 
 
 def test_graphs_are_compared_as_one_row_each() -> None:
-    predicted = replay(in_turn(TWO.schedule, measured()), gpus(1), NsCosts())
+    predicted = replay(serialise_graphs(TWO.schedule, measured()), gpus(1), NsCosts())
     table = fidelity(predicted, [measured(), measured()], TWO.schedule.iteration).set_index("op")
     assert (1e6 * table.predicted_ms).to_dict() == pytest.approx({"GRAPH": 60, "OPTIMIZE": 10, "ITERATION": 35, "TOTAL": 70})
     assert (1e6 * table.measured_ms).to_dict() == pytest.approx({"GRAPH": 80, "OPTIMIZE": 20, "ITERATION": 50, "TOTAL": 100})
@@ -78,4 +78,4 @@ def test_each_rank_has_graphs_of_its_own() -> None:
         ("OPTIMIZE", 0, 40, 41),
         ("OPTIMIZE", 1, 60, 61),
     ]
-    assert sorted(log(both.schedule, as_graphs(whole, folded))) == sorted(log(both.schedule, folded))
+    assert sorted(log(both.schedule, fold_graphs(whole, folded))) == sorted(log(both.schedule, folded))

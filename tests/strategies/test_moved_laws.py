@@ -13,7 +13,7 @@ MOST = 25  # terms a law
 
 
 def laws() -> Iterator[tuple[str, str, str, kernels.Law]]:
-    for kind, models in kernels.table("moved").items():
+    for kind, models in kernels.read_laws("moved").items():
         for model, of in models.items():
             for op, law in of.items():
                 yield kind, model, op, law

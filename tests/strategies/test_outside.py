@@ -8,7 +8,7 @@ import pytest
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies import registry
-from chronoscale.strategies.plugins import anchored
+from chronoscale.strategies.plugins import anchor_file
 
 HEAD = """
 from chronoscale.strategies.snapshots.groups import deal
@@ -43,10 +43,17 @@ def test_a_file_is_run_once_a_process(tmp_path):
     assert (tmp_path / "ran").read_text() == "x"
 
 
+def test_the_former_name_of_incremental_planning_is_read_and_told(tmp_path):
+    file = written(tmp_path, WHOLE.replace("reuse =", "reuse, streams =").replace("Reuse()", "Reuse(), True"))
+    with pytest.warns(ChronoscaleWarning, match="`streams` has become `plans_incrementally`; write that"):
+        planner = registry.strategy(f"{file}:Mine")
+    assert planner.plans_incrementally
+
+
 def test_relative_files_are_anchored():
-    assert anchored("lab.py:Mine", Path("/here")) == "/here/lab.py:Mine"
-    assert anchored("/there/lab.py:Mine", Path("/here")) == "/there/lab.py:Mine"
-    assert anchored("psg", Path("/here")) == "psg"
+    assert anchor_file("lab.py:Mine", Path("/here")) == "/here/lab.py:Mine"
+    assert anchor_file("/there/lab.py:Mine", Path("/here")) == "/there/lab.py:Mine"
+    assert anchor_file("psg", Path("/here")) == "psg"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,7 @@ def installed(tmp_path, monkeypatch):
 def test_an_installed_strategy_goes_by_its_name(installed):
     installed("lab_one", WHOLE, mine="Mine")
     assert registry.strategy("mine").title == "Mine"
-    assert list(registry.installed())[-1] == "mine"
+    assert list(registry.installed_strategies())[-1] == "mine"
     with pytest.raises(UserError, match=r"unknown strategy 'mime'; did you mean 'mine'\?"):
         registry.strategy("mime")
 
@@ -119,7 +126,7 @@ def test_an_installed_strategy_goes_by_its_name(installed):
 def test_a_broken_one_is_left_out_of_lists_and_refused_by_name(installed, module, text, entries, said):
     installed(module, text, **entries)
     with pytest.warns(ChronoscaleWarning, match=f"left out: .*{said}"):
-        assert set(registry.installed()) == set(registry.STRATEGIES)
+        assert set(registry.installed_strategies()) == set(registry.STRATEGIES)
     with pytest.raises(UserError, match=said):
         registry.strategy(next(iter(entries)))
 
@@ -128,4 +135,4 @@ def test_ours_keep_their_names(installed):
     installed("lab_five", WHOLE.replace('"mine"', '"psg"', 1), psg="Mine")
     assert registry.strategy("psg").title == "PSG"
     with pytest.warns(ChronoscaleWarning, match="the name is taken"):
-        assert registry.installed()["psg"].title == "PSG"
+        assert registry.installed_strategies()["psg"].title == "PSG"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.topology import Topology
 
@@ -90,7 +90,7 @@ class Cluster:
     exchange: Link | None = None
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
-    tuning: Tuning | None = None
+    tuning: NCCLConstants | None = None
     contention: bool = True
 
     def __post_init__(self) -> None:

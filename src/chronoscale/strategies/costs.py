@@ -16,8 +16,8 @@ from chronoscale.records import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
 from chronoscale.strategies.costing.curves import DESCRIBED, RANGED, Curve, curves
 from chronoscale.strategies.costing.predictor import Predictor
-from chronoscale.strategies.costing.roofline import occupied
-from chronoscale.strategies.costing.roofline import seconds as roofline_s
+from chronoscale.strategies.costing.roofline import occupied_shares
+from chronoscale.strategies.costing.roofline import roofline_seconds as roofline_s
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -48,7 +48,7 @@ class CostModel(Protocol):
         ...
 
 
-def overlapped(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
+def launch_overlap_ns(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
     """How much of its own time a row has behind it when its last kernel has been launched, at most; ns, int64 [rows].
 
     A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches
@@ -111,7 +111,7 @@ class DatasheetCosts:
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        return occupied(self.device, schedule, rows, ns)
+        return occupied_shares(self.device, schedule, rows, ns)
 
     def _worked(self, schedule: Schedule, rows: Ints) -> Floats:
         if self.efficiency is None and len(rows):
@@ -132,15 +132,15 @@ class DatasheetCosts:
 Described = Mapping[str, Floats]
 
 
-class Form(NamedTuple):
+class RegressionForm(NamedTuple):
     """A regression form: the descriptors it reads, and features [n, k] of them (float64 [n] each) for coefficients in ns."""
 
     reads: tuple[str, ...]
     features: Callable[[Described], Floats]
 
 
-def _linear(*names: str) -> Form:
-    return Form(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
+def _linear(*names: str) -> RegressionForm:
+    return RegressionForm(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
 
 
 def _u_curve(row: Described) -> Floats:
@@ -148,10 +148,10 @@ def _u_curve(row: Described) -> Floats:
     return np.stack([row["rows"], degree, 1 / degree, np.ones_like(degree)], axis=1)
 
 
-FORMS: Mapping[str, Form] = {
+FORMS: Mapping[str, RegressionForm] = {
     "eq16": _linear("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
     "rows-edges": _linear("rows", "edges"),  # eq. 16 on a difference map: the rows and edges that changed
-    "u-curve": Form(("rows", "edges"), _u_curve),  # REAL appendix B: a0 N + a1 d + a2 / d + a3
+    "u-curve": RegressionForm(("rows", "edges"), _u_curve),  # REAL appendix B: a0 N + a1 d + a2 / d + a3
     "bytes": _linear("bytes"),  # alpha-beta
     "rows-bytes": _linear("rows", "bytes"),
     "traffic": _linear("rows", "edges", "bytes"),
@@ -257,7 +257,7 @@ class FittedCosts:
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         if self.peaks is None or not self.launch_ns:  # on a CPU, ranks that are busy side by side are fitted for themselves
             return np.zeros(len(rows)), np.zeros(len(rows))
-        return occupied(self.peaks, schedule, rows, ns)
+        return occupied_shares(self.peaks, schedule, rows, ns)
 
     def of(self, curve: Curve) -> Fit:
         """The fit of a curve. Raises UserError where there is none."""

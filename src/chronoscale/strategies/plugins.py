@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
 
 from chronoscale import modules
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies.strategy import Strategy
 
 SUFFIX = ".py:"
@@ -17,14 +18,14 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9.+_-]*")
 PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes by its name and this
 
 
-def is_file(name: str) -> bool:
+def names_file(name: str) -> bool:
     """Whether a strategy is named by its file, as in `my_lab.py:Mine`."""
     return SUFFIX in name
 
 
-def anchored(name: str, folder: Path) -> str:
+def anchor_file(name: str, folder: Path) -> str:
     """The same, its file absolute; a relative one is relative to `folder`."""
-    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if is_file(name) else name
+    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if names_file(name) else name
 
 
 def file_of(name: str) -> str:
@@ -32,7 +33,7 @@ def file_of(name: str) -> str:
     return name.rpartition(":")[0]
 
 
-def of_file(name: str, taken: Collection[str]) -> Strategy:
+def load_file(name: str, taken: Collection[str]) -> Strategy:
     """The strategy `FILE.py:NAME`, a class that needs no arguments or an instance. The file is run, once a process.
 
     Raises UserError in one line: the file, and what is missing or wrong.
@@ -42,7 +43,7 @@ def of_file(name: str, taken: Collection[str]) -> Strategy:
     if not hasattr(module, attribute):
         there = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
         raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(there) or 'none'}")
-    found = whole(getattr(module, attribute), name)
+    found = require_complete(getattr(module, attribute), name)
     if found.name in taken:
         raise UserError(f"{file}: '{attribute}' is called '{found.name}', and that name is taken")
     if found.solves:
@@ -54,20 +55,20 @@ def _is_strategy(value: object) -> bool:
     return isinstance(value, Strategy) or (inspect.isclass(value) and issubclass(value, Strategy))
 
 
-def of_package(entry: metadata.EntryPoint) -> Strategy:
+def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
     """The strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # whatever the package raises
         raise UserError(f"{where}: not importable ({type(error).__name__}: {error})") from error
-    found = whole(loaded, where)
+    found = require_complete(loaded, where)
     if found.name != entry.name:
         raise UserError(f"{where}: its name is '{found.name}', not the entry point's")
     return found
 
 
-def whole(found: object, where: str) -> Strategy:
+def require_complete(found: object, where: str) -> Strategy:
     """What was found, as a strategy. Raises UserError naming what it lacks."""
     try:
         return _whole(found() if inspect.isclass(found) and not _absent(found) else found, where)
@@ -96,6 +97,9 @@ def _whole(found: object, where: str) -> Strategy:
     if absent:
         raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in absent)}")
     assert isinstance(found, Strategy)
+    if (incremental := getattr(found, "streams", None)) is not None:
+        warnings.warn(f"{where}: `streams` has become `plans_incrementally`; write that", ChronoscaleWarning, stacklevel=2)
+        type(found).plans_incrementally = incremental
     if not NAME.fullmatch(found.name) or found.name.endswith(PREPARE):
         raise UserError(
             f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"

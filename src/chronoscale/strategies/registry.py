@@ -19,7 +19,7 @@ from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAS
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
 from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
 from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX, GEN_DIST_INDEX, GPU_INDEX, INDEX
-from chronoscale.strategies.plugins import is_file, of_file, of_package
+from chronoscale.strategies.plugins import load_entry_point, load_file, names_file
 from chronoscale.strategies.real.greedy import REAL_G
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
 from chronoscale.strategies.real.ilp import REAL_L
@@ -41,24 +41,24 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS
 def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
     """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name (of those in `near`, if any are given), and for
     a strategy that does not load."""
-    if is_file(name):
-        return of_file(name, STRATEGIES)
+    if names_file(name):
+        return load_file(name, STRATEGIES)
     if name in STRATEGIES:
         return STRATEGIES[name]
     installed = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     if name not in installed:
         raise unknown("strategy", name, [*(near or STRATEGIES), *installed])
-    return of_package(installed[name])
+    return load_entry_point(installed[name])
 
 
-def installed() -> Mapping[str, Strategy]:
+def installed_strategies() -> Mapping[str, Strategy]:
     """All strategies by name, ours first. One of another package that does not load is warned of and left out."""
     found = dict(STRATEGIES)
     for entry in metadata.entry_points(group=GROUP):
         try:
             if entry.name in STRATEGIES:
                 raise UserError(f"strategy '{entry.name}' ({entry.value}): the name is taken")
-            found[entry.name] = of_package(entry)
+            found[entry.name] = load_entry_point(entry)
         except UserError as error:
             warnings.warn(f"left out: {error}", ChronoscaleWarning, stacklevel=2)
     return found

@@ -9,6 +9,6 @@ from chronoscale.strategies.schedule import Op
 ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row's range
 
 
-def named(row: int, op: Op) -> str:
+def row_name(row: int, op: Op) -> str:
     """What a row's range is called."""
     return f"row {row} {op.name}"

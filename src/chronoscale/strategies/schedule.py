@@ -92,7 +92,7 @@ class Schedule:
     "spread", whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing
     executes. `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
     (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.spread.sharing`); of blocks, what is kept
-    (`strategies.flaredtdg.keeping`).
+    (`strategies.flaredtdg.retention`).
     """
 
     name: str

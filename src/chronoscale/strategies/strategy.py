@@ -23,13 +23,14 @@ class Strategy(ABC):
     name: str
     title: str
     source: str
+    summary: str = ""  # what it does, one sentence
     family: ClassVar[str]  # of dynamic graphs that it plans for, as `Workload.family`
     kind: ClassVar[str]  # of its schedules, as `Schedule.kind`: what executes them
     executes: ClassVar[bool] = True  # False: planned from a model of its data; there is nothing that ranks could execute
     partitioned: ClassVar[bool] = False  # it plans with `Workload.partition`
     chunked: ClassVar[bool] = False  # it plans with `Workload.chunking`
     prepares: ClassVar[bool] = False  # something happens once, before the first epoch
-    streams: ClassVar[bool] = False  # it also plans `stretches`, so that an epoch need not be held
+    plans_incrementally: ClassVar[bool] = False  # it also plans `stretches`, so that an epoch need not be held
     solves: ClassVar[bool] = False  # planning takes what time it gets, so that a training run has to limit it
 
     @abstractmethod

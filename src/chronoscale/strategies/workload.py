@@ -24,7 +24,7 @@ from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.tasks import task_of
 
 GATES = {"lstm": 4, "gru": 3}
-Kind = TypeVar("Kind", bound="Statistics")
+AnyStatistics = TypeVar("AnyStatistics", bound="Statistics")
 
 
 class Statistics(Protocol):
@@ -275,7 +275,7 @@ class Workload:
         """The kind of dynamic graph, by its name."""
         return self.stats.family
 
-    def of(self, kind: type[Kind]) -> Kind:
+    def of(self, kind: type[AnyStatistics]) -> AnyStatistics:
         """The statistics, which a strategy takes to be of its family's kind. Raises UserError for another."""
         if not isinstance(self.stats, kind):
             raise UserError(f"'{self.name}' is of the family {self.family}, this strategy plans for {kind.family}")

@@ -15,7 +15,7 @@ from recordings import recording
 
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.evaluation.fifos import before
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo
 from chronoscale.strategies.formats.chakra import messages as chakra
 from chronoscale.strategies.formats.chakra import reader as chakra_reader
 from chronoscale.strategies.formats.chakra import writer as chakra_writer
@@ -60,7 +60,9 @@ def test_what_was_written_is_read_again(tmp_path_factory, seed, ranks, streams):
     paths = chakra_writer.write(trace, schedule, streams, folder, "job")
     assert [path.name for path in paths] == [f"job.{rank}.et" for rank in range(ranks)]
     found = chakra_reader.read(paths[::-1])
-    assert same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == before(schedule, streams).tolist()
+    assert (
+        same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == previous_in_fifo(schedule, streams).tolist()
+    )
 
 
 def test_nodes_are_what_chakra_says(tmp_path):
@@ -132,8 +134,8 @@ def foreign(folder, *ranks: list[Node]):
     for rank, nodes in enumerate(ranks):
         paths.append(folder / f"model.{rank}.et")
         kinds = {bool: "bool", int: "uint64", str: "string"}
-        coded = [chakra.encoded(node, [attribute(name, kinds[type(v)], v) for name, v in node.attributes.items()]) for node in nodes]
-        paths[-1].write_bytes(joined([chakra.metadata([]), *coded]))
+        coded = [chakra.encode_node(node, [attribute(name, kinds[type(v)], v) for name, v in node.attributes.items()]) for node in nodes]
+        paths[-1].write_bytes(joined([chakra.encode_metadata([]), *coded]))
     return paths
 
 

@@ -66,7 +66,7 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
     found, said = [copies(profiles)] if planned is None else [], []
     for profile in profiles:
         name = profile.path.name.partition(".")[0]
-        kineto.trace(profile).save(out / f"{name}.parquet")
+        kineto.as_trace(profile).save(out / f"{name}.parquet")
         if planned is not None:
             joined = join(profile, planned)
             for k, trace in enumerate(joined.traces):
@@ -79,7 +79,7 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
     samples, few = fittable(pd.concat(found, ignore_index=True))
     if few:
         said.append(f"too few samples for a curve: {', '.join(few)}")
-    names = pd.concat([kineto.by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)
+    names = pd.concat([kineto.time_by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)
     if not len(samples):
         return Taken(names, None, [*said, "no samples for a fit: name the schedule, or profile a program that copies to and from a GPU"])
     samples.to_parquet(out / "samples.parquet")

@@ -14,7 +14,7 @@ from chronoscale.strategies.trace import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class CalibratedCosts:
     """`fitted` where it has a curve for the operation and width; elsewhere `rough` times `factor`, marked as extrapolated.
 
     A run's own epochs never show every form that a planner weighs (a full graph where the map was taken): those need a guess on the
@@ -49,7 +49,7 @@ class Calibrated:
         return ns, source
 
 
-def factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
+def scale_factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
     """Measured over predicted time: the median over operations of the ratio of sums. `seen`: schedules and ns of their rows, [tasks]."""
     ratios = []
     for schedule, ns in seen:

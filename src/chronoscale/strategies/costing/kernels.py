@@ -69,10 +69,10 @@ class Kernels:
     @classmethod
     def counted(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
         """Of schedules of one kind and a model, by what tells models apart. Raises UserError for one that was not counted."""
-        known = table()[kind]
+        known = read_laws()[kind]
         if model not in known:
             raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
-        return cls(known[model], {"above": 0, **sizes}, table("moved")[kind][model])
+        return cls(known[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
         """Of a block with these columns of a schedule; none in the host's lane. Raises KeyError as `count`."""
@@ -118,7 +118,7 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 
 
 @cache
-def table(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
+def read_laws(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
     """All laws of kernels, or of what they have "moved": by kind of schedule, by model, by operation."""
     text = resources.files("chronoscale.strategies.costing").joinpath(f"{of}.yaml").read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

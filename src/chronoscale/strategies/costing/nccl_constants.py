@@ -14,11 +14,11 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Shares = Annotated[tuple[Share, ...], Field(strict=False, min_length=1)]
 
 
-class _Keys(BaseModel):
+class _Constants(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Latencies(_Keys):
+class Latencies(_Constants):
     """Seconds by protocol."""
 
     ll: Seconds
@@ -26,14 +26,14 @@ class Latencies(_Keys):
     simple: Seconds
 
 
-class AlgorithmLatencies(_Keys):
+class AlgorithmLatencies(_Constants):
     """Seconds by algorithm and protocol."""
 
     ring: Latencies
     tree: Latencies
 
 
-class HopLatencies(_Keys):
+class HopLatencies(_Constants):
     """Seconds of one hop by what it crosses."""
 
     nvlink: AlgorithmLatencies
@@ -41,7 +41,7 @@ class HopLatencies(_Keys):
     network: AlgorithmLatencies
 
 
-class ProtocolShares(_Keys):
+class ProtocolShares(_Constants):
     """Shares of 1 by protocol."""
 
     ll: Share
@@ -49,7 +49,7 @@ class ProtocolShares(_Keys):
     simple: Share
 
 
-class Speeds(_Keys):
+class Speeds(_Constants):
     """What an algorithm reaches of the links' bandwidth, by protocol; `gather_ll`: LL all-gathers, `node_`: inside one machine."""
 
     ring: ProtocolShares
@@ -58,7 +58,7 @@ class Speeds(_Keys):
     tree_node_ll128: Share
 
 
-class Most(_Keys):
+class LLBandwidths(_Constants):
     """The most that LL moves, bytes/s of all channels together, by the machines that take part."""
 
     one_node: float = Field(ge=1e6)
@@ -66,7 +66,7 @@ class Most(_Keys):
     more_nodes: float = Field(ge=1e6)
 
 
-class TreeSpeeds(_Keys):
+class TreeSpeeds(_Constants):
     """What trees reach of that by size: for 64 bytes, 128, 256 ... of each protocol; the last for all larger ones."""
 
     ll: Shares
@@ -74,14 +74,14 @@ class TreeSpeeds(_Keys):
     simple: Shares
 
 
-class Tuning(_Keys):
+class NCCLConstants(_Constants):
     """Constants with their source: `simulator/network/nccl.yaml`. A cluster file's `nccl` replaces some of them."""
 
     base_latency_s: AlgorithmLatencies
     hop_latency_s: HopLatencies
     network_overhead_s: Latencies  # the least that a step of a ring between machines takes
     speed: Speeds
-    ll_bandwidth: Most
+    ll_bandwidth: LLBandwidths
     tree_speed: TreeSpeeds
     wire: ProtocolShares  # of what crosses a link, how much is data
     message_ll_bytes: int = Field(ge=0)  # messages of at most as many bytes take LL

@@ -19,7 +19,7 @@ Row = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutError:
     """How far predictions of one kind of task are off on `tasks` that were not learned from: |predicted - measured| / measured, the
     median and what nine tenths stay below."""
 
@@ -30,7 +30,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class DenseLayer:
     """Weights [inputs][outputs] and one bias an output."""
 
     weights: tuple[Row, ...]
@@ -49,10 +49,10 @@ class Predictor:
     kinds: tuple[str, ...]
     means: Row
     deviations: Row
-    layers: tuple[Layer, ...]
+    layers: tuple[DenseLayer, ...]
     centre: float
     scale: float
-    held_out: tuple[HeldOut, ...] = ()
+    held_out: tuple[HeldOutError, ...] = ()
 
     def __post_init__(self) -> None:
         wide = len(self.kinds) + len(SIZES) + 1 + len(FLAGS)
@@ -71,7 +71,7 @@ class Predictor:
         if unknown := sorted(set(np.unique(kinds).tolist()) - set(self.kinds)):
             known = ", ".join(self.kinds)
             raise UserError(f"predictor: {', '.join(unknown)} was not profiled, {known} were; profile this experiment first")
-        found = inputs(scaled(logarithms(columns), self.means, self.deviations), columns, kinds, self.kinds)
+        found = network_inputs(standardise(log_sizes(columns), self.means, self.deviations), columns, kinds, self.kinds)
         for layer in self.layers[:-1]:
             found = np.tanh(found @ np.asarray(layer.weights) + np.asarray(layer.biases))
         last = self.layers[-1]
@@ -85,18 +85,18 @@ class Predictor:
 
     def predict(self, schedule: Schedule, rows: Ints) -> Ints:
         """Times of rows, int64 [len(rows)] ns. Raises UserError as `ns`."""
-        columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in flags(schedule).items()}
+        columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in row_flags(schedule).items()}
         columns["ranks"] = np.full(len(rows), schedule.ranks)
-        return np.rint(self.ns(columns, kinds(schedule)[rows])).astype(np.int64)
+        return np.rint(self.ns(columns, row_kinds(schedule)[rows])).astype(np.int64)
 
 
-def kinds(schedule: Schedule) -> Names:
+def row_kinds(schedule: Schedule) -> Names:
     """The kind of each row, text [rows]."""
     found, of = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
     return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in found.tolist()], np.str_)[of.ravel()]
 
 
-def flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
+def row_flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
     """`FLAGS` of all rows, bool [rows] each: above the first layer; of a window's first and last snapshot; of a window whose snapshots have
     all just come; of a schedule where nothing shrinks."""
     anew = bool(((schedule.op == Op.REMAP) & (schedule.lane == Lane.COMPUTE)).any())
@@ -109,18 +109,18 @@ def flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-def logarithms(columns: Mapping[str, ArrayLike]) -> Floats:
+def log_sizes(columns: Mapping[str, ArrayLike]) -> Floats:
     """Of `SIZES` and ranks, float64 [n, 8]."""
     return np.stack([np.log1p(np.asarray(columns[name], np.float64)) for name in (*SIZES, "ranks")], axis=1)
 
 
-def scaled(numbers: Floats, means: Row, deviations: Row) -> Floats:
+def standardise(numbers: Floats, means: Row, deviations: Row) -> Floats:
     """Less the mean, divided by the deviation; 0 of what never differed, which says nothing of where it does."""
     by = np.asarray(deviations)
     return np.asarray((numbers - np.asarray(means)) / np.where(by > 0, by, 1.0) * (by > 0))
 
 
-def inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
+def network_inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
     """What the first layer reads: kinds, scaled numbers, flags; float64 [n, ·]."""
     one_hot = (kinds[:, None] == np.array(known, np.str_)).astype(np.float64)
     return np.concatenate([one_hot, numbers, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)

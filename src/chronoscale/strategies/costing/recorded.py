@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.evaluation.fifos import gaps
+from chronoscale.strategies.evaluation.fifos import start_gaps
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -23,7 +23,7 @@ class Recording:
 
     @property
     def costs(self) -> RecordedCosts:
-        return RecordedCosts(self.trace, gaps(self.trace, self.schedule, self.prior))
+        return RecordedCosts(self.trace, start_gaps(self.trace, self.schedule, self.prior))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ class CostsNeeded(Exception):
     """A planner asked how long a row takes, and nobody knows yet."""
 
 
-class Unknown:
+class UnmeasuredCosts:
     """Costs before anything is measured. A plan that is made with them needs none; one that asks stops with CostsNeeded."""
 
     name = "nothing measured yet"
@@ -40,7 +40,7 @@ class Unknown:
         raise CostsNeeded
 
 
-class Asked:
+class CostRequests:
     """Costs that remember what they were asked for: of each curve the ranges of its rows' descriptors. Collectives are the network's."""
 
     def __init__(self, costs: CostModel) -> None:
@@ -68,13 +68,13 @@ class Asked:
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
         """Rows of a schedule, by default all, as if they had been asked for."""
-        for curve, ranges in spans(schedule, rows).items():
+        for curve, ranges in descriptor_ranges(schedule, rows).items():
             known = self.ranges.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
                 known[name] = min(known[name][0], low), max(known[name][1], high)
 
 
-def spans(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
+def descriptor_ranges(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
     """Of every curve among some rows of a schedule, by default all, the ranges of its descriptors; collectives left out."""
     rows = np.arange(len(schedule)) if rows is None else rows
     found = {}

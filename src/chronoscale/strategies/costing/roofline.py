@@ -27,7 +27,7 @@ FP32 = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkKind:
     """A kind of work. bandwidth, flops: shares of a device's that it reaches; rows: whether it reads row by row, here and there."""
 
     bandwidth: float
@@ -36,17 +36,17 @@ class Kind:
 
 
 @cache
-def kinds() -> Mapping[Op, Kind]:
+def work_kinds() -> Mapping[Op, WorkKind]:
     """By operation."""
     found: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
-    known = {name: Kind(**entry) for name, entry in found["kinds"].items()}
+    known = {name: WorkKind(**entry) for name, entry in found["kinds"].items()}
     return {Op[op]: known[name] for op, name in found["operations"].items()}
 
 
-def seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
+def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
     """Of rows that share one operation of the device, float64 [len(rows)]."""
     op = Op(schedule.op[rows[0]])
-    if (kind := kinds().get(op)) is None:
+    if (kind := work_kinds().get(op)) is None:
         raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/costing/roofline.yaml)")
     reached = np.full(len(rows), kind.bandwidth)
     if kind.rows:
@@ -59,7 +59,7 @@ def seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
     return found
 
 
-def occupied(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
     """Shares of a device's memory bandwidth and of its SMs that rows of `ns` (int64 [len(rows)]) take while they run alone, float64
     [len(rows)] each, from 0 to 1. Rows of the host take none, and copies no SMs; where the device's SMs are not known none are taken.
 

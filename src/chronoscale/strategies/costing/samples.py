@@ -12,7 +12,7 @@ from chronoscale.strategies.schedule import Op, Schedule
 FEW = 20  # of a curve: its error is told by a quarter of them, and no five tasks make a figure
 
 
-def few(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
+def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
     """Operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none where nothing was fitted."""
     if not isinstance(costs, FittedCosts):
         return ()
@@ -21,7 +21,7 @@ def few(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
     return tuple(op.name for op in Op if op.name in found)
 
 
-def spreads(costs: CostModel, schedule: Schedule) -> Floats:
+def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
     """Relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives. Raises UserError for costs that
     were not fitted, and as `FittedCosts.of`."""
     fitted, rows, found = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
@@ -30,7 +30,7 @@ def spreads(costs: CostModel, schedule: Schedule) -> Floats:
     return found
 
 
-def swaying(costs: CostModel) -> float:
+def rank_sway(costs: CostModel) -> float:
     """`FittedCosts.sway`. Raises UserError for costs that were not fitted."""
     return _fitted(costs).sway
 

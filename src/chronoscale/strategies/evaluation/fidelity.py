@@ -10,7 +10,7 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.planning.cuda_graphs import as_graphs
+from chronoscale.strategies.planning.cuda_graphs import fold_graphs
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.trace import Source, Trace
 
@@ -46,7 +46,7 @@ class Coverage:
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
     """Of a prediction and repeats. Raises ValueError when they are of different schedules."""
-    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
+    predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     every = np.union1d(predicted.task, taken)
     shown = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
@@ -72,7 +72,7 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
     ValueError when the traces are of different schedules.
     """
-    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
+    predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, op = _common(predicted, measured)
     known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
     times = np.stack([trace.duration_ns for trace in repeats])

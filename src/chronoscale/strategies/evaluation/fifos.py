@@ -12,7 +12,7 @@ from chronoscale.strategies.trace import Trace
 Streams = Sequence[Sequence[Lane]]  # lanes that share a FIFO, as `Device.streams`
 
 
-def before(schedule: Schedule, streams: Streams) -> Ints:
+def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
     """Of each row the one before it in its FIFO, -1 of the first; int64 [tasks]."""
     of = np.array([next(i for i, lanes in enumerate(streams) if lane in lanes) for lane in Lane])
     fifo = schedule.rank * np.int64(len(streams)) + of[schedule.lane]
@@ -22,7 +22,7 @@ def before(schedule: Schedule, streams: Streams) -> Ints:
     return found
 
 
-def members(schedule: Schedule) -> dict[int, Ints]:
+def collective_members(schedule: Schedule) -> dict[int, Ints]:
     """Rows of each collective, by its id."""
     rows = np.flatnonzero(schedule.collective >= 0)
     order = rows[np.argsort(schedule.collective[rows], kind="stable")]
@@ -30,12 +30,12 @@ def members(schedule: Schedule) -> dict[int, Ints]:
     return dict(zip(numbers.tolist(), np.split(order, first[1:]), strict=True)) if len(rows) else {}
 
 
-def gaps(trace: Trace, schedule: Schedule, prior: Ints) -> Ints:
+def start_gaps(trace: Trace, schedule: Schedule, prior: Ints) -> Ints:
     """How long each row could have started before it did, ns, int64 [tasks]: after the row `prior` to it in its FIFO (-1: none) and its
     dependencies had ended, and those of all ranks of a collective. What launching took, or the interpreter, is in there."""
     end = trace.end_ns
     ready = np.where(prior >= 0, end[prior], trace.start_ns.min() if len(trace) else 0)
     np.maximum.at(ready, np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr)), end[schedule.dep])
-    for rows in members(schedule).values():
+    for rows in collective_members(schedule).values():
         ready[rows] = ready[rows].max()
     return np.maximum(trace.start_ns - ready, 0)

@@ -46,7 +46,7 @@ def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
     return busy
 
 
-def alone_ns(trace: Trace) -> Ints:
+def exposed_communication_ns(trace: Trace) -> Ints:
     """Time in which a rank communicates and computes nothing, transfers from and to its host left out; int64 [ranks] (FlareDTDG §4.3)."""
     communicates = trace.lane == Lane.COMM
     rows = np.flatnonzero(communicates | np.isin(trace.lane, [Lane.COMPUTE, Lane.COMPUTE2]))
@@ -62,10 +62,10 @@ def alone_ns(trace: Trace) -> Ints:
 
 def imbalance(trace: Trace) -> float:
     """Busy time of the most over the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one is idle."""
-    return uneven(busy_ns(trace))
+    return busiest_over_idlest(busy_ns(trace))
 
 
-def uneven(busy: Ints) -> float:
+def busiest_over_idlest(busy: Ints) -> float:
     """The largest over the least of busy times; inf where one is 0."""
     return float(busy.max() / busy.min()) if busy.min() > 0 else float("inf")
 

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 Order = Literal["right", "wrong", "predicted alike", "within spread", "one repeat"]
 
 
-class Ranked(NamedTuple):
+class EpochTimes(NamedTuple):
     """A strategy's epoch, predicted and measured (the median), and the spread of the repeats (`Summary.spread_s`)."""
 
     strategy: str
@@ -21,7 +21,7 @@ class Ranked(NamedTuple):
     repeats: int
 
 
-class Pair(NamedTuple):
+class StrategyPair(NamedTuple):
     """Two strategies; `slower` takes no less measured time. Ratios: slower over faster. spread: of both together, relative to the faster.
 
     order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order
@@ -36,13 +36,13 @@ class Pair(NamedTuple):
     order: Order
 
 
-def pairs(found: Sequence[Ranked]) -> list[Pair]:
+def compare_pairs(found: Sequence[EpochTimes]) -> list[StrategyPair]:
     """Of all strategies, each pair once; those without a measured or predicted time are left out."""
     timed = [one for one in found if one.measured_s > 0 and one.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 
 
-def _pair(faster: Ranked, slower: Ranked) -> Pair:
+def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
     spread = faster.spread_s + slower.spread_s
     order: Order = "right" if faster.predicted_s < slower.predicted_s else "wrong"
     if faster.predicted_s == slower.predicted_s:  # strategies may plan the same rows
@@ -52,10 +52,10 @@ def _pair(faster: Ranked, slower: Ranked) -> Pair:
     elif slower.measured_s - faster.measured_s <= spread:
         order = "within spread"
     ratios = slower.measured_s / faster.measured_s, slower.predicted_s / faster.predicted_s
-    return Pair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
+    return StrategyPair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
 
 
-def rank_correlation(found: Sequence[Ranked]) -> float:
+def rank_correlation(found: Sequence[EpochTimes]) -> float:
     """Kendall's tau-b between predicted and measured epochs, from -1 (reversed) to 1 (the same order); NaN for fewer than two strategies,
     and where all are alike. It counts differences within the spread, too: `pairs` says which mean something."""
     if len(found) < 2:

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from chronoscale.strategies.costing.kernels import DESCRIPTORS, Kernels
-from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
-from chronoscale.strategies.flaredtdg.sites import Sites
-from chronoscale.strategies.flaredtdg.turns import Slot
+from chronoscale.strategies.flaredtdg.issue_order import Slot
+from chronoscale.strategies.flaredtdg.kernels import RETURNS, law_variables
+from chronoscale.strategies.flaredtdg.sites import WindowSites
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Columns, working
+from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
 
 
 @dataclass(frozen=True)
-class Descriptors(Sites):
+class Descriptors(WindowSites):
     """Of an epoch's rows."""
 
     def row(self, slot: Slot) -> Columns:
@@ -28,7 +28,7 @@ class Descriptors(Sites):
             return {name: size for name, size in cells.transfer(at).items() if name != "bytes"}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
-            own = FP32 * working(self.workload.model, at.rows, layer)
+            own = FP32 * working_numbers(self.workload.model, at.rows, layer)
             return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_left(slot)}
         if slot.op is Op.TEMPORAL:
             row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
@@ -106,7 +106,7 @@ class Descriptors(Sites):
         return self.region(step, int(self.level[step])).rows if inside else np.zeros(len(self.newest) * self.ranks, np.int64)
 
     def _told(self, slot: Slot) -> dict[str, ArrayLike]:
-        variables = told(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
+        variables = law_variables(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:

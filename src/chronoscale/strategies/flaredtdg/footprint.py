@@ -19,7 +19,7 @@ from chronoscale.strategies.workload import GATES
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class MPNNSizes:
     """MPNN-LSTM's sizes: `convolutions` GCN layers, then `cells` LSTM cells, all of width `hidden`; `inputs` numbers a node.
 
     Raises UserError for a size below 1.
@@ -55,7 +55,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Footprint:
     """Bytes at the peak: adjacencies; input features, or sums of them; activations and states of all steps; what one step takes besides."""
 
     adjacency: float
@@ -73,7 +73,7 @@ def feature_bytes(nodes: int, width: int) -> int:
     return nodes * width * FP32
 
 
-def esdg(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
+def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
     """ESDG's devices: `window` whole snapshots, spread over ranks; its backward pass begins with everything there (§2.2, §2.3).
 
     Kept is what gradient checkpointing keeps, the input of every step's cells; one step is computed again. Gradients of what convolutions
@@ -82,10 +82,12 @@ def esdg(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
     """
     nodes = stats.num_nodes
     working = nodes * (stack.recurrence + stack.gradients) * FP32
-    return Held(_adjacency(stats, window), window * feature_bytes(nodes, stack.inputs), window * nodes * stack.checkpoint * FP32, working)
+    return Footprint(
+        _adjacency(stats, window), window * feature_bytes(nodes, stack.inputs), window * nodes * stack.checkpoint * FP32, working
+    )
 
 
-def dynagraph(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
+def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
     """DynaGraph's devices: own vertices of a sliding window of snapshots (§2.2, §4.1).
 
     The first layer's sums are cached in place of the features that they are made from. No checkpointing: kept is what the backward pass of
@@ -95,32 +97,32 @@ def dynagraph(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
     nodes, first = stats.num_nodes, stack.inputs
     row = sum(stack.convolution(layer) for layer in range(stack.convolutions)) - first + stack.recurrence + stack.hidden
     kept = window * nodes * row * FP32
-    return Held(_adjacency(stats, window), window * feature_bytes(nodes, first), kept, nodes * stack.gradients * FP32)
+    return Footprint(_adjacency(stats, window), window * feature_bytes(nodes, first), kept, nodes * stack.gradients * FP32)
 
 
-def dynahb_cache(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
+def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
     """DynaHB's hosts: features, `width` numbers each, of all rows within `hops` of a rank's own, for every rank and snapshot (§2.2, §2.3).
 
     Errors as `reach`.
     """
-    return float(reach(stats, ranks, hops)[hops].sum()) * width * FP32
+    return float(rows_within_reach(stats, ranks, hops)[hops].sum()) * width * FP32
 
 
-def dynahb(stats: SnapshotStatistics, stack: Stack, window: int, ranks: int) -> Held:
+def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, ranks: int) -> Footprint:
     """DynaHB's devices, were a batch a rank's whole part: how its batch adjuster would cut it is not printed, so this is an upper bound.
 
     As `dynagraph`, but with features of all rows within reach, and what is below the top layer is computed for more rows than a rank's own.
     Errors as `dynagraph` and `reach`.
     """
-    rows = reach(stats, ranks, stack.convolutions)
+    rows = rows_within_reach(stats, ranks, stack.convolutions)
     layers = [_heaviest(rows[stack.convolutions - 1 - layer], window) * stack.convolution(layer) for layer in range(stack.convolutions)]
     nodes = stats.num_nodes
     kept = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
     inputs = _heaviest(rows[stack.convolutions], window) * stack.inputs * FP32
-    return Held(_adjacency(stats, window), inputs, kept, nodes * stack.gradients * FP32)
+    return Footprint(_adjacency(stats, window), inputs, kept, nodes * stack.gradients * FP32)
 
 
-def reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
+def rows_within_reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
     """Rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
 
     Expected of a balanced random partition: a share 1 - 1/P of in-neighbours is another's, distinct as uniform draws among the other ranks'

@@ -11,7 +11,7 @@ from chronoscale.strategies.schedule import Ints, Op
 RETURNS = {Op.ALLTOALL: "RETURN", Op.ALLGATHER: "RETURN_CANDIDATES"}  # laws of what sends gradients back, by what has brought the rows
 
 
-def told(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
+def law_variables(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
     """Variables of a law for a step's rows at a layer. `level` int64 [window], what each step keeps, the oldest first; `begins` [sites]:
     windows that begin a segment.
 

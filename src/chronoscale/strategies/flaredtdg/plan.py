@@ -10,7 +10,7 @@ import numpy as np
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import CostModel, FittedCosts, durations
 from chronoscale.strategies.flaredtdg.descriptors import Descriptors
-from chronoscale.strategies.flaredtdg.turns import Slot, one_by_one
+from chronoscale.strategies.flaredtdg.issue_order import Slot, one_by_one
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from chronoscale.batching.snapshots.chunks import Blocks
 from chronoscale.batching.snapshots.survival import level_of
 from chronoscale.errors import UserError
-from chronoscale.strategies.flaredtdg.keeping import Keeping
-from chronoscale.strategies.flaredtdg.turns import Policy
+from chronoscale.strategies.flaredtdg.issue_order import Policy
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.window import Window
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.cells import Cells, Region
+from chronoscale.strategies.snapshots.cell_memory import Region
+from chronoscale.strategies.snapshots.cells import Cells
 from chronoscale.strategies.workload import Workload
 
 Mask = NDArray[np.bool_]
@@ -25,7 +26,7 @@ Column = TypeVar("Column", Ints, Mask)
 
 
 @dataclass(frozen=True)
-class Sites:
+class WindowSites:
     """An epoch on `ranks` ranks; a site is an iteration on a rank, columns are int64 [iterations * ranks].
 
     shrinks: an older snapshot is cut from what is on the device; else what is kept of it is built anew in every step (FlareDTDG §4.3,
@@ -34,7 +35,7 @@ class Sites:
     name: str
     workload: Workload
     ranks: int
-    keeping: Keeping
+    keeping: WindowRetention
     policy: Policy
     shrinks: bool = True
 

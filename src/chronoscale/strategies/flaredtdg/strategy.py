@@ -9,9 +9,9 @@ from typing import ClassVar
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.issue_order import Policy, early_ready, one_by_one, round_robin
 from chronoscale.strategies.flaredtdg.plan import Plan
-from chronoscale.strategies.flaredtdg.turns import Policy, early_ready, in_turn, one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import Recency, Workload
@@ -20,7 +20,7 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed(SnapshotStrategy):
+class WindowStrategy(SnapshotStrategy):
     """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as `Plan`.
     inherits: as `Keeping`."""
 
@@ -31,6 +31,7 @@ class Windowed(SnapshotStrategy):
     policy: Policy = early_ready
     shrinks: bool = True
     inherits: bool = True
+    summary: str = ""
     kind: ClassVar[str] = "blocks"
     chunked: ClassVar[bool] = True
 
@@ -52,7 +53,7 @@ class Windowed(SnapshotStrategy):
         return self._plan(workload, ranks).schedule(costs)
 
     def _plan(self, workload: Workload, ranks: int) -> Plan:
-        keeping = Keeping(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
+        keeping = WindowRetention(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 
@@ -68,10 +69,56 @@ def _recent(recency: Recency) -> Decay:
     return Decay(recency.full, 0, 1.0)
 
 
-FLAREDTDG = Windowed("flaredtdg", "FlareDTDG", "FlareDTDG §3", _decayed)
-ROUND_ROBIN = Windowed("flaredtdg-turns", "FlareDTDG, snapshots in turn", "FlareDTDG §3.4", _decayed, in_turn)
-IN_ORDER = Windowed("flaredtdg-no-overlap", "FlareDTDG, nothing overlaps", "FlareDTDG §4.3, Table 11", _decayed, one_by_one)
-REMAPPED = Windowed("flaredtdg-remap", "FlareDTDG, built anew in every step", "FlareDTDG §4.3, Table 9", _decayed, shrinks=False)
-FULL_HISTORY = Windowed("full-history", "Full history", "FlareDTDG §4.3, Table 6", _whole)
-RECENT_ONLY = Windowed("recent-only", "Recent only", "FlareDTDG §4.3, Table 6", _recent, inherits=False)
-RECENT_STATES = Windowed("recent-states", "Recent only, with inherited states", "FlareDTDG §3.5", _recent)
+FLAREDTDG = WindowStrategy(
+    "flaredtdg",
+    "FlareDTDG",
+    "FlareDTDG §3",
+    _decayed,
+    summary="GPUs share the vertices of sliding windows that keep less of a snapshot the older it is; communication overlaps.",
+)
+ROUND_ROBIN = WindowStrategy(
+    "flaredtdg-turns",
+    "FlareDTDG, snapshots in turn",
+    "FlareDTDG §3.4",
+    _decayed,
+    round_robin,
+    summary="As flaredtdg, but the snapshots of a window are computed in turn, whichever is ready first.",
+)
+IN_ORDER = WindowStrategy(
+    "flaredtdg-no-overlap",
+    "FlareDTDG, nothing overlaps",
+    "FlareDTDG §4.3, Table 11",
+    _decayed,
+    one_by_one,
+    summary="As flaredtdg, but nothing overlaps: every row waits for the one before it.",
+)
+REMAPPED = WindowStrategy(
+    "flaredtdg-remap",
+    "FlareDTDG, built anew in every step",
+    "FlareDTDG §4.3, Table 9",
+    _decayed,
+    shrinks=False,
+    summary="As flaredtdg, but what is kept of older snapshots is built anew in every step.",
+)
+FULL_HISTORY = WindowStrategy(
+    "full-history",
+    "Full history",
+    "FlareDTDG §4.3, Table 6",
+    _whole,
+    summary="As flaredtdg, but windows keep all of their snapshots whole.",
+)
+RECENT_ONLY = WindowStrategy(
+    "recent-only",
+    "Recent only",
+    "FlareDTDG §4.3, Table 6",
+    _recent,
+    inherits=False,
+    summary="As flaredtdg, but windows have recent snapshots only, and begin without a hidden state.",
+)
+RECENT_STATES = WindowStrategy(
+    "recent-states",
+    "Recent only, with inherited states",
+    "FlareDTDG §3.5",
+    _recent,
+    summary="As recent-only, but hidden states go on from window to window.",
+)

@@ -27,7 +27,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuningResult:
     """The setting that was found, and all trials in their order."""
 
     decay: Decay
@@ -35,7 +35,7 @@ class Tuned:
     trials: tuple[Trial, ...]
 
 
-def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> Tuned:
+def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> TuningResult:
     """From (K, alpha) = (2, 0.1) go to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long
     as one falls. `start` gives the window's length, which stays, K + m.
 
@@ -73,7 +73,7 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
         at = found
         path.append(at)
     trials = tuple(_marked(trial, place in path) for place, trial in seen.items())
-    return Tuned(_decay(start.window, *at), _loss(seen[at]), trials)
+    return TuningResult(_decay(start.window, *at), _loss(seen[at]), trials)
 
 
 def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:

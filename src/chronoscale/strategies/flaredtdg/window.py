@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chronoscale.strategies.flaredtdg.turns import Policy, Row, Slot, issued, rows_of
+from chronoscale.strategies.flaredtdg.issue_order import Policy, Slot, Wait, awaited_rows, issue_order
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import stages
+from chronoscale.strategies.snapshots.cell_memory import stages
 from chronoscale.strategies.workload import ModelShape
 
 
@@ -22,39 +22,39 @@ class Window:
 
     def order(self, ns: Mapping[Slot, int], policy: Policy) -> list[Slot]:
         """All rows in the order of a policy: the forward pass, then the gradients."""
-        forward = issued([self.snapshot(step) for step in range(self.length)], ns, policy)
+        forward = issue_order([self.snapshot(step) for step in range(self.length)], ns, policy)
         back = [self.gradient(step) for step in reversed(range(self.length))]
-        return forward + issued(back, ns, policy, forward)
+        return forward + issue_order(back, ns, policy, forward)
 
     async def snapshot(self, step: int) -> None:
         """The forward pass of a snapshot. Input features of remote rows came with it; above the first layer they are exchanged."""
         if step in self.remaps:
-            await Row(Slot(Op.REMAP, step, 0))
+            await Wait(Slot(Op.REMAP, step, 0))
         for layer in range(self.model.layers):
             if self.spread and layer:
-                await Row(Slot(Op.ALLTOALL, step, layer))
+                await Wait(Slot(Op.ALLTOALL, step, layer))
             for op in stages(self.model, layer):
-                await Row(Slot(op, step, layer), self._before(op, step, layer))
+                await Wait(Slot(op, step, layer), self._before(op, step, layer))
                 if op is Op.AGGREGATE and self.spread and self.model.summarises:
-                    await Row(Slot(Op.ALLGATHER, step, layer))
+                    await Wait(Slot(Op.ALLGATHER, step, layer))
 
     async def gradient(self, step: int) -> None:
         """The backward pass of a snapshot: gradients of remote rows go back to their owners above the first layer."""
         for layer in reversed(range(self.model.layers)):
             recurs = self.model.recurs(layer) and step + 1 < self.length
             later = (Slot(Op.BACKWARD, step + 1, layer, back=True),) if recurs else ()
-            await Row(Slot(Op.BACKWARD, step, layer, back=True), later)
+            await Wait(Slot(Op.BACKWARD, step, layer, back=True), later)
             if self.spread and layer:
-                await Row(Slot(Op.ALLTOALL, step, layer, back=True))
+                await Wait(Slot(Op.ALLTOALL, step, layer, back=True))
                 if self.model.summarises:
-                    await Row(Slot(Op.ALLGATHER, step, layer, back=True))
+                    await Wait(Slot(Op.ALLGATHER, step, layer, back=True))
 
     def needs(self) -> dict[Slot, list[Slot]]:
         """What each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
         needs: dict[Slot, list[Slot]] = {}
         for step in range(self.length):
             last: list[Slot] = []
-            for row in (*rows_of(self.snapshot(step)), *rows_of(self.gradient(step))):
+            for row in (*awaited_rows(self.snapshot(step)), *awaited_rows(self.gradient(step))):
                 needs[row.slot] = [*last, *row.after]
                 last = [row.slot]
         return needs

@@ -29,7 +29,7 @@ COLLECTIVES = {"AllReduce": Op.ALLREDUCE, "AllGather": Op.ALLGATHER, "ReduceScat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Profiled:
+class KinetoProfile:
     """Events of one rank by their beginning: category, name, start_ns and ns (int64, from the first event), track (a thread, or a device's
     stream), bytes (of copies, else 0), correlation (of what ran on the device with the call that launched it; -1: none)."""
 
@@ -45,7 +45,7 @@ class Profiled:
         return bool(self.events["category"].isin(DEVICE).any())
 
 
-def read(path: Path) -> Profiled:
+def read(path: Path) -> KinetoProfile:
     """A profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
     try:
         data = path.read_bytes()
@@ -66,7 +66,7 @@ def read(path: Path) -> Profiled:
     table = table.drop(columns=["start", "length"]).sort_values(["start_ns", "ns"], ascending=[True, False], kind="stable")
     about = found.get("distributedInfo", {}) if isinstance(found, Mapping) else {}
     rank, ranks = (_whole(path, about, name, default) for name, default in (("rank", 0), ("world_size", 1)))
-    return Profiled(path, rank, max(ranks, rank + 1), _device(found), table.reset_index(drop=True))
+    return KinetoProfile(path, rank, max(ranks, rank + 1), _device(found), table.reset_index(drop=True))
 
 
 def _device(found: object) -> str:
@@ -107,14 +107,14 @@ def _whole(path: Path, about: Any, name: str, default: int) -> int:
     return value
 
 
-def trace(profile: Profiled) -> Trace:
+def as_trace(profile: KinetoProfile) -> Trace:
     """A trace to look at: what ran on the device, and what the host called (no operation inside another).
 
     Of the device, copies and NCCL's kernels lie in lanes of their own, other kernels of the busiest stream in COMPUTE, of further streams
     in COMPUTE2. Calls are the HOST's where there is a device, else COMPUTE. Kernels and calls are `Op.COMPUTE`: a profile knows no
     operations of ours but in ranges that name rows, which `real_exec.measurement.profiled` reads.
     """
-    table = profile.events[profile.events["category"].isin(DEVICE) | outermost(profile.events)]
+    table = profile.events[profile.events["category"].isin(DEVICE) | is_outermost(profile.events)]
     kernels = table[(table["category"] == KERNEL) & ~table["name"].str.startswith(NCCL)]
     busy = kernels.groupby("track")["ns"].sum()
     first, calls = (str(busy.idxmax()) if len(busy) else ""), Lane.HOST if profile.on_device else Lane.COMPUTE
@@ -146,7 +146,7 @@ def _shape(category: str, name: str, track: str, first: str, calls: Lane) -> tup
     return Op.COMPUTE, Lane.COMPUTE if track == first else Lane.COMPUTE2
 
 
-def outermost(events: pd.DataFrame) -> pd.Series[bool]:
+def is_outermost(events: pd.DataFrame) -> pd.Series[bool]:
     """Which events are calls on the host that lie in no other call of their thread."""
     calls = events[events["category"] == HOST]
     end = calls["start_ns"] + calls["ns"]
@@ -154,7 +154,7 @@ def outermost(events: pd.DataFrame) -> pd.Series[bool]:
     return pd.Series(False, index=events.index).mask(events.index.isin(calls.index[calls["start_ns"] >= before]), True).astype(bool)
 
 
-def by_name(profile: Profiled) -> pd.DataFrame:
+def time_by_name(profile: KinetoProfile) -> pd.DataFrame:
     """One row a name: what ran on the device and what the host called, by category; count, ms in all, and the middle one's µs and spread
     (standard deviation) in %. Times of calls hold those of the calls inside them."""
     table = profile.events[profile.events["category"].isin((*DEVICE, HOST))]

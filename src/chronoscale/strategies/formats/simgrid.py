@@ -9,7 +9,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 from chronoscale.strategies.cluster import Cluster, Link
-from chronoscale.strategies.evaluation.fifos import before, gaps
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo, start_gaps
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -28,7 +28,7 @@ def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> l
     if not np.array_equal(trace.task, np.arange(len(schedule))):
         raise ValueError(f"trace of '{trace.strategy}': a replay needs every row of its schedule")
     folder.mkdir(parents=True, exist_ok=True)
-    prior = before(schedule, cluster.device.streams)
+    prior = previous_in_fifo(schedule, cluster.device.streams)
     texts = {
         PLATFORM: platform(cluster, schedule.ranks),
         ROWS: json.dumps(_rows(trace, schedule, prior), separators=(",", ":")),
@@ -85,7 +85,7 @@ def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
         else:
             of[row] = of[earlier]
         of[row].append(row)
-    wait, took = gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
+    wait, took = start_gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
     columns = zip(schedule.op.tolist(), schedule.rank.tolist(), schedule.collective.tolist(), schedule.bytes.tolist(), strict=True)
     rows = [
         {

@@ -11,7 +11,7 @@ XI = 0.46  # ξ of section 4.2
 
 
 @dataclass(frozen=True, slots=True)
-class Widths:
+class RowBytes:
     """Bytes of a node's row (d_n), of an event's features (d_e) and of a shared node's memory as it is synchronised (d_mem)."""
 
     node: int
@@ -44,7 +44,7 @@ class Communication:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StreamCut:
     """What eq. 25 asks of a stream in parts. events: |E|; hot_ends: E_k, ends of events that are shared nodes, 0 to 2 |E|; cut: λ, share of
     the events whose ends have different parts, neither shared; remote: λ̂ (eq. 24), share of shared nodes' recent neighbours whose event is
     in another part."""
@@ -56,7 +56,7 @@ class Cut:
     remote: float
 
     @classmethod
-    def of(cls, found: Remoteness, remote: float | None = None) -> Cut:
+    def of(cls, found: Remoteness, remote: float | None = None) -> StreamCut:
         """As counted; remote: λ̂ in place of what eq. 24 comes to, such as λ of the same stream without shared nodes, which the paper says
         is close to it. 0 of nothing."""
         counted = float(found.edges[HOT] / found.slots[HOT]) if found.slots[HOT] else 0.0
@@ -69,7 +69,7 @@ class Cut:
         )
 
 
-def published(cut: Cut, widths: Widths, neighbours: float, theta: float, sent: float = 1.0) -> Communication:
+def published_communication(cut: StreamCut, widths: RowBytes, neighbours: float, theta: float, sent: float = 1.0) -> Communication:
     """Eq. 25 as printed. neighbours: n of each root; theta: θ, at most 1; sent: η, share of shared nodes' events after which their memory
     is synchronised."""
     hot, cold, sampled = cut.hot_ends, 2 * cut.events - cut.hot_ends, neighbours * min(theta, 1.0)
@@ -83,7 +83,7 @@ def published(cut: Cut, widths: Widths, neighbours: float, theta: float, sent: f
     )
 
 
-def estimated(found: Remoteness, widths: Widths, theta: float, sent: float = 1.0) -> Communication:
+def estimate_communication(found: Remoteness, widths: RowBytes, theta: float, sent: float = 1.0) -> Communication:
     """Eq. 25 with each ratio taken of what it multiplies: of the neighbours that there are, those of shared ends and of others apart, rows
     of nodes and of events apart; of ends, those that the event's part does not have. And what events are told from, where that was counted.
     As `published`."""

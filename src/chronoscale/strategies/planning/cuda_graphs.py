@@ -11,7 +11,7 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def in_turn(schedule: Schedule, measured: Trace) -> Schedule:
+def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
     """The schedule whose rows within graphs wait for their rank's optimiser's step before them, too: graphs follow one another, so that
     nothing of an iteration begins in the one before. Itself where nothing ran as a graph."""
     inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
@@ -31,7 +31,7 @@ def in_turn(schedule: Schedule, measured: Trace) -> Schedule:
     return replace(schedule, dep_ptr=pointers.astype(np.int64), dep=all_needs[order].astype(np.int64))
 
 
-def as_graphs(predicted: Trace, measured: Trace) -> Trace:
+def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
     """The prediction with the rows that ran as one CUDA graph as one entry, as the measurement has them: it stands where the last of its
     rows was, and holds those that are missing before it."""
     stands = np.full(len(predicted), -1, np.int64)

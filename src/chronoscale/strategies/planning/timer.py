@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.strategies.costing.kernels import Kernels
-from chronoscale.strategies.costs import CostModel, Floats, overlapped
+from chronoscale.strategies.costs import CostModel, Floats, launch_overlap_ns
 from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
@@ -37,7 +37,7 @@ class Timer:
             launching = schedule.kernels * self._costs.launch_ns
             self._launched[present] += launching
             start = np.maximum.reduce([self._free[lane], *after])[present]
-            end[present] = np.maximum(start, self._launched[present] - overlapped(schedule.kernels, ns, self._costs.launch_ns)) + ns
+            end[present] = np.maximum(start, self._launched[present] - launch_overlap_ns(schedule.kernels, ns, self._costs.launch_ns)) + ns
             self._free[lane] = np.where(present, end, self._free[lane])
             self.busy[present] += ns + launching
         return end

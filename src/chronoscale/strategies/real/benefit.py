@@ -10,7 +10,7 @@ from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.planning.builder import NONE
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.lowering import SLOTS, Lowering, Reuse, Sites
+from chronoscale.strategies.snapshots.lowering import SLOTS, GroupSites, Lowering, Reuse
 from chronoscale.strategies.workload import Workload
 
 
@@ -33,7 +33,7 @@ class Benefit:
         return self.times[first] + np.where(second >= 0, self.times[second], 0.0) - saved
 
 
-def benefit(workload: Workload, costs: CostModel) -> Benefit:
+def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
     """Times of all groups with type I reuse, and of all pairs with type II, by running the planner itself against a clock.
 
     Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without sharing, so what
@@ -55,8 +55,8 @@ def benefit(workload: Workload, costs: CostModel) -> Benefit:
 def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
     timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
     paired = np.full(len(first), second is not None)
-    ahead = lowering.emit(timer, Sites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
+    ahead = lowering.emit(timer, GroupSites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
     if second is not None:
         shared = ahead.rows, ahead.edges, ahead.kernels, ahead.moved, ahead.last
-        lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
+        lowering.emit(timer, GroupSites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
     return timer.span

@@ -19,7 +19,7 @@ COUNTS = 6  # numbers of iterations that are bounded one by one
 SLOPES = np.linspace(0.0, 1.0, 33)
 
 
-def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
+def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     """No schedule on `gpus` GPUs has a smaller sum of iteration times (max load + alpha); ns. Rounded down by 1e-9 of itself.
 
     Proof. A schedule is a matching of the groups whose seats (pairs, and groups alone) fill m iterations. Let N(x) be the number of seats
@@ -43,7 +43,7 @@ def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     n = len(benefits.times)
     if n == 0:
         return 0.0
-    problem = _Problem.of(benefits, gpus, alpha)
+    problem = _BoundProblem.of(benefits, gpus, alpha)
     least = -(-n // (2 * gpus))
     found = np.inf
     for m in range(least, -(-n // gpus) + 1):
@@ -56,7 +56,7 @@ def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
+class _BoundProblem:
     """times [n]; loads [n, w] of band pairs (inf past the end); level [L] ascending; light counts at each level."""
 
     gpus: int
@@ -69,7 +69,7 @@ class _Problem:
     coverable: Ints  # groups that some seat of load < level can hold
 
     @classmethod
-    def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _Problem:
+    def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _BoundProblem:
         times, n = benefits.times, len(benefits.times)
         loads = _band_loads(benefits)
         if (loads < 0).any():

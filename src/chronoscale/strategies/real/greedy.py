@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.strategies.real.benefit import Benefit
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.scheduled import ScheduledStrategy
 from chronoscale.strategies.snapshots.groups import Placement
 
 EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)
@@ -21,4 +21,10 @@ def place(benefits: Benefit, ranks: int) -> Placement:
     return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))
 
 
-REAL_G = Scheduled("real-g", "REAL-G", "REAL §5.3, Algorithm 1", place)
+REAL_G = ScheduledStrategy(
+    "real-g",
+    "REAL-G",
+    "REAL §5.3, Algorithm 1",
+    place,
+    summary="As real-type1; groups are paired greedily so that the GPUs of an iteration finish together.",
+)

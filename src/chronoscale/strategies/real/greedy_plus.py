@@ -14,7 +14,7 @@ from chronoscale.cuda_ext.scheduling.search import Walk
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.scheduled import ScheduledStrategy
 from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.snapshots.groups import Placement
 
@@ -84,4 +84,10 @@ def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
     return seat(benefits, search(benefits, ranks, alpha), ranks)
 
 
-REAL_G_PLUS = Scheduled("real-g+", "REAL-G+", "REAL §5.1; the search is this project's", place)
+REAL_G_PLUS = ScheduledStrategy(
+    "real-g+",
+    "REAL-G+",
+    "REAL §5.1; the search is this project's",
+    place,
+    summary="As real-g, with a search that weighs shared snapshots and balance at once.",
+)

@@ -7,11 +7,11 @@ import numpy as np
 from scipy import sparse
 
 from chronoscale.errors import MachineError
-from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.ilp_model import IntegerProgram
 from chronoscale.strategies.real.solver import BeyondLicence, Solution
 
 
-def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
+def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
     """As `solver.solve`. Raises BeyondLicence, and MachineError when Gurobi fails."""
     try:
         return _solve(model, seconds, gap, threads)
@@ -21,7 +21,7 @@ def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
         raise (BeyondLicence if beyond else MachineError)(message) from error
 
 
-def _solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
+def _solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
     rows = sparse.csr_array((model.rows.value, (model.rows.row, model.rows.column)), shape=model.rows.shape)
     with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as grb:
         kinds = np.where(model.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)

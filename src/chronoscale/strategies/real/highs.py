@@ -8,11 +8,11 @@ import highspy
 import numpy as np
 
 from chronoscale.errors import MachineError
-from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.ilp_model import IntegerProgram
 from chronoscale.strategies.real.solver import Solution
 
 
-def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
+def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
     """As `solver.solve`. Raises MachineError when HiGHS fails."""
     lp, rows = highspy.HighsLp(), model.rows
     lp.num_row_, lp.num_col_ = model.rows.shape

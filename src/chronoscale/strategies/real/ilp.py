@@ -10,11 +10,11 @@ from typing import Literal
 from chronoscale.cuda_ext.scheduling.matching import Mates
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp_model import compact, published
-from chronoscale.strategies.real.scheduled import planned
+from chronoscale.strategies.real.ilp_model import compact_program, published_program
+from chronoscale.strategies.real.scheduled import certify
 from chronoscale.strategies.real.seats import makespan, seat
 from chronoscale.strategies.real.solver import Name, Status, solve
 from chronoscale.strategies.schedule import Schedule
@@ -32,7 +32,7 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ILPResult:
     """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, since
     the start was good enough; 'too large': not built.
 
@@ -66,7 +66,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Solving:
+class ILPSettings:
     """How the program is solved: until the makespan is within `gap` of the optimum, or for `seconds`; not at all where a certified bound
     puts the start within `gap`, unless `always`.
 
@@ -83,7 +83,7 @@ class Solving:
     always: bool = False
 
 
-def optimise(benefits: Benefit, gpus: int, start: Mates, how: Solving, alpha: float = 0.0, certified: float = 0.0) -> Answer:
+def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
     """The program solved from `start`. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost
     less.
 
@@ -92,10 +92,10 @@ def optimise(benefits: Benefit, gpus: int, start: Mates, how: Solving, alpha: fl
     gap, formulation = how.gap, how.formulation
     value = makespan(benefits, start, gpus, alpha)
     if not how.always and certified > 0 and value - certified <= gap * value:
-        return Answer("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
+        return ILPResult("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
-        return Answer("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
-    build = partial(compact, levels=how.levels) if formulation == "compact" else published
+        return ILPResult("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
+    build = partial(compact_program, levels=how.levels) if formulation == "compact" else published_program
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
     if certified > 0 and (formulation == "published" or not how.levels):
@@ -106,8 +106,8 @@ def optimise(benefits: Benefit, gpus: int, start: Mates, how: Solving, alpha: fl
     if found.values is not None:
         mate = model.mates(found.values)
         if (better := makespan(benefits, mate, gpus, alpha)) < value:
-            return Answer(found.status, mate, better, proved, certified, found.seconds, found.solver, formulation, True)
-    return Answer(found.status, start, value, proved, certified, found.seconds, found.solver, formulation, False)
+            return ILPResult(found.status, mate, better, proved, certified, found.seconds, found.solver, formulation, True)
+    return ILPResult(found.status, start, value, proved, certified, found.seconds, found.solver, formulation, False)
 
 
 def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
@@ -130,12 +130,13 @@ class RealL(GroupStrategy):
     name = "real-l"
     title = "REAL-L"
     source = "REAL §5.2, §5.4"
+    summary = "As real-g+, improved by an integer program within a time limit."
     reuse = Reuse(snapshots=True, groups=True)
     solves = True
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
         """As `GroupStrategy.place`: what `plan` settles for."""
-        return self._settled(benefit(workload, costs), ranks)[0]
+        return self._settled(compute_benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family, or 0 ranks.
@@ -143,22 +144,22 @@ class RealL(GroupStrategy):
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
-        found = benefit(workload, costs)
+        found = compute_benefit(workload, costs)
         placement, least, note = self._settled(found, ranks)
-        return planned(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """As `Strategy.sketch`: REAL-G+'s placement, from which the ILP goes on."""
-        placement = seat(found := benefit(workload, costs), search(found, ranks), ranks)
-        return planned(lower(self.name, workload, placement, self.reuse, costs), found)
+        placement = seat(found := compute_benefit(workload, costs), search(found, ranks), ranks)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), found)
 
     def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
         """The placement, the best lower bound known, and how the two came about."""
         start = search(found, ranks)
         limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
-        certified = bound(found, ranks)
+        certified = lower_bound(found, ranks)
         try:
-            answer = optimise(found, ranks, start, Solving(limit, always=self.always), certified=certified)
+            answer = optimise(found, ranks, start, ILPSettings(limit, always=self.always), certified=certified)
         except MachineError as error:
             fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
         else:
@@ -168,7 +169,7 @@ class RealL(GroupStrategy):
         return seat(found, mate, ranks), least, fallback or _note(answer)
 
 
-def _fallback(answer: Answer, limit: float) -> str:
+def _fallback(answer: ILPResult, limit: float) -> str:
     """Why the ILP did not answer; '' where it did."""
     if answer.status == "too large":
         return f"ILP not built: more than {MAX_COLUMNS:,} variables; REAL-G+ instead"
@@ -180,7 +181,7 @@ def _fallback(answer: Answer, limit: float) -> str:
     return f"ILP timed out after {limit:.1f} s at a gap of {_percent(answer.gap)} ({answer.solver}, {answer.formulation}); {used}"
 
 
-def _note(answer: Answer) -> str:
+def _note(answer: ILPResult) -> str:
     certified = _percent(answer.to(answer.certified))
     if answer.status == "certified":
         return f"ILP: gap {certified} (certified bound) of REAL-G+; {UNNEEDED}"

@@ -19,7 +19,7 @@ INF = float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entries:
+class SparseMatrix:
     """A sparse matrix of `shape`, by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
 
     row: Ints
@@ -28,15 +28,15 @@ class Entries:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> Entries:
+    def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> SparseMatrix:
         """Entries in any order; those of one place are added up."""
         place, which = np.unique(column * shape[0] + row, return_inverse=True)
         return cls(place % shape[0], place // shape[0], np.bincount(which, value, len(place)).astype(np.float64), shape)
 
-    def above(self, other: Entries) -> Entries:
+    def above(self, other: SparseMatrix) -> SparseMatrix:
         """The rows of this matrix, then those of another of the same width."""
         row, column = np.concatenate([self.row, other.row + self.shape[0]]), np.concatenate([self.column, other.column])
-        return Entries.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
+        return SparseMatrix.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
 
     def __matmul__(self, x: Floats) -> Floats:
         """The product with a vector, float64 [rows]."""
@@ -45,7 +45,7 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class IntegerProgram:
     """min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; all float64 but that.
 
     Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down (`compact`):
@@ -58,20 +58,20 @@ class Model:
     lower: Floats
     upper: Floats
     integer: NDArray[np.bool_]
-    rows: Entries
+    rows: SparseMatrix
     row_lower: Floats
     row_upper: Floats
     start: Floats
     mates: Callable[[Floats], Mates]
 
-    def at_least(self, makespan_ns: float) -> Model:
+    def at_least(self, makespan_ns: float) -> IntegerProgram:
         """With a valid cut: the objective is not below a certified bound."""
-        below = Entries(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
+        below = SparseMatrix(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
         low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
         return replace(self, rows=self.rows.above(below), row_lower=low, row_upper=high)
 
 
-class _Rows:
+class _Constraints:
     """Constraints added in blocks: entries (row within the block, column, value), and limits a row."""
 
     def __init__(self) -> None:
@@ -87,12 +87,12 @@ class _Rows:
         self.upper.append(np.full(count, upper))
         self.count += count
 
-    def matrix(self, columns: int) -> tuple[Entries, Floats, Floats]:
-        rows = Entries.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
+    def matrix(self, columns: int) -> tuple[SparseMatrix, Floats, Floats]:
+        rows = SparseMatrix.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
         return rows, np.concatenate(self.lower), np.concatenate(self.upper)
 
 
-def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model:
+def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> IntegerProgram:
     """x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14).
 
     As many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where
@@ -113,7 +113,7 @@ def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model
     x, y = group * places + place, y0 + pair * places + spot
     one, two = near[pair] * places + spot, far[pair] * places + spot
     each, iteration = np.arange(pairs * places), np.arange(places) // gpus
-    rows = _Rows()
+    rows = _Constraints()
     rows.add(n, [(group, x, 1.0)], 1, 1)
     rows.add(places, [(place, x, 1.0)], -INF, CAPACITY)
     rows.add(len(each), [(each, y, 1.0), (each, one, -1.0)], -INF, 0)
@@ -147,10 +147,10 @@ def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model
         found[order[same]], found[order[same + 1]] = order[same + 1], order[same]
         return found
 
-    return Model("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
+    return IntegerProgram("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
 
 
-def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> Model:
+def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
     """z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
 
     Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says, and names
@@ -168,7 +168,7 @@ def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: in
     n0, u0, total = len(first), len(first) + count, len(first) + 2 * count
     unit = makespan(benefits, start, gpus, alpha) or 1.0
     up, rise = np.arange(count), np.arange(count - 1)
-    rows = _Rows()
+    rows = _Constraints()
     paired = second >= 0
     rows.add(n, [(first, taken, 1.0), (second[paired], taken[paired], 1.0)], 1, 1)
     rows.add(count, [(cell, taken, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
@@ -195,7 +195,7 @@ def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: in
         found[first[pairs]], found[second[pairs]] = second[pairs], first[pairs]
         return found
 
-    return Model("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
+    return IntegerProgram("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
 
 
 def _levels(load: Floats, used: Floats, most: int) -> Floats:

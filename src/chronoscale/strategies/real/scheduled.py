@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check_schedule
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement
@@ -18,34 +18,35 @@ from chronoscale.strategies.workload import Workload
 TOLERANCE = 1e-6  # relative: what solvers take for equal
 
 
-def planned(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
+def certify(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
     """`schedule` with its makespan by eq. 10, recomputed from its rows, a certified bound on it, and a note.
 
     alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError as `check_schedule`,
     ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
     """
     makespan = check_schedule(schedule, benefits)
-    least = bound(benefits, schedule.ranks) if certified is None else certified
+    least = lower_bound(benefits, schedule.ranks) if certified is None else certified
     if least > makespan * (1 + TOLERANCE):
         raise ValueError(f"schedule '{schedule.name}': its makespan of {makespan} ns is below a lower bound of {least} ns")
     return replace(schedule, planned_ns=round(makespan), bound_ns=min(int(least), round(makespan)), note=note)
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled(GroupStrategy):
+class ScheduledStrategy(GroupStrategy):
     """Type I reuse in every group, type II in pairs; `seated(benefits, ranks)` places the groups."""
 
     name: str
     title: str
     source: str
     seated: Callable[[Benefit, int], Placement]
+    summary: str = ""
     reuse = Reuse(snapshots=True, groups=True)
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
         """As `GroupStrategy.place`."""
-        return self.seated(benefit(workload, costs), ranks)
+        return self.seated(compute_benefit(workload, costs), ranks)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        found = benefit(workload, costs)
-        return planned(lower(self.name, workload, self.seated(found, ranks), self.reuse, costs), found)
+        found = compute_benefit(workload, costs)
+        return certify(lower(self.name, workload, self.seated(found, ranks), self.reuse, costs), found)

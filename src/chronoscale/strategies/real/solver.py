@@ -11,7 +11,7 @@ from typing import Literal
 
 from chronoscale.errors import MachineError
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.ilp_model import IntegerProgram
 
 Name = Literal["auto", "highs", "gurobi"]
 Status = Literal["optimal", "gap", "time limit", "infeasible"]  # gap: stopped within the relative gap asked for
@@ -32,7 +32,7 @@ class Solution:
     solver: str
 
 
-class Absent(MachineError):
+class SolverNotInstalled(MachineError):
     """A solver that is not installed."""
 
 
@@ -40,33 +40,33 @@ class BeyondLicence(Exception):
     """Gurobi has no licence for a model of this size."""
 
 
-def covered(model: Model) -> bool:
+def licence_covers(model: IntegerProgram) -> bool:
     """Whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
     own = "GRB_LICENSE_FILE" in os.environ or any(Path(path).is_file() for path in LICENCES)
     return own or max(model.rows.shape) <= BUNDLED
 
 
-def solve(model: Model, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
+def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
     """From `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
 
     auto: Gurobi where it is installed, `covered` and its licence agrees, else HiGHS. threads 0: the solver's choice. Raises MachineError
     when the solver itself fails or is not installed, and for 'gurobi' when the model is beyond its licence (its error 10010).
     """
-    if solver != "highs" and (solver == "gurobi" or covered(model)):
+    if solver != "highs" and (solver == "gurobi" or licence_covers(model)):
         try:
             return _installed("gurobi")(model, seconds, gap, threads)
-        except (Absent, BeyondLicence) as error:
+        except (SolverNotInstalled, BeyondLicence) as error:
             if solver == "gurobi":
                 raise MachineError(str(error)) from error
     return _installed("highs")(model, seconds, gap, threads)
 
 
-def _installed(name: str) -> Callable[[Model, float, float, int], Solution]:
+def _installed(name: str) -> Callable[[IntegerProgram, float, float, int], Solution]:
     """The solver, either of which will do and may be absent: imported when it is asked for. Raises Absent."""
     try:
-        solve: Callable[[Model, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
+        solve: Callable[[IntegerProgram, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
     except ModuleNotFoundError as error:
         if error.name != PACKAGES[name]:
             raise
-        raise Absent(f"the solver '{name}' is not installed ({error})") from error
+        raise SolverNotInstalled(f"the solver '{name}' is not installed ({error})") from error
     return solve

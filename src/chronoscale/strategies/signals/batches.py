@@ -14,10 +14,10 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.costing.kernels import SINGLE
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.forecasters import forward_flops, saved_bytes
 from chronoscale.strategies.signals.kernels import kernels_of
-from chronoscale.strategies.signals.stores import FP64, Batches
+from chronoscale.strategies.signals.stores import FP64, WindowBatches
 from chronoscale.strategies.workload import Workload
 
 FP32 = 4
@@ -25,19 +25,19 @@ TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class BatchEnds:
     """Handles int64 [batches, ranks]: the last computation of each batch, and what ends it; a first row of NONE stands before `over`."""
 
     computed: Ints
     over: Ints
 
 
-def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding) -> Schedule:
+def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
     """One epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
     hyper, resident = workload.hyper, 4 * workload.model.parameters * FP32 + feeding.store.device_bytes(workload)
     builder = _builder(name, workload, ranks, feeding, resident, "windows")
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))
-    nothing = Ends(np.empty((0, ranks), np.int64), np.full((1, ranks), NONE, np.int64))
+    nothing = BatchEnds(np.empty((0, ranks), np.int64), np.full((1, ranks), NONE, np.int64))
     done = _phase(builder, workload, feeding, training, TRAIN, 0, nothing)
     done = _phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
     if validation.iterations and ranks > 1:
@@ -47,7 +47,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding) -> Schedu
     return builder.finish()
 
 
-def preparation(name: str, workload: Workload, ranks: int, feeding: Feeding) -> Schedule:
+def plan_preparation(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
     """What happens once, before the first epoch: standardising, and bringing readings to where the strategy keeps them."""
     data = workload.signal
     builder = _builder(name, workload, ranks, feeding, feeding.store.device_bytes(workload), "preparation")
@@ -56,14 +56,14 @@ def preparation(name: str, workload: Workload, ranks: int, feeding: Feeding) -> 
     return builder.finish()
 
 
-def _builder(name: str, workload: Workload, ranks: int, feeding: Feeding, resident: int, kind: str) -> Builder:
+def _builder(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, resident: int, kind: str) -> Builder:
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload, ranks) if kind == "windows" else SINGLE
     return Builder(name, ranks, resident, kind, host, str(feeding), kernels)
 
 
-def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, step: int, first: int, before: Ends) -> Ends:
+def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds) -> BatchEnds:
     """Batches of one deal, from unit `first` on, after those that ended with `before`."""
     data, model, windows, ranks = workload.signal, workload.model, workload.windows, deal.ranks
     if not deal.iterations:
@@ -72,7 +72,7 @@ def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, s
     unit = first + np.repeat(np.arange(deal.iterations), ranks)
     rank = np.tile(np.arange(ranks), deal.iterations)
     site: Columns = {"rank": rank, "order": unit, "unit": unit, "step": step, "iteration": unit if step == TRAIN else first - 1}
-    batches = Batches(workload, ranks, site, count, feeding.local)
+    batches = WindowBatches(workload, ranks, site, count, feeding.local)
     read, after, held = feeding.store.bring(builder, batches)
     shape = (model, data.sensors, data.edges, count, windows.window, windows.horizon)
     saved = np.asarray(saved_bytes(*shape), np.int64) * (step == TRAIN)
@@ -91,11 +91,11 @@ def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, s
     if (ahead := feeding.store.ahead) == 0:  # on demand: asked for when the batch before is over
         ended = np.concatenate([before.over, (last if step == VALIDATE else updated).reshape(-1, ranks)])
         builder.link(read, ended[-deal.iterations - 1 : -1].ravel())
-        return Ends(computed, ended)
+        return BatchEnds(computed, ended)
     if ahead is not None:
         earlier = np.concatenate([np.full((ahead, ranks), NONE), computed])[first : first + deal.iterations]
         builder.link(read, earlier.ravel())
-    return Ends(computed, before.over)
+    return BatchEnds(computed, before.over)
 
 
 def _update(builder: Builder, workload: Workload, site: Columns, unit: Ints, backward: Ints) -> Ints:

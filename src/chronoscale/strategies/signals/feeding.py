@@ -14,7 +14,7 @@ LOCAL = "+local"
 
 
 @dataclass(frozen=True, slots=True)
-class Feeding:
+class SignalFeeding:
     """Where readings lie; `local`: windows come from a fixed part of them a rank, in whole batches (PGT-I §5.4)."""
 
     store: Store
@@ -24,7 +24,7 @@ class Feeding:
         return self.store.name + LOCAL * self.local
 
     @classmethod
-    def of(cls, schedule: Schedule) -> Feeding:
+    def of(cls, schedule: Schedule) -> SignalFeeding:
         """What `Schedule.feeding` says. Raises UserError for a store that does not exist: the schedule is of another version."""
         name = schedule.feeding.removesuffix(LOCAL)
         if name not in STORES:

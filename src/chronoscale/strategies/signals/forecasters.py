@@ -19,7 +19,7 @@ Count = TypeVar("Count", int, Ints)
 DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above, sparse products step by step
 
 
-class Parts(NamedTuple):
+class ForecasterModel(NamedTuple):
     """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every value at every step of a window;
     of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
 
@@ -29,16 +29,16 @@ class Parts(NamedTuple):
     clock: bool = False
 
 
-FORECASTERS: Mapping[str, Parts] = {
-    "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
-    "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
-    "a3t-gcn": Parts("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
-    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)", clock=True),
+FORECASTERS: Mapping[str, ForecasterModel] = {
+    "dcrnn": ForecasterModel("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
+    "pgt-dcrnn": ForecasterModel("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
+    "a3t-gcn": ForecasterModel("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
+    "st-transformer": ForecasterModel("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)", clock=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ForecasterWork:
     """A forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values `fixed` read."""
 
     flops: int = 0
@@ -46,15 +46,15 @@ class Work:
     saved: int = 0
     fixed: int = 0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
+    def __add__(self, other: ForecasterWork) -> ForecasterWork:
+        return ForecasterWork(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
 
-    def __mul__(self, times: int) -> Work:
-        return Work(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
+    def __mul__(self, times: int) -> ForecasterWork:
+        return ForecasterWork(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class GraphOperations:
     """The operations of forecasters on a graph; each reads its operands from memory and writes its result once."""
 
     nodes: int
@@ -66,24 +66,26 @@ class Graph:
         """The signal itself and each of its diffusions."""
         return 1 + 2 * self.hops
 
-    def diffusion(self, width: int) -> Work:
+    def diffusion(self, width: int) -> ForecasterWork:
         """`hops` steps in both directions."""
         dense = self.nodes <= DENSE_NODES
         entries = self.nodes**2 if dense else self.edges
         moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
-        return Work(4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3))  # int64 column, value
+        return ForecasterWork(
+            4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3)
+        )  # int64 column, value
 
-    def product(self, inner: int, outer: int) -> Work:
+    def product(self, inner: int, outer: int) -> ForecasterWork:
         """Rows times a matrix, added to what is there."""
-        return Work(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
+        return ForecasterWork(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
 
-    def convolution(self, inner: int, outer: int) -> Work:
+    def convolution(self, inner: int, outer: int) -> ForecasterWork:
         """Diffusion and product; the backward pass needs its input alone, which is counted where it is made."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
-    def made(self, width: int, read: int = 0) -> Work:
+    def made(self, width: int, read: int = 0) -> ForecasterWork:
         """An elementwise result that is kept for the backward pass, from `read` values."""
-        return Work(0, self.nodes * (width + read), self.nodes * width)
+        return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
 
 def forecaster_shape(
@@ -127,11 +129,11 @@ def forecaster_shape(
     return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops, calendar=calendar)
 
 
-def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
     """`dcrnn` and `pgt-dcrnn`: see `real_exec.signals.forecast.dcrnn`."""
     wide, terms = shape.hidden, graph.terms
 
-    def narrow(inputs: int) -> Work:
+    def narrow(inputs: int) -> ForecasterWork:
         """The first layer's input: diffused, kept, multiplied for three gates."""
         return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
 
@@ -146,23 +148,25 @@ def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) 
     return encoder + (narrow(1) + upper + later * shape.layers) * horizon + readout
 
 
-def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
     """`a3t-gcn`: see `real_exec.signals.forecast.a3t`."""
     wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
-    given = Work(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
+    given = (
+        ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
+    )
     first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
     later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
     later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
-    attention = Work(0, 3 * nodes * wide) * window
+    attention = ForecasterWork(0, 3 * nodes * wide) * window
     return given * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
 
 
-def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
+def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
     """`st-transformer`: see `real_exec.signals.forecast.transformer`; attention keeps no N x N matrix."""
     wide, nodes = shape.hidden, graph.nodes
     norm = graph.made(wide + 2, wide)
-    attention = Work(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
+    attention = ForecasterWork(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
     block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
     block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
     block += graph.product(4 * wide, wide) + graph.made(wide, wide)
@@ -172,12 +176,12 @@ def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int
     return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
 
 
-def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> Work:
+def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> ForecasterWork:
     if shape.name == "a3t-gcn":
-        return _attention_gru_work(shape, Graph(nodes, edges, 0), window, horizon)
+        return _attention_gru_work(shape, GraphOperations(nodes, edges, 0), window, horizon)
     if shape.name == "st-transformer":
-        return _transformer_work(shape, Graph(nodes, edges, 0), window, horizon)
-    return _diffusion_work(shape, Graph(nodes, edges, shape.hops), window, horizon)
+        return _transformer_work(shape, GraphOperations(nodes, edges, 0), window, horizon)
+    return _diffusion_work(shape, GraphOperations(nodes, edges, shape.hops), window, horizon)
 
 
 def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:

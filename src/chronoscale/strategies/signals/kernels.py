@@ -7,7 +7,7 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 from chronoscale.strategies.workload import Workload
 
 
-def name_of(workload: Workload) -> str:
+def model_key(workload: Workload) -> str:
     """What tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
     published, sparse = workload.hyper.variant == "as-published", workload.signal.sensors > DENSE_NODES
     return workload.model.name + " as-published" * published + " sparse" * sparse
@@ -30,4 +30,4 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "calendar": model.calendar,
         "parameters": model.parameters,
     }
-    return Kernels.counted("windows", name_of(workload), sizes)
+    return Kernels.counted("windows", model_key(workload), sizes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals import batches
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
@@ -19,14 +19,15 @@ class SignalStrategy(Strategy):
     name: str
     title: str
     source: str
-    feeding: Feeding
+    feeding: SignalFeeding
+    summary: str = ""
     family = "signals"
     kind = "windows"
     prepares = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
-        return batches.epoch(self.name, workload, ranks, self.feeding)
+        return batches.plan_epoch(self.name, workload, ranks, self.feeding)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Of every batch of windows its operations, of every rank the ends of training and validation."""
@@ -38,4 +39,4 @@ class SignalStrategy(Strategy):
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
-        return batches.preparation(self.name, workload, ranks, self.feeding)
+        return batches.plan_preparation(self.name, workload, ranks, self.feeding)

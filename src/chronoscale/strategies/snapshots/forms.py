@@ -27,7 +27,7 @@ class Forms(NamedTuple):
 Load = Callable[[Timer, Forms], None]  # adds the rows that bring every snapshot in and through its first layer
 
 
-def plain(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
+def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
     """Every snapshot in one form but the first, which has no predecessor."""
     forms = np.full(snapshots, form, np.int8)
     forms[:1] = Form.FULL
@@ -39,7 +39,7 @@ def must_track(workload: Workload) -> bool:
     return workload.model.layers > 1 or workload.model.spatial == "gat"
 
 
-def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
+def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
     """For each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
 
     Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two. REAL

@@ -6,7 +6,7 @@ from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.workload import ModelShape, Workload
 
 
-def structure(model: ModelShape) -> str:
+def structure_name(model: ModelShape) -> str:
     """What a model is made of: all that its kernels depend on beside its sizes."""
     stacked = f"-{model.depth}" * (model.depth > 1) + "-last" * model.recurs_last
     return f"{model.spatial}-{model.temporal}{stacked}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
@@ -25,4 +25,4 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
         "spread": int(ranks > 1),
     }
     widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
-    return Kernels.counted(kind, structure(model), {**sizes, **widths})
+    return Kernels.counted(kind, structure_name(model), {**sizes, **widths})

@@ -16,12 +16,12 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, choose, plain
+from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_forms
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.tasks import task_of
-from chronoscale.strategies.snapshots.variants import Back, Form, Step, Summed
+from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
 from chronoscale.strategies.workload import Hyper, Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
@@ -48,7 +48,7 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sites:
+class GroupSites:
     """Where groups go; int64 [n] each but `keeps`.
 
     `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
@@ -72,7 +72,7 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Emitted:
+class GroupRows:
     """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
     device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels and bytes of their gradient."""
 
@@ -88,7 +88,7 @@ class Emitted:
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _FirstLayer:
     """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, the rest as in `Emitted`."""
 
     arrived: Ints
@@ -107,9 +107,9 @@ class Lowering:
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
         self.workload, self.reuse, self.rows, self.kernels = workload, reuse, Rows(workload), kernels_of(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
-        self.forms = forms or plain(len(workload.snapshots.edges))
+        self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
-            self.forms = choose(workload, costs, self._bring)
+            self.forms = choose_forms(workload, costs, self._bring)
 
     def _bring(self, timer: Timer, forms: Forms) -> None:
         """Every snapshot that groups read, alone, in the given forms, without features: what the choice between them compares. The first
@@ -124,12 +124,12 @@ class Lowering:
         """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
-    def _stepped(self, step: int) -> Step:
+    def _stepped(self, step: int) -> TemporalVariant:
         """How a recurrence's step is run."""
         first = step == 0 and not self.workload.model.evolves_weights
         if self.reuse.pipeline:
-            return Step.FIRST_BESIDE if first else Step.ON_BESIDE
-        return Step.FIRST if first else Step.ON
+            return TemporalVariant.FIRST_BESIDE if first else TemporalVariant.ON_BESIDE
+        return TemporalVariant.FIRST if first else TemporalVariant.ON
 
     def _load(
         self,
@@ -140,11 +140,11 @@ class Lowering:
         own: NDArray[np.bool_],
         features: NDArray[np.bool_],
         after: Sequence[Ints],
-    ) -> _Loaded:
+    ) -> _FirstLayer:
         """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        done = _Loaded(none, none, none, zero, zero, zero, zero, zero)
+        done = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
@@ -169,7 +169,7 @@ class Lowering:
             incremental = kind is Form.DELTA
             summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
             op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
-            twice = {"variant": Summed.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
+            twice = {"variant": AggregateVariant.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
             ready = sink.add(op, Lane.COMPUTE, site, summed, twice, free, where=mask, after=(h2d, arrived))
             held = held + summed["alloc"]
             if model.transforms_first:
@@ -185,7 +185,7 @@ class Lowering:
             done.moved = done.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
         return done
 
-    def emit(self, sink: Sink, at: Sites) -> Emitted:
+    def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
         """All rows of one group a site, forward and backward."""
         rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
@@ -218,7 +218,7 @@ class Lowering:
                     ready = below[step]
                     if model.transforms_first:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
-                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": Summed.TRACKED}, after=(ready,))
+                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": AggregateVariant.TRACKED}, after=(ready,))
                     if not model.transforms_first and not model.evolves_weights:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
                     active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
@@ -241,7 +241,7 @@ class Lowering:
         freed = active + at.inherits + held * ~at.keeps
         done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        beside = Back.BESIDE if self.reuse.pipeline else Back.ALONE
+        beside = BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE
         brought = np.where(at.shift > 0, at.shift, size)
         launched = self.kernels.count(Op.BACKWARD.name, own=brought) + at.kernels + kernels * ~at.keeps
         whole = self.kernels.bytes(Op.BACKWARD.name, own=brought, nodes=rows.nodes, edges=done["edges"], fresh=fresh)
@@ -252,7 +252,7 @@ class Lowering:
             "variant": beside,
         }
         backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
-        return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
+        return GroupRows(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
@@ -267,11 +267,11 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     lowering = Lowering(workload, reuse, costs, forms)
     resident = 4 * workload.model.parameters * FP32  # parameters, gradients, two moments
     builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
-    shift = shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
+    shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
     lead = placement.first()
     keeps = np.zeros(len(lead), bool)
     keeps[lead[shift > 0]] = True
-    done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in fields(Emitted)))
+    done = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
         columns = (done.held, done.rows, done.edges, done.kernels, done.moved)
@@ -279,21 +279,21 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
         at = (g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g])
-        sites = Sites(*at, inherits, dense, attended, launched, moved, open_)
+        sites = GroupSites(*at, inherits, dense, attended, launched, moved, open_)
         rows = lowering.emit(builder, sites)
-        for field in fields(Emitted):
+        for field in fields(GroupRows):
             getattr(done, field.name)[g] = getattr(rows, field.name)
     _synchronise(builder, placement, workload.model.parameters, reuse, done)
     return builder.finish()
 
 
-def shifts(workload: Workload, placement: Placement) -> Ints:
+def pair_shifts(workload: Workload, placement: Placement) -> Ints:
     """Snapshots between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second group."""
     apart = (np.arange(len(placement.slot)) - placement.first()) * workload.hyper.stride
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
-def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: Emitted) -> None:
+def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: GroupRows) -> None:
     """All-reduce and optimiser step of every rank and iteration, and what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)

@@ -16,7 +16,7 @@ from chronoscale.cuda_ext.operators.blocks import NUMBERS
 from chronoscale.datasets.snapshots.csr import DeltaCSR, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.variants import Dense, Form
+from chronoscale.strategies.snapshots.variants import Form, TransformVariant
 from chronoscale.strategies.workload import ModelShape, Workload
 
 FP32 = 4
@@ -25,7 +25,7 @@ SCORE = 5  # flops of an attention entry beside its weighted sum: add, leaky ReL
 Columns = dict[str, Ints]
 
 
-def working(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
+def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
     """Numbers (float32) for `rows` nodes, int64: gradients of a cell's output and of the recurrence's input, predictions and their
     errors, and blocks of rows between two steps (`cuda_ext.operators.blocks`)."""
     recurs = model.recurs(layer) and not model.evolves_weights
@@ -130,7 +130,7 @@ class Rows:
         of the last snapshot's."""
         hidden = self.workload.model.hidden
         done = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
-        return {**done, "variant": np.full_like(rows, Dense.INTO if into else Dense.WHOLE)}
+        return {**done, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
         """The adjacency of a snapshot from its predecessor's and the edge map (REAL §4.3)."""
@@ -168,7 +168,7 @@ class Rows:
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
-        own = FP32 * max(int(working(model, nodes, layer)) for layer in range(model.layers))
+        own = FP32 * max(int(working_numbers(model, nodes, layer)) for layer in range(model.layers))
         return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:

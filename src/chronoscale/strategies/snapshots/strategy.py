@@ -53,7 +53,7 @@ class GroupStrategy(SnapshotStrategy):
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt(GroupStrategy):
+class RoundRobinStrategy(GroupStrategy):
     """Groups in time order, `each` consecutive ones to a rank and iteration; without it as many as the experiment says."""
 
     name: str
@@ -61,6 +61,7 @@ class Dealt(GroupStrategy):
     source: str
     reuse: Reuse
     each: int | None = None
+    summary: str = ""
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
         """As `GroupStrategy.place`."""

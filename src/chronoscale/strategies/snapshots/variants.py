@@ -13,7 +13,7 @@ class Form(IntEnum):
     DELTA = 2  # its changed edges; the aggregation is incremented
 
 
-class Summed(IntEnum):
+class AggregateVariant(IntEnum):
     """Implementations of AGGREGATE (`Schedule.variant`)."""
 
     ALONE = 0  # one result
@@ -21,14 +21,14 @@ class Summed(IntEnum):
     TRACKED = 2  # above the first layer, with what its gradient needs
 
 
-class Dense(IntEnum):
+class TransformVariant(IntEnum):
     """Implementations of TRANSFORM."""
 
     WHOLE = 0  # the rows are the result
     INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
 
 
-class Step(IntEnum):
+class TemporalVariant(IntEnum):
     """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
     group's rows, which leave it colder caches."""
 
@@ -38,7 +38,7 @@ class Step(IntEnum):
     FIRST_BESIDE = 3
 
 
-class Back(IntEnum):
+class BackwardVariant(IntEnum):
     """Implementations of BACKWARD."""
 
     ALONE = 0  # of the group that was computed last

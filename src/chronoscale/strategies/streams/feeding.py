@@ -19,7 +19,7 @@ OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 
 @dataclass(frozen=True, slots=True)
-class Feeding:
+class StreamFeeding:
     """merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
     compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows lie on the
     device already, a name of PLACEMENTS, or nothing. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over
@@ -40,7 +40,7 @@ class Feeding:
         return " ".join(word for word in words if word)
 
     @classmethod
-    def of(cls, schedule: Schedule) -> Feeding:
+    def of(cls, schedule: Schedule) -> StreamFeeding:
         """What `Schedule.feeding` says. Raises UserError for one that does not exist: the schedule is of another version."""
         words = schedule.feeding.split()
         placement = next((word for word in words if word in PLACEMENTS), "")

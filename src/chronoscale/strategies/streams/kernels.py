@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.costing.kernels import Kernels
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.models import StreamShape, shape_of
 from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Workload
@@ -13,13 +13,13 @@ STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailb
 SENT, EXPAND, KEEP = "SENT", "EXPAND", "KEEP"
 
 
-def name_of(shape: StreamShape, feeding: Feeding) -> str:
+def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
     """What tells models apart whose kernels differ: its name, its task, and the operators of layers that attend where they are not ours."""
     operators = feeding.operators if shape.spatial == "attention" else ""
     return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
-def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
+def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:
     """Of epochs. Raises UserError for a model that was not counted."""
     shape = shape_of(workload)
     sizes = {
@@ -47,4 +47,4 @@ def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
         "outputs": shape.outputs,
         "parameters": shape.parameters,
     }
-    return Kernels.counted("events", name_of(shape, feeding), sizes)
+    return Kernels.counted("events", model_key(shape, feeding), sizes)

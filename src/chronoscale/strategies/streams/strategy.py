@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.rows import epoch
 from chronoscale.strategies.workload import Workload
 
@@ -19,8 +19,9 @@ class StreamStrategy(Strategy):
     name: str
     title: str
     source: str
-    feeding: Feeding
+    feeding: StreamFeeding
     ahead: int = 1
+    summary: str = ""
     family = "streams"
     kind = "events"
 
@@ -36,8 +37,8 @@ class StreamStrategy(Strategy):
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
-        return epoch.epoch(self.name, workload, ranks, self.feeding, self.ahead)
+        return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
-        return epoch.count(workload, ranks, self.feeding)
+        return epoch.count_rows(workload, ranks, self.feeding)

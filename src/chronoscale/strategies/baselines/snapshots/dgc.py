@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
+from chronoscale.strategies.baselines.snapshots.vertex_shares import (
+    BackwardWork,
+    GroupBatches,
+    ShareWork,
+    expected_distinct,
+    split_counts,
+)
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -40,6 +46,7 @@ class DGC(SnapshotStrategy):
 
     name, title, kind = "dgc", "DGC (modelled)", "modelled"
     source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
+    summary = "Each GPU trains chunks of vertices over a few snapshots; boundary features and hidden states are exchanged."
     executes = False
     everywhere = True
 
@@ -68,7 +75,7 @@ class _Chunks:
     def __init__(self, model: DGC, workload: Workload, ranks: int) -> None:
         self.dgc, self.workload, self.ranks = model, workload, ranks
         self.shape: ModelShape = workload.model
-        self.batches, self.work = Batches(workload, ranks), Work(workload.model, kernels := kernels_of(workload))
+        self.batches, self.work = GroupBatches(workload, ranks), ShareWork(workload.model, kernels := kernels_of(workload))
         self.builder = Builder(model.name, ranks, 4 * self.shape.parameters * FP32, model.kind, kernels=kernels)
         iterations = len(self.batches.first)
         iteration = np.repeat(np.arange(iterations), ranks)
@@ -82,7 +89,7 @@ class _Chunks:
         last, first, passes = np.full(self.sites, NONE, np.int64), None, []
         for number, steps in enumerate(ranges):
             weight = self.dgc.weights(self.ranks, self.iterations, number)
-            owed, gradients = Owed.none(self.sites), np.zeros(self.sites, np.int64)
+            owed, gradients = BackwardWork.none(self.sites), np.zeros(self.sites, np.int64)
             handed = None
             if number and not self.shape.evolves_weights:
                 states = self._moved(steps[0], weight)
@@ -107,15 +114,15 @@ class _Chunks:
         self.builder.link(first, before)
         return self.builder.finish()
 
-    def _step(self, step: int, weight: Floats, owed: Owed, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
+    def _step(self, step: int, weight: Floats, owed: BackwardWork, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
         """Forward rows of one snapshot of every group. Returns the transfer, the last row, and the boundary bytes that have a gradient."""
         stats, model, work = self.workload.snapshots, self.shape, self.work
-        edges = split(self.batches.total(stats.edges, step), weight).ravel()
-        rows = split(self.batches.groups * stats.num_nodes, weight).ravel()
+        edges = split_counts(self.batches.total(stats.edges, step), weight).ravel()
+        rows = split_counts(self.batches.groups * stats.num_nodes, weight).ravel()
         active = np.repeat(self.batches.total(stats.nodes, step), self.ranks)
         remote = 1 - 1 / self.ranks
         crossing = np.floor(edges * (self.dgc.cut * remote)).astype(np.int64)
-        halo = distinct(np.floor(active * remote).astype(np.int64), crossing)
+        halo = expected_distinct(np.floor(active * remote).astype(np.int64), crossing)
         here: Columns = {**self.site, "step": np.full(self.sites, step)}
         loaded = work.load(rows, edges + rows, rows)
         ready = arrived = self.builder.add(Op.H2D, Lane.H2D, here, loaded)
@@ -148,7 +155,7 @@ class _Chunks:
                 owed.add(cell, 2)
         return arrived, ready, gradients
 
-    def _evolve(self, at: Columns, width: int, ready: Ints, owed: Owed) -> None:
+    def _evolve(self, at: Columns, width: int, ready: Ints, owed: BackwardWork) -> None:
         """Next weights of every group, on every rank; -H summarises its snapshot's highest-scored rows, which lie on any rank."""
         groups = np.repeat(self.batches.groups, self.ranks)
         if self.shape.summarises and self.ranks > 1:
@@ -160,7 +167,7 @@ class _Chunks:
 
     def _moved(self, step: int, weight: Floats) -> Ints:
         """Bytes of hidden states that a rank gets at a new range: of vertices that were placed anew and come from elsewhere."""
-        changed = split(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
+        changed = split_counts(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
         values = self.shape.recurrences * self.shape.depth * self.shape.hidden * self.shape.states
         moved: Ints = np.floor(changed * (1 - 1 / self.ranks)).astype(np.int64) * (values * FP32)
         return moved

@@ -14,7 +14,8 @@ from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.planning.recast import Recast
 from chronoscale.strategies.planning.stretch import ROWS, Stretch
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
+from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cells import Cells, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
@@ -31,8 +32,9 @@ class DistDGL(SnapshotStrategy):
 
     name, title, kind = "distdgl", "DistDGL", "parts"
     source = "REAL §7.1 [66]"
+    summary = "Every snapshot is cut into one vertex part a GPU; rows of remote neighbours are fetched for every layer."
     partitioned = True
-    streams = True
+    plans_incrementally = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Every rank has a part in every snapshot."""

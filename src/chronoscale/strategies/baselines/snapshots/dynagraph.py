@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from chronoscale.batching.snapshots.sampling import Samples, Sampling
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.dynahb_modelled import earlier
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import handles_before
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.cells import Cells, Region, stages
+from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cells import Cells
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import ENTRY, FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
@@ -44,6 +45,7 @@ class DynaGraph(SnapshotStrategy):
 
     name, title, kind = "dynagraph", "DynaGraph", "sampled"
     source = "FlareDTDG §2.2, §4.1 [10]"
+    summary = "GPUs share the vertices of sliding windows of sampled snapshots, and keep what the first layer has aggregated."
     chunked = True
     everywhere = True
 
@@ -125,7 +127,7 @@ class _Plan:
         kernels = kernels_of(replace(work, hyper=replace(work.hyper, group_size=self.length)), "parts", self.ranks)
         host = int(self.samples.rows.max()) * self.width * FP32
         builder = Builder(self.name, self.ranks, 4 * parameters * FP32, DynaGraph.kind, host, kernels=kernels)
-        rows = _Rows(self, builder)
+        rows = _WindowRows(self, builder)
         rows.deal()
         rows.forward()
         rows.backward()
@@ -139,7 +141,7 @@ class _Plan:
         return self.workload.model.inputs * changing
 
 
-class _Rows:
+class _WindowRows:
     """The rows of an epoch, each after the one before it."""
 
     def __init__(self, plan: _Plan, builder: Builder) -> None:
@@ -200,10 +202,10 @@ class _Rows:
         plan, count = self.plan, self.model.parameters
         if plan.ranks > 1:
             self._add(Op.ALLREDUCE, NONE, NONE, {"bytes": np.full(1, count * FP32)})
-        self._add(Op.OPTIMIZE, NONE, NONE, {name: np.full(1, size) for name, size in adam(count).items()})
-        self.builder.link(self.begun, earlier(self.last, plan.ranks))
+        self._add(Op.OPTIMIZE, NONE, NONE, {name: np.full(1, size) for name, size in optimizer_work(count).items()})
+        self.builder.link(self.begun, handles_before(self.last, plan.ranks))
         for handle in self.sampled:
-            self.builder.link(handle, earlier(self.last, AHEAD * plan.ranks))
+            self.builder.link(handle, handles_before(self.last, AHEAD * plan.ranks))
 
     def _brought(self, step: int) -> Ints:
         """A snapshot sampled and sent, with the input features of own rows."""
@@ -237,6 +239,6 @@ class _Rows:
         self.last = np.where(there, handles, self.last)
 
 
-def adam(parameters: int) -> dict[str, int]:
+def optimizer_work(parameters: int) -> dict[str, int]:
     """Of an optimiser's step."""
     return {"rows": parameters, "flops": 10 * parameters}

@@ -13,8 +13,8 @@ from chronoscale.batching.snapshots.chunks import Counted
 from chronoscale.batching.snapshots.reach import Batches, Reach, cached
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.dynahb_modelled import Hops, ModelledDynaHB, earlier, lowered
-from chronoscale.strategies.baselines.snapshots.shares import Owed, Work, distinct
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import HopCounts, ModelledDynaHB, add_layers, handles_before
+from chronoscale.strategies.baselines.snapshots.vertex_shares import BackwardWork, ShareWork, expected_distinct
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.planning.builder import Columns as Site
@@ -32,25 +32,25 @@ CHOSEN = "all batches are as large as the first; sizes are chosen where a model 
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BatchSize:
     """The size of a hybrid batch, powers of two: snapshots of its window, and own nodes."""
 
     window: int
     vertices: int
 
 
-def most(hyper: Hyper, snapshots: int, vertices: int) -> Choice:
+def largest_batch(hyper: Hyper, snapshots: int, vertices: int) -> BatchSize:
     """The largest batch: as many snapshots as FlareDTDG's windows have, rounded down; all of the largest part."""
     window = min(hyper.recency.decay.window, snapshots)
-    return Choice(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
+    return BatchSize(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
 
 
-def start(limit: Choice) -> Choice:
+def first_batch(limit: BatchSize) -> BatchSize:
     """The first batch: the longest window, a quarter of the nodes."""
-    return Choice(limit.window, max(limit.vertices // 4, 1))
+    return BatchSize(limit.window, max(limit.vertices // 4, 1))
 
 
-def iterations(first: Choice, snapshots: int, vertices: int) -> int:
+def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int:
     """Of an epoch: as many as it takes first batches to hold every node of the largest part in every snapshot once."""
     return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
@@ -64,6 +64,7 @@ class DynaHB(SnapshotStrategy):
 
     name, title, kind = "dynahb", "DynaHB", "hybrid"
     source = "Song et al.; PVLDB 17(11), 2024; FlareDTDG §2.2, §4.1"
+    summary = "Each GPU trains batches of its own vertices from a cache on its host; only parameters are exchanged."
     chunked = True
     everywhere = True
 
@@ -71,8 +72,8 @@ class DynaHB(SnapshotStrategy):
         """Every rank has a batch in every iteration."""
         if workload.chunking is None:
             return super().rows(workload, ranks)
-        limit = most(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
-        count = iterations(start(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
+        limit = largest_batch(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
+        count = iterations_per_epoch(first_batch(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
         return count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
@@ -90,11 +91,11 @@ class DynaHB(SnapshotStrategy):
         workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
         counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
-        parts = None if counted is None else parts_of(counted, ranks)
+        parts = None if counted is None else rank_of_nodes(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
-        limit = most(workload.hyper, workload.steps, int(sizes.max()))
-        first = start(limit)
-        count = iterations(first, workload.steps, int(sizes.max()))
+        limit = largest_batch(workload.hyper, workload.steps, int(sizes.max()))
+        first = first_batch(limit)
+        count = iterations_per_epoch(first, workload.steps, int(sizes.max()))
         if counted is not None and parts is not None and count * ranks <= COUNTED:
             hops, host = _exact(workload, counted, parts, ranks, first, count)
             note = ""
@@ -104,7 +105,7 @@ class DynaHB(SnapshotStrategy):
         return replace(_lowered(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
-def parts_of(counted: Counted, ranks: int) -> Ints:
+def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
     """The rank of every node, int64 [N]: METIS's chunks, consecutive ones together. Raises UserError for fewer chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
@@ -112,7 +113,7 @@ def parts_of(counted: Counted, ranks: int) -> Ints:
     return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
+def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """What the batches of the first epoch reach, a `Hops` a step of the window; and bytes of the largest cache."""
     model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
     own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
@@ -125,12 +126,12 @@ def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first:
     hops = []
     for step in range(first.window):
         edges = tuple(np.array([one.edges[step, layer] for one in found]) + rows[layer] for layer in range(model.layers))
-        hops.append(Hops(rows, edges, np.array([len(one.inputs[step]) for one in found])))
+        hops.append(HopCounts(rows, edges, np.array([len(one.inputs[step]) for one in found])))
     varies, held = task_of(workload.hyper.task).varies, [cached(there, nodes, model.layers) for nodes in own]
     return hops, max(sum(one[:-1]) if varies else one[-1] for one in held) * model.inputs * FP32
 
 
-def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
+def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """As `_exact`, of the mean snapshot: in-neighbours of a batch are uniform draws among the active nodes (`shares.distinct`)."""
     stats, model = workload.snapshots, workload.model
     edges, active = (int(column[: workload.steps].mean()) for column in (stats.edges, stats.nodes))
@@ -139,26 +140,26 @@ def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tupl
         rows = [batch]
         for layer in range(model.layers):
             drawn = rows[0] * edges * (times if layer + 1 < model.layers else 1) // max(stats.num_nodes, 1)
-            rows.insert(0, min(rows[0] + int(distinct(np.array([active]), np.array([drawn]))[0]), stats.num_nodes))
+            rows.insert(0, min(rows[0] + int(expected_distinct(np.array([active]), np.array([drawn]))[0]), stats.num_nodes))
         return rows[1:], rows[0]
 
     rows, inputs = reached(min(first.vertices, -(-stats.num_nodes // ranks)), first.window)
     same = np.ones(count * ranks, np.int64)
     columns = tuple(n * same for n in rows)
-    hops = Hops(columns, tuple(n * edges // max(stats.num_nodes, 1) + n for n in columns), inputs * same)
+    hops = HopCounts(columns, tuple(n * edges // max(stats.num_nodes, 1) + n for n in columns), inputs * same)
     varies = task_of(workload.hyper.task).varies
     cache = reached(-(-stats.num_nodes // ranks), workload.steps)[1] * (workload.steps if varies else 1)
     return [hops] * first.window, cache * model.inputs * FP32
 
 
-def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Schedule:
+def _lowered(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
     """The rows of an epoch; a site is a rank and iteration."""
     model, kernels, sites = workload.model, kernels_of(workload), len(hops[0].inputs)
-    work = Work(model, kernels)
+    work = ShareWork(model, kernels)
     builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)
     iteration = np.arange(sites) // ranks
     site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}
-    owed, gathers, loads = Owed.none(sites), [], []
+    owed, gathers, loads = BackwardWork.none(sites), [], []
     for step, found in enumerate(hops):
         here: Columns = {**site, "step": np.full(sites, step)}
         copied = 2 * found.inputs * model.inputs * FP32
@@ -168,14 +169,14 @@ def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Sch
         owed.add(loaded, 0)
     for step, found in enumerate(hops):
         here = {**site, "step": np.full(sites, step)}
-        lowered(builder, work, here, found, np.ones(sites, np.int64), owed, (loads[step],))
+        add_layers(builder, work, here, found, np.ones(sites, np.int64), owed, (loads[step],))
     builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden))
     updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
-    builder.link(gathers[0], earlier(updated, LEAD * ranks))
+    builder.link(gathers[0], handles_before(updated, LEAD * ranks))
     if ranks > 1:
         told: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
         summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, told, after=(updated,))
-        builder.link(updated, earlier(summed, ranks))
+        builder.link(updated, handles_before(summed, ranks))
         end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
         taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
         builder.add(Op.COPY, Lane.COMPUTE, end, taken, after=(summed[-ranks:],))

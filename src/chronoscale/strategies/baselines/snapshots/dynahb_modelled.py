@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
+from chronoscale.strategies.baselines.snapshots.vertex_shares import (
+    BackwardWork,
+    GroupBatches,
+    ShareWork,
+    expected_distinct,
+    split_counts,
+)
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -18,7 +24,7 @@ from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hops:
+class HopCounts:
     """What ranks read and compute for their own vertices, per layer; int64 [iterations * ranks] each, layer 0 first.
 
     rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
@@ -41,18 +47,19 @@ class ModelledDynaHB(SnapshotStrategy):
 
     name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
+    summary = "Each GPU trains its own vertices from a cache on its host; only parameters are exchanged."
     executes = False
     everywhere = True
 
-    def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
+    def hops(self, workload: Workload, ranks: int, step: int) -> HopCounts:
         """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
-        stats, batches = workload.snapshots, Batches(workload, ranks)
+        stats, batches = workload.snapshots, GroupBatches(workload, ranks)
         even = np.full(ranks, 1 / ranks)
         whole = batches.groups * stats.num_nodes
         all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), whole))
         pool = np.floor(np.repeat(batches.total(stats.nodes, step), ranks) * (1 - 1 / ranks)).astype(np.int64)
-        own = split(whole, even).ravel()
-        needed, drawn = own, split(batches.total(stats.edges, step), even).ravel()
+        own = split_counts(whole, even).ravel()
+        needed, drawn = own, split_counts(batches.total(stats.edges, step), even).ravel()
         rows, edges = [], []
         for layer in reversed(range(workload.model.layers)):
             if layer < workload.model.layers - 1:  # mean degree
@@ -60,8 +67,8 @@ class ModelledDynaHB(SnapshotStrategy):
             rows.append(needed)
             edges.append(drawn + needed)
             crossing = np.floor(drawn * (1 - 1 / ranks)).astype(np.int64)
-            needed = np.maximum(needed, np.minimum(own + distinct(pool, crossing), all_rows))
-        return Hops(tuple(rows[::-1]), tuple(edges[::-1]), needed)
+            needed = np.maximum(needed, np.minimum(own + expected_distinct(pool, crossing), all_rows))
+        return HopCounts(tuple(rows[::-1]), tuple(edges[::-1]), needed)
 
     def redundant(self, workload: Workload, ranks: int) -> int:
         """Entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
@@ -80,8 +87,8 @@ class ModelledDynaHB(SnapshotStrategy):
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
-        model, kernels, batches = workload.model, kernels_of(workload), Batches(workload, ranks)
-        work = Work(model, kernels)
+        model, kernels, batches = workload.model, kernels_of(workload), GroupBatches(workload, ranks)
+        work = ShareWork(model, kernels)
         builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels)
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
@@ -91,7 +98,7 @@ class ModelledDynaHB(SnapshotStrategy):
             "order": iteration,
             "unit": np.repeat(batches.first, ranks),
         }
-        sites, owed = len(iteration), Owed.none(len(iteration))
+        sites, owed = len(iteration), BackwardWork.none(len(iteration))
         parameters = {"bytes": model.parameters * FP32, "rows": model.parameters}
         pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
         gathers, loads, last = [], [], pulled
@@ -103,19 +110,21 @@ class ModelledDynaHB(SnapshotStrategy):
             loaded = work.load(found.rows[0], found.edges[0], found.inputs)
             loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
             owed.add(loaded, 0)
-            last = lowered(builder, work, here, found, groups, owed, (loads[-1], pulled))
+            last = add_layers(builder, work, here, found, groups, owed, (loads[-1], pulled))
         backward = builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden), after=(last,))
         updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
-        builder.link(gathers[0], earlier(loads[-1], ranks))  # one batch ahead of the bus
-        builder.link(loads[0], earlier(last, ranks))  # the next batch arrives beside this one's backward pass
+        builder.link(gathers[0], handles_before(loads[-1], ranks))  # one batch ahead of the bus
+        builder.link(loads[0], handles_before(last, ranks))  # the next batch arrives beside this one's backward pass
         if ranks > 1:
             pushed = builder.add(Op.D2H, Lane.D2H, site, parameters, after=(updated,))
-            builder.link(pulled, earlier(pushed, 2 * ranks))
+            builder.link(pulled, handles_before(pushed, 2 * ranks))
         assert len(backward) == sites
         return builder.finish()
 
 
-def lowered(builder: Builder, work: Work, here: Columns, found: Hops, groups: Ints, owed: Owed, after: tuple[Ints, ...]) -> Ints:
+def add_layers(
+    builder: Builder, work: ShareWork, here: Columns, found: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
+) -> Ints:
     """Layers of one snapshot on rows that shrink towards a rank's own. Returns the last row."""
     model, sites, done = work.model, len(groups), after[0]
     inputs = found.inputs
@@ -146,6 +155,6 @@ def lowered(builder: Builder, work: Work, here: Columns, found: Hops, groups: In
     return done
 
 
-def earlier(handles: Ints, back: int) -> Ints:
+def handles_before(handles: Ints, back: int) -> Ints:
     """Handles of `back` sites before; -1 where there are none."""
     return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

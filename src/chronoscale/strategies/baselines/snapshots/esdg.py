@@ -8,7 +8,8 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
+from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cells import Cells, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
@@ -24,6 +25,7 @@ class ESDG(SnapshotStrategy):
 
     name, title, kind = "esdg", "ESDG", "snapshots"
     source = "REAL §7.1 [3]"
+    summary = "The snapshots of a group are spread over GPUs, and the recurrent state travels from GPU to GPU."
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch. Raises UserError for a workload of another family, or 0 ranks."""

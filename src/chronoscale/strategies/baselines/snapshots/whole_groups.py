@@ -9,7 +9,16 @@ layer. Gradients are those of the iteration's own parameters: nothing is stale.
 from __future__ import annotations
 
 from chronoscale.strategies.snapshots.lowering import Reuse
-from chronoscale.strategies.snapshots.strategy import Dealt
+from chronoscale.strategies.snapshots.strategy import RoundRobinStrategy
 
-PSG = Dealt("psg", "PSG", "REAL §7.3", Reuse())
-BLAD = Dealt("blad", "BLAD", "REAL §7.1", Reuse(pipeline=True), each=2)
+PSG = RoundRobinStrategy(
+    "psg", "PSG", "REAL §7.3", Reuse(), summary="Each GPU trains whole snapshot groups, one after another; gradients are summed after each."
+)
+BLAD = RoundRobinStrategy(
+    "blad",
+    "BLAD",
+    "REAL §7.1",
+    Reuse(pipeline=True),
+    each=2,
+    summary="Each GPU trains two snapshot groups at once: aggregation of one overlaps the recurrence of the other.",
+)

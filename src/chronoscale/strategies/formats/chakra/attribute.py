@@ -26,7 +26,7 @@ NAME, TEXT = 1, 2  # field numbers: name, doc_string
 VALUES = 1  # of every list
 
 
-class Kind(NamedTuple):
+class ValueType(NamedTuple):
     """A type of values: how it lies in a file, and both directions; of varints from and to an unsigned integer, else bytes."""
 
     wire: Wire
@@ -34,14 +34,14 @@ class Kind(NamedTuple):
     decode: Callable[[int | bytes], Scalar]
 
 
-def _packed(code: str) -> Kind:
+def _packed(code: str) -> ValueType:
     one = struct.Struct(f"<{code}")
     wire = Wire.FIXED64 if one.size == 8 else Wire.FIXED32
-    return Kind(wire, one.pack, lambda value: one.unpack(value)[0])  # type: ignore[arg-type]
+    return ValueType(wire, one.pack, lambda value: one.unpack(value)[0])  # type: ignore[arg-type]
 
 
-def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> Kind:
-    return Kind(Wire.VARINT, encode, decode)  # type: ignore[arg-type]
+def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> ValueType:
+    return ValueType(Wire.VARINT, encode, decode)  # type: ignore[arg-type]
 
 
 def _narrow(value: int) -> int:
@@ -65,8 +65,8 @@ KINDS = {
     "sfixed32": _packed("i"),
     "sfixed64": _packed("q"),
     "bool": _varint(int, bool),
-    "string": Kind(Wire.DELIMITED, lambda value: str(value).encode(), lambda value: value.decode()),  # type: ignore[union-attr]
-    "bytes": Kind(Wire.DELIMITED, bytes, bytes),  # type: ignore[arg-type]
+    "string": ValueType(Wire.DELIMITED, lambda value: str(value).encode(), lambda value: value.decode()),  # type: ignore[union-attr]
+    "bytes": ValueType(Wire.DELIMITED, bytes, bytes),  # type: ignore[arg-type]
 }
 FIELD = {name: 3 + 2 * i for i, name in enumerate(KINDS)}
 _OF = {number: name for name, number in FIELD.items()}
@@ -86,7 +86,7 @@ def attribute(name: str, kind: str, value: Value) -> bytes:
     return begin + delimited(FIELD[kind] + 1, inner)
 
 
-def _one(number: int, kind: Kind, value: Scalar) -> bytes:
+def _one(number: int, kind: ValueType, value: Scalar) -> bytes:
     """A field. It is written where it is zero, too: which kind of value a oneof has is part of it."""
     found = kind.encode(value)
     if isinstance(found, int):

@@ -12,7 +12,7 @@ import numpy as np
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.costing.recorded import Recording
-from chronoscale.strategies.evaluation.fifos import before
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo
 from chronoscale.strategies.formats.chakra.messages import CommType, Node, NodeType
 from chronoscale.strategies.schedule import COLUMNS, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
@@ -78,7 +78,7 @@ def foreign(files: Files) -> Recording:
     schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
     start, took = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
     trace = Trace.of(schedule, start, start + took, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
-    return Recording(schedule, trace, before(schedule, [(lane,) for lane in Lane]))
+    return Recording(schedule, trace, previous_in_fifo(schedule, [(lane,) for lane in Lane]))
 
 
 def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:

@@ -68,12 +68,12 @@ class Node:
         return (*self.data_deps, *self.ctrl_deps)
 
 
-def metadata(attributes: Iterable[bytes]) -> bytes:
+def encode_metadata(attributes: Iterable[bytes]) -> bytes:
     """`GlobalMetadata` with encoded attributes."""
     return delimited(1, VERSION.encode()) + b"".join(delimited(2, one) for one in attributes)
 
 
-def encoded(node: Node, attributes: Iterable[bytes]) -> bytes:
+def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
     """The message of a node with encoded attributes, in place of its own."""
     found = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
     for number, deps in ((4, node.ctrl_deps), (5, node.data_deps)):
@@ -165,4 +165,4 @@ def _numbers(one: Field) -> list[int]:
     return found
 
 
-__all__ = ["CommType", "Malformed", "Node", "NodeType", "attribute", "encoded", "metadata", "read", "write"]
+__all__ = ["CommType", "Malformed", "Node", "NodeType", "attribute", "encode_metadata", "encode_node", "read", "write"]

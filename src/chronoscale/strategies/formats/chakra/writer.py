@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.strategies.evaluation.fifos import Streams, before, members
+from chronoscale.strategies.evaluation.fifos import Streams, collective_members, previous_in_fifo
 from chronoscale.strategies.formats.chakra import messages
 from chronoscale.strategies.formats.chakra.attribute import FIELD, NAME, attribute
 from chronoscale.strategies.formats.chakra.messages import CommType, Node, NodeType
@@ -55,13 +55,13 @@ def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name
         meta = [attribute(key, "string" if isinstance(value, str) else "int64", value) for key, value in about.items()]
         rows = np.flatnonzero(schedule.rank == rank).tolist()
         paths.append(folder / f"{name}.{rank}.et")
-        messages.write(paths[-1], _messages(messages.metadata(meta), nodes, rows))
+        messages.write(paths[-1], _messages(messages.encode_metadata(meta), nodes, rows))
     return paths
 
 
 def process_groups(schedule: Schedule) -> dict[str, list[int]]:
     """Ranks of each process group by its name, numbers from 1: as ASTRA-sim takes them by --comm-group-configuration."""
-    groups = {tuple(sorted(schedule.rank[rows].tolist())) for rows in members(schedule).values() if schedule.op[rows[0]] in COMM}
+    groups = {tuple(sorted(schedule.rank[rows].tolist())) for rows in collective_members(schedule).values() if schedule.op[rows[0]] in COMM}
     return {str(i + 1): list(ranks) for i, ranks in enumerate(sorted(groups))}
 
 
@@ -83,7 +83,7 @@ class _Nodes:
         self._schedule = schedule
         self._op, self._lane, self._source = ([int(code) for code in column] for column in (schedule.op, schedule.lane, trace.source))
         self._start, self._took = trace.start_ns.tolist(), trace.duration_ns.tolist()
-        self._before, self._bytes = before(schedule, streams).tolist(), schedule.bytes.tolist()
+        self._before, self._bytes = previous_in_fifo(schedule, streams).tolist(), schedule.bytes.tolist()
         self._columns = [(_integer(RENAMED.get(name, name)), getattr(schedule, name).tolist(), NOWHERE.get(name, 0)) for name in KEPT]
         self._lanes = {lane: attribute("lane", "string", lane.name) for lane in Lane}
         self._on_host = {lane: attribute("is_cpu_op", "bool", lane is Lane.HOST) for lane in Lane}
@@ -91,7 +91,9 @@ class _Nodes:
         self._begin, self._last = _integer("start_ns"), _integer("duration_ns")
         self._sent, self._held = _integer("comm_size"), _integer("tensor_size", "uint64")
         groups = {tuple(ranks): name for name, ranks in process_groups(schedule).items()}
-        self._together = {row: found for rows in members(schedule).values() for row, found in self._communication(rows.tolist(), groups)}
+        self._together = {
+            row: found for rows in collective_members(schedule).values() for row, found in self._communication(rows.tolist(), groups)
+        }
 
     def message(self, row: int) -> bytes:
         op, lane, own = Op(self._op[row]), Lane(self._lane[row]), self._schedule.rank[row]
@@ -107,7 +109,7 @@ class _Nodes:
             found.append(attribute("deps", "int64", deps.tolist()))
         control = () if self._before[row] < 0 else (self._before[row],)
         times = (max(self._start[row], 0) // 1000, round(self._took[row] / 1000))
-        return messages.encoded(Node(row, op.name, TYPES.get(op, NodeType.COMP), control, tuple(near.tolist()), *times), found)
+        return messages.encode_node(Node(row, op.name, TYPES.get(op, NodeType.COMP), control, tuple(near.tolist()), *times), found)
 
     def _communication(self, rows: list[int], groups: dict[tuple[int, ...], str]) -> Iterator[tuple[int, list[bytes]]]:
         """Of rows that communicate with one another, attributes that say with whom."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
-from chronoscale.strategies.streams.kinds.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 from chronoscale.strategies.workload import ModelChoice
 
 
@@ -30,7 +30,7 @@ class APAN(StreamKind):
         """As StreamKind says."""
         hidden, mail, heads, slots = shape.hidden, shape.mail, shape.heads, shape.mails
         query = total(product(rows, hidden, hidden), product(rows, hidden, mail))
-        attended = total(paired(rows, heads, slots, mail), product(rows * heads, mail, slots))
-        answer = total(paired(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))
+        attended = total(pairwise(rows, heads, slots, mail), product(rows * heads, mail, slots))
+        answer = total(pairwise(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))
         ending = total(product(rows, hidden, hidden), product(rows, hidden, hidden), passes(rows * hidden, 10))
         return total(query, attended, answer, ending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
-from chronoscale.strategies.streams.kinds.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 
 
 class DySAT(StreamKind):
@@ -22,5 +22,5 @@ class DySAT(StreamKind):
     def embed(self, shape: StreamShape, roots: Count) -> Work:
         """As StreamKind says."""
         hidden, windows = shape.hidden, shape.windows
-        square, attended = product(roots, hidden, hidden), paired(roots, shape.heads, windows, hidden)
+        square, attended = product(roots, hidden, hidden), pairwise(roots, shape.heads, windows, hidden)
         return total(passes(roots * windows * hidden, 4), square, square, attended, attended, square, square, passes(roots * hidden, 8))

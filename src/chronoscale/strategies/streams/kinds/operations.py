@@ -29,7 +29,7 @@ def total(*parts: Work) -> Work:
     return Work(sum(flops), sum(moved))
 
 
-def nothing(rows: Count) -> Work:
+def no_work(rows: Count) -> Work:
     """Of `rows`, in their shape."""
     return Work(0 * rows, 0 * rows)
 
@@ -39,7 +39,7 @@ def product(rows: Count, inner: int, outer: int) -> Work:
     return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
 
 
-def paired(rows: Count, heads: int, slots: int, width: int) -> Work:
+def pairwise(rows: Count, heads: int, slots: int, width: int) -> Work:
     """Every row's heads with its own slots: scores, or their weighted sums."""
     return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
 

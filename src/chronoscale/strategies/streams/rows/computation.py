@@ -9,17 +9,17 @@ import numpy as np
 from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.models import FP32
-from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE, Batches
+from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE, BasePhase
 from chronoscale.strategies.streams.rows.work import class_work, embed_work, layer_work, score_work, update_work
 
 
-def forward(builder: Builder, phase: Batches[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Layers over the levels, and the scores: the last row, and of all flops, bytes that their gradient moves and bytes saved for it, each
     [batches]. held: bytes that the batch has on the device."""
     shape, work, there, kernels = phase.shape, phase.work, phase.work.events > 0, builder.kernels
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
     saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
-    moved = kernels.bytes(gradient(Op.MEMORY_UPDATE), rows=work.nodes) if shape.memory else np.zeros(len(work), np.int64)
+    moved = kernels.bytes(gradient_law(Op.MEMORY_UPDATE), rows=work.nodes) if shape.memory else np.zeros(len(work), np.int64)
     total = [flops, moved, saved]
     for layer in range(shape.layers):
         levels = range(shape.layers - layer)
@@ -42,21 +42,21 @@ def forward(builder: Builder, phase: Batches[Any], site: Columns, ready: Ints, h
         moved = kernels.bytes(Op.AGGREGATE.name, **told)
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": moved, "alloc": saved}
         builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
-        total = [done + more for done, more in zip(total, (flops, kernels.bytes(gradient(Op.AGGREGATE), **told), saved), strict=True)]
+        total = [done + more for done, more in zip(total, (flops, kernels.bytes(gradient_law(Op.AGGREGATE), **told), saved), strict=True)]
     scored = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops = embed_work(shape, work.roots)[0] + scored[0]
     over: Columns = {"free": held}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {}, where=there)
-    return last, (total[0] + flops, total[1] + kernels.bytes(gradient(Op.FORWARD), rows=work.roots), total[2])
+    return last, (total[0] + flops, total[1] + kernels.bytes(gradient_law(Op.FORWARD), rows=work.roots), total[2])
 
 
-def gradient(op: Op) -> str:
+def gradient_law(op: Op) -> str:
     """The law of what the gradient pass of such rows moves."""
     return f"{op.name}_GRADIENT"
 
 
-def backward(builder: Builder, phase: Batches[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
+def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
     """Of what `forward` has computed; `held` as there."""
     work, (flops, moved, saved) = phase.work, total
     whole: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
@@ -64,7 +64,7 @@ def backward(builder: Builder, phase: Batches[Any], site: Columns, total: tuple[
     return builder.add(Op.BACKWARD, Lane.COMPUTE, site, whole, back, where=work.events > 0)
 
 
-def update(builder: Builder, phase: Batches[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
+def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
     """All-reduce of the gradients and the optimiser's step; on every rank, with events or without. Their first row, and their last."""
     parameters, ready = phase.shape.parameters, backward
     if phase.ranks > 1:

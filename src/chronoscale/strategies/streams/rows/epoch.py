@@ -16,11 +16,11 @@ from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.errors import UserError
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import FP32, shape_of
 from chronoscale.strategies.streams.rows import transfers
-from chronoscale.strategies.streams.rows.computation import backward, forward, update
+from chronoscale.strategies.streams.rows.computation import add_backward, add_forward, add_update
 from chronoscale.strategies.streams.rows.phase import (
     COMPUTE,
     FETCH,
@@ -38,14 +38,14 @@ from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class PhaseEnds:
     """Handles of rows that end an earlier phase: int64 [ahead + 1, ranks], the computing of its last batches, and [ranks], all of it."""
 
     computed: Ints
     over: Ints
 
 
-def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: int) -> Schedule:
+def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding, ahead: int) -> Schedule:
     """One epoch: every training batch once, in order, then every batch that validates."""
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
@@ -55,7 +55,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
     cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
     resident = 4 * shape.parameters * FP32 + cache
     builder = Builder(name, ranks, resident, "events", host, str(feeding), kernels_of(workload, ranks, feeding))
-    nothing = Ends(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
+    nothing = PhaseEnds(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
     training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise, loading)
     done, known = _phase(builder, training, ahead, nothing), training.known()
@@ -77,7 +77,7 @@ def epoch(name: str, workload: Workload, ranks: int, feeding: Feeding, ahead: in
     return replace(builder.finish(), cached=cache, host=host + known)
 
 
-def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
+def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
     """Rows of `epoch`."""
     hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
     limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
@@ -94,21 +94,21 @@ def count(workload: Workload, ranks: int, feeding: Feeding) -> int:
     return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
-def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
+def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> PhaseEnds:
     """Rows of one part's batches, after those that ended with `before`."""
     if not len(phase.work):
         return before
     shape, ranks, there = phase.shape, phase.ranks, phase.work.events > 0
     fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES * ahead if ahead else READ, COMPUTE, WRITE))
-    sampled, ready, held = transfers.fetch(builder, phase, fetch, compute)
+    sampled, ready, held = transfers.add_fetch(builder, phase, fetch, compute)
     if shape.memory:
         # Behind what the batch before has written.
-        ready, size = transfers.state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
+        ready, size = transfers.add_state(builder, phase, (phase.site(READ), ()) if ahead else (compute, (ready,)), compute)
         held = held + size
-    last, total = forward(builder, phase, compute, ready, held)
+    last, total = add_forward(builder, phase, compute, ready, held)
     if phase.step == TRAIN:
-        last = backward(builder, phase, compute, total, held)
-        entered, over = update(builder, phase, compute, last, 2 * phase.unit)
+        last = add_backward(builder, phase, compute, total, held)
+        entered, over = add_update(builder, phase, compute, last, 2 * phase.unit)
     else:
         entered = over = last
     if shape.memory:
@@ -120,7 +120,7 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: Ends) -> Ends:
     builder.link(sampled, (computed[: -ahead - 1] if ahead else overs[:-1]).ravel())
     builder.link(np.where(there, NONE, entered), overs[:-1].ravel())  # without events a rank goes on to the exchange, of one buffer
     # A rank without events in the last iteration ends with what it did before.
-    return Ends(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
+    return PhaseEnds(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
 
 
 def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:

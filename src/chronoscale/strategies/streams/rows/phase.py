@@ -27,7 +27,7 @@ Counted = TypeVar("Counted", BatchStatistics, SpreadStatistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batches(Generic[Counted]):
+class BasePhase(Generic[Counted]):
     """The batches of one part: what is the same for all of its rows. `first`: its first unit. edgewise: layers attend edge by edge."""
 
     workload: Workload
@@ -63,7 +63,7 @@ class Batches(Generic[Counted]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Phase(Batches[BatchStatistics]):
+class Phase(BasePhase[BatchStatistics]):
     """Batches whose rows come from the host, or lie on the device."""
 
     loading: Loading = field(default_factory=Loading)

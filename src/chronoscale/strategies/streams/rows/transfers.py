@@ -11,7 +11,7 @@ from chronoscale.strategies.streams.rows.phase import TRAIN, Phase, gathers, pen
 from chronoscale.strategies.streams.rows.work import update_work
 
 
-def fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
+def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
     """What is sampled, gathered and sent ahead of a batch, and brought to where it is read: the first row, the last, and bytes that are
     held until the batch is over, [batches] each."""
     shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
@@ -38,7 +38,7 @@ def fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> t
     return sampled, sent, held
 
 
-def state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
+def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
     """Rows of node memory as it is `known`, brought to the device and up to date: the last row, and bytes that are held until the batch is
     over."""
     shape, work, there = phase.shape, phase.work, phase.work.events > 0

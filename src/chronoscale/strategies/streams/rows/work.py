@@ -8,13 +8,13 @@ gets, not to the slots: see `models.attention`.
 from __future__ import annotations
 
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.streams.kinds.operations import Count, Work, nothing, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.operations import Count, Work, no_work, pairwise, passes, product, total
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
 
 
 def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
     """MEMORY_UPDATE of `rows` nodes: flops and bytes, int64, of the shape of `rows`; nothing for a model without memory."""
-    read = nothing(rows)
+    read = no_work(rows)
     if shape.memory and shape.features:
         read = total(product(rows, shape.features, shape.hidden), passes(rows * shape.hidden, 2))
     return total(read, STREAM_MODELS[shape.name].update(shape, rows)).counted
@@ -29,13 +29,13 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
     if shape.spatial == "gat":
         vectors = Work(4 * width * hidden, 2 * width * hidden)
         scores = total(product(slots, width, heads), product(targets, width, heads), product(targets, width, heads))
-        answer = total(paired(targets, heads, fanout, width), product(targets, width, hidden))
+        answer = total(pairwise(targets, heads, fanout, width), product(targets, width, hidden))
         return total(gathered, vectors, scores, answer, passes(targets * heads * (fanout + 1), 12), passes(targets * hidden, 2)).counted
     across = width + shape.slot + shape.time
     encoded = passes(slots * shape.time, 4)
     query = total(product(targets, width, hidden), product(targets, hidden, across))
     if edges is None:
-        pairs = total(*(paired(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
+        pairs = total(*(pairwise(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
         attended = total(gathered, encoded, pairs, passes(slots * heads, 10), pairs)  # slots are scored, and then weighed
     else:
         each = edges * heads * across  # a row an edge is made, scored with its target's, weighed and summed
@@ -48,7 +48,7 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
     """What is done to `roots` rows after the last layer, as the model's kind says: flops and bytes, int64."""
-    return total(nothing(roots), STREAM_MODELS[shape.name].embed(shape, roots)).counted
+    return total(no_work(roots), STREAM_MODELS[shape.name].embed(shape, roots)).counted
 
 
 def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.streams.kernels import STATE
 from chronoscale.strategies.streams.models import FP32
-from chronoscale.strategies.streams.rows.computation import backward, forward, update
+from chronoscale.strategies.streams.rows.computation import add_backward, add_forward, add_update
 from chronoscale.strategies.streams.rows.phase import INDEX, TRAIN, pending_bytes, state_bytes
 from chronoscale.strategies.streams.rows.work import update_work
 from chronoscale.strategies.streams.spread.phase import (
@@ -36,7 +36,7 @@ from chronoscale.strategies.streams.spread.phase import (
 )
 
 
-class Unit(NamedTuple):
+class BatchHandles(NamedTuple):
     """Handles of rows, int64 [iterations, ranks] each: the first and the last of a batch, what brings its rows, what settles its memory,
     and what computes it."""
 
@@ -48,7 +48,7 @@ class Unit(NamedTuple):
     computed: Ints
 
 
-class Line:
+class RowChain:
     """Rows of a batch one after another: each waits for the one before it in its batch, unless lanes overlap, and then for what it says."""
 
     def __init__(self, builder: Builder, phase: SpreadPhase) -> None:
@@ -68,9 +68,9 @@ class Line:
         return rows
 
 
-def batches(builder: Builder, phase: SpreadPhase) -> Unit:
+def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
     """Rows of one part's batches."""
-    work, there, line = phase.work, phase.work.events > 0, Line(builder, phase)
+    work, there, line = phase.work, phase.work.events > 0, RowChain(builder, phase)
     sent, asked, held = _prepare(line, phase)
     fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
     held = held + brought
@@ -80,21 +80,21 @@ def batches(builder: Builder, phase: SpreadPhase) -> Unit:
     after = (sent, fetched[0], fetched[1])
     updated = line.add(Op.MEMORY_UPDATE, Lane.COMPUTE, phase.place(BEGIN), rows, costs, where=there, after=after)
     settled = _settle(line, phase, updated) if phase.sharing.pipelined else updated
-    computed, total = forward(builder, phase, phase.place(COMPUTE), np.full_like(updated, NONE), held)
+    computed, total = add_forward(builder, phase, phase.place(COMPUTE), np.full_like(updated, NONE), held)
     line.went(computed)
     if phase.step == TRAIN:
-        computed = line.went(backward(builder, phase, phase.place(COMPUTE), total, held))
-        entered, over = update(builder, phase, phase.place(UPDATE), computed, phase.collective(GRADIENTS))
+        computed = line.went(add_backward(builder, phase, phase.place(COMPUTE), total, held))
+        entered, over = add_update(builder, phase, phase.place(UPDATE), computed, phase.collective(GRADIENTS))
         if not phase.sharing.pipelined:
             builder.link(np.where(there, NONE, entered), line.last)
         line.went(over)
     if not phase.sharing.pipelined:
         settled = _settle(line, phase, updated)
     shape = phase.iterations, phase.ranks
-    return Unit(*(part.reshape(shape) for part in (line.first, line.last, fetched[0], opened, settled, computed)))
+    return BatchHandles(*(part.reshape(shape) for part in (line.first, line.last, fetched[0], opened, settled, computed)))
 
 
-def link(builder: Builder, unit: Unit, phase: SpreadPhase) -> None:
+def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> None:
     """What an epoch's batches wait for in others. Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are
     read when what they may miss at most is all that is not settled, and before more is."""
     if not phase.sharing.pipelined:
@@ -107,7 +107,7 @@ def link(builder: Builder, unit: Unit, phase: SpreadPhase) -> None:
             builder.link(unit.settled[:-behind].ravel(), read[behind:].ravel())
 
 
-def _prepare(line: Line, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
+def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     """What needs no memory: neighbours, rows of features that the rank has, and ids of those that it has not. The rows that bring the
     first, those that ask for the others, and bytes held until the batch is over."""
     work, there, site = phase.work, phase.work.events > 0, phase.place(PREPARE, phase.ahead)
@@ -126,7 +126,7 @@ def _prepare(line: Line, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     return sent, asked, own + index
 
 
-def _fetch(line: Line, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
+def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
     """Rows of other ranks, and the rank's own memory, as it is: what brings either, what opens the latter, and bytes held."""
     work, there, held = phase.work, phase.work.events > 0, np.zeros(len(phase.work), np.int64)
     remote = np.full(len(work), NONE, np.int64)
@@ -145,7 +145,7 @@ def _fetch(line: Line, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: In
     return (remote, arrived), opened, held + moved
 
 
-def _settle(line: Line, phase: SpreadPhase, updated: Ints) -> Ints:
+def _settle(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     """What the batch has done to memory, brought to the rows' ranks and written there, and what becomes of shared nodes. The rows that
     settle what is not shared."""
     shape, work, sharing, site = phase.shape, phase.work, phase.sharing, phase.place(SETTLE)

@@ -18,17 +18,17 @@ from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.errors import UserError
 from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import FP32, shape_of
 from chronoscale.strategies.streams.rows.phase import TIME, TRUTH, VALIDATE, state_bytes
-from chronoscale.strategies.streams.spread.batches import Unit, batches, link
+from chronoscale.strategies.streams.spread.batches import BatchHandles, add_batches, link_batches
 from chronoscale.strategies.streams.spread.phase import STEPS, WORDS, SpreadPhase
 from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Workload
 
 
-def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedule:
+def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedule:
     """One epoch: every training batch once, in order, then every batch that validates."""
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
@@ -40,7 +40,7 @@ def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedu
     held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=ranks).max() + parts.shared.size)
     history = (2 * FP32 * shape.memory + 2 * TIME + TRUTH) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
     resident = 4 * (shape.parameters + sharing.smooth) * FP32
-    kernels = kernels_of(workload, ranks, Feeding(merged=True))
+    kernels = kernels_of(workload, ranks, StreamFeeding(merged=True))
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)
 
     def phase(validates: bool, first: int) -> SpreadPhase:
@@ -50,8 +50,8 @@ def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedu
 
     training = phase(False, 0)
     phases = [training, phase(True, training.iterations)] if hyper.validate else [training]
-    done = [batches(builder, one) for one in phases]
-    link(builder, Unit(*(np.concatenate(parts) for parts in zip(*done, strict=True))), phases[0])
+    done = [add_batches(builder, one) for one in phases]
+    link_batches(builder, BatchHandles(*(np.concatenate(parts) for parts in zip(*done, strict=True))), phases[0])
     if hyper.validate and ranks > 1:
         unit = training.iterations + phases[1].iterations
         site: Columns = {
@@ -67,7 +67,7 @@ def epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedu
     return replace(builder.finish(), cached=0)
 
 
-def count(workload: Workload, ranks: int, sharing: Sharing) -> int:
+def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
     """Rows of `epoch` where every rank that has events in some iteration has some in all."""
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
     limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks

@@ -11,7 +11,7 @@ from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
 from chronoscale.strategies.planning.builder import Columns
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import FP32, StreamShape
-from chronoscale.strategies.streams.rows.phase import ID, INDEX, TIME, TRUTH, Batches, state_bytes
+from chronoscale.strategies.streams.rows.phase import ID, INDEX, TIME, TRUTH, BasePhase, state_bytes
 from chronoscale.strategies.streams.spread.sharing import Sharing
 
 IDS, ROWS, BACK = 0, 1, 2  # `layer` of ALLTOALL rows: ids that are asked for, their rows, contributions to others' rows
@@ -23,7 +23,7 @@ GRADIENTS, SHARED, WORDS = 3, 4, 5  # collectives of an iteration beside IDS, RO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpreadPhase(Batches[SpreadStatistics]):
+class SpreadPhase(BasePhase[SpreadStatistics]):
     """Batches of ranks that have parts of memory."""
 
     sharing: Sharing = field(default_factory=Sharing)

@@ -11,7 +11,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
 from chronoscale.strategies.workload import Hyper
 
@@ -73,7 +73,7 @@ class Sharing:
         if not shape.memory:
             known = ", ".join(kind.name for kind in STREAM_MODELS.values() if kind.memory)
             raise UserError(f"model '{shape.name}' has no node memory that ranks could share; models that have: {known}")
-        found = Feeding(merged=True).sampling(hyper, shape)
+        found = StreamFeeding(merged=True).sampling(hyper, shape)
         if self.neighbours == "recent":
             return found
         if hyper.events.policy != "recent":

@@ -20,6 +20,7 @@ class SpreadStrategy(Strategy):
     title: str
     source: str
     sharing: Sharing
+    summary: str = ""
     family = "streams"
     kind = "spread"
 
@@ -36,8 +37,8 @@ class SpreadStrategy(Strategy):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """One epoch on `ranks` ranks. Raises UserError for another family, a model without memory or one that was not counted, and for a
         stream that cannot be cut into so many parts."""
-        return epoch.epoch(self.name, workload, ranks, self.sharing)
+        return epoch.plan_epoch(self.name, workload, ranks, self.sharing)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Without sampling: as many as there are where every rank has events in every iteration."""
-        return epoch.count(workload, ranks, self.sharing)
+        return epoch.count_rows(workload, ranks, self.sharing)

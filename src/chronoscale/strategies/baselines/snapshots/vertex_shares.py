@@ -15,7 +15,7 @@ from chronoscale.strategies.workload import ModelShape, Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class GroupBatches:
     """The groups of an iteration side by side, `ranks * groups_per_rank` in time order: as many as PSG trains between optimiser steps.
 
     Methods return int64 [iterations].
@@ -39,7 +39,7 @@ class Batches:
         return np.asarray(np.add.reduceat(each, self.first), np.int64)
 
 
-def split(total: Ints, weight: Floats) -> Ints:
+def split_counts(total: Ints, weight: Floats) -> Ints:
     """Counts int64 [n] cut by weights [ranks] or [n, ranks] that sum to 1: int64 [n, ranks], rows add up to `total` exactly."""
     ends = np.cumsum(np.broadcast_to(weight, (len(total), weight.shape[-1])), axis=1)
     ends[:, -1] = 1
@@ -48,7 +48,7 @@ def split(total: Ints, weight: Floats) -> Ints:
     return counts
 
 
-def distinct(pool: Ints, draws: Ints) -> Ints:
+def expected_distinct(pool: Ints, draws: Ints) -> Ints:
     """Expected distinct rows among `draws` uniform ones out of `pool` (occupancy): M (1 - (1 - 1/M)^k), rounded down."""
     m = np.maximum(pool, 2).astype(np.float64)
     found = m * -np.expm1(draws * np.log1p(-1 / m))
@@ -56,7 +56,7 @@ def distinct(pool: Ints, draws: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ShareWork:
     """Row descriptors of a share: `rows` vertices int64 [n], `edges` stored entries with self-loops int64 [n]; columns int64 [n].
 
     What a row moves is counted of groups that are executed (`kernels`)."""
@@ -109,7 +109,7 @@ def _columns(edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> C
 
 
 @dataclass(slots=True)
-class Owed:
+class BackwardWork:
     """What a backward pass has to do for the forward rows seen so far, and the bytes that it frees; int64 [n] each.
 
     Dense work twice (inputs and weights), or once where the input is data; a transposed aggregation wherever its input has a gradient.
@@ -122,7 +122,7 @@ class Owed:
     free: Ints
 
     @classmethod
-    def none(cls, sites: int) -> Owed:
+    def none(cls, sites: int) -> BackwardWork:
         """Nothing yet."""
         return cls(*(np.zeros(sites, np.int64) for _ in range(5)))
 

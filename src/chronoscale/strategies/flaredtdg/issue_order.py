@@ -26,13 +26,13 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Wait:
     """What a coroutine awaits: that its slot is issued, after those that it names have been."""
 
     slot: Slot
     after: tuple[Slot, ...] = ()
 
-    def __await__(self) -> Generator[Row, None, None]:
+    def __await__(self) -> Generator[Wait, None, None]:
         yield self
 
 
@@ -40,13 +40,13 @@ Snapshot = Coroutine[Any, None, None]
 
 
 @dataclass(slots=True)
-class Turn:
+class Runner:
     """A coroutine and the row that it awaits. ready_ns: when it could start; comm_ns: what its communication takes, or the last one that it
     depends on took; asked: how many turns there had been by then."""
 
     number: int
     run: Snapshot
-    row: Row
+    row: Wait
     end_ns: int = 0
     ready_ns: int = 0
     comm_ns: int = 0
@@ -60,30 +60,30 @@ class Lanes:
     free: list[int] = field(default_factory=lambda: [0, 0])
     end: dict[Slot, int] = field(default_factory=dict)
 
-    def start_ns(self, turn: Turn) -> int:
+    def start_ns(self, turn: Runner) -> int:
         return max(turn.ready_ns, self.free[turn.row.slot.communicates])
 
 
-Policy = Callable[[Turn, Lanes], tuple[int, ...]]  # of turns that may go on the one with the least is taken
+Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of turns that may go on the one with the least is taken
 
 
-def one_by_one(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+def one_by_one(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Every snapshot as far as it gets, the first first."""
     return (turn.number,)
 
 
-def in_turn(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+def round_robin(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Round robin: who has waited for the most turns."""
     return turn.asked, turn.number
 
 
-def early_ready(turn: Turn, lanes: Lanes) -> tuple[int, ...]:
+def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Early-Ready & Short-Comm (FlareDTDG §3.4): what can start first; of those the set of a communication and what depends on it that is
     ready first, then the one that communicates for the shortest time."""
     return lanes.start_ns(turn), turn.ready_ns, turn.comm_ns, turn.number
 
 
-def rows_of(run: Snapshot) -> list[Row]:
+def awaited_rows(run: Snapshot) -> list[Wait]:
     """All rows of one coroutine, in its order."""
     rows = []
     try:
@@ -93,13 +93,13 @@ def rows_of(run: Snapshot) -> list[Row]:
         return rows
 
 
-def issued(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, given: Iterable[Slot] = ()) -> list[Slot]:
+def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, given: Iterable[Slot] = ()) -> list[Slot]:
     """The order of all rows of some coroutines; `given` were issued before. `ns`: predicted times.
 
     Raises ValueError where coroutines wait for each other in a circle.
     """
     lanes, order = Lanes(end=dict.fromkeys(given, 0)), []
-    turns = [turn for number, run in enumerate(snapshots) if (turn := _resumed(Turn(number, run, _NONE), 0)) is not None]
+    turns = [turn for number, run in enumerate(snapshots) if (turn := _resumed(Runner(number, run, _NONE), 0)) is not None]
     while turns:
         may = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
         if not may:
@@ -117,10 +117,10 @@ def issued(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy
     return order
 
 
-_NONE = Row(Slot(Op.AGGREGATE, -1, -1))
+_NONE = Wait(Slot(Op.AGGREGATE, -1, -1))
 
 
-def _resumed(turn: Turn, asked: int) -> Turn | None:
+def _resumed(turn: Runner, asked: int) -> Runner | None:
     """With the row that its coroutine awaits next; None where it has ended."""
     try:
         turn.row, turn.asked = turn.run.send(None), asked

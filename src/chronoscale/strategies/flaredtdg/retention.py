@@ -12,7 +12,7 @@ from chronoscale.strategies.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class WindowRetention:
     """`decay`: of each age. each: every rank gives up chunks of its own in an order of its own (the published code). inherits: hidden
     states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that what is timed is
     what was planned."""
@@ -26,7 +26,7 @@ class Keeping:
         return json.dumps({**asdict(self.decay), "each": self.each, "inherits": self.inherits, "still": self.still})
 
     @classmethod
-    def of(cls, schedule: Schedule) -> Keeping:
+    def of(cls, schedule: Schedule) -> WindowRetention:
         """What `Schedule.feeding` says. Raises UserError for what this version does not know."""
         try:
             found = json.loads(schedule.feeding)
