@@ -15,7 +15,7 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import compute_benefit
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.registry import of, strategy
+from chronoscale.strategies.registry import STRATEGIES, of, strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
