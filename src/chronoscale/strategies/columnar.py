@@ -16,7 +16,7 @@ Columns = Mapping[str, type[np.generic]]
 
 
 def columns_of(kind: type) -> dict[str, type[np.generic]]:
-    """Column -> dtype, in order: the fields of a dataclass that are annotated as arrays."""
+    """Return the columns of a dataclass, name -> dtype, in order: its fields that are annotated as arrays."""
     arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}
     # Of an array its shape and its dtype's type; from NumPy 2.5 on, where NDArray is an alias that stays one, the dtype itself.
     return {name: get_args(found[-1])[0] if get_args(found[-1]) else found[-1] for name, found in arguments.items() if found}
@@ -28,7 +28,7 @@ def _types(kind: type) -> dict[str, Any]:
 
 
 def check(what: str, table: object, columns: Columns) -> None:
-    """Raises ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
+    """Raise ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
     n = len(getattr(table, next(iter(columns))))
     for name, dtype in columns.items():
         column = getattr(table, name)
@@ -37,7 +37,7 @@ def check(what: str, table: object, columns: Columns) -> None:
 
 
 def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
-    """Parquet of the columns and `more` of them; what else the dataclass holds, texts and integers, is its metadata."""
+    """Write the columns, and `more` of them, as Parquet; the dataclass's other fields, texts and integers, become its metadata."""
     values = {field.name: getattr(table, field.name) for field in fields(table)}
     meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     written = pa.table({**{name: values[name] for name in columns}, **more})
@@ -45,7 +45,8 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
 
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
-    """Fields of a `kind` from what `save` wrote, those left out that have defaults and are absent (older files), and all that is there."""
+    """Read a file that `save` wrote: the fields of a `kind`, and the whole table. Fields that are absent (older files) and have defaults
+    are left out."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:  # read_table imports for half a second
         table = file.read()
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}

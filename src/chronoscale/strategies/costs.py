@@ -26,7 +26,7 @@ Launch = Literal["eager", "graph"]
 
 
 class CostModel(Protocol):
-    """Predicts durations of compute and transfer tasks; collectives belong to the network model."""
+    """An estimator of durations of compute and transfer rows; collectives are timed by the network model."""
 
     @property
     def name(self) -> str:
@@ -35,30 +35,33 @@ class CostModel(Protocol):
 
     @property
     def launch_ns(self) -> int:
-        """What launching one kernel takes a rank's host, which launches those of all streams one after another; 0: nothing is launched."""
+        """The time that launching one kernel takes a rank's host, ns; 0: nothing is launched. Launches of all streams follow one
+        another."""
         ...
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
+        """Return durations of rows that share one operation, int64 [len(rows)] ns, and their source. Called once an operation."""
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Shares of the device's memory bandwidth and of its SMs that such rows, `ns` long (int64 [len(rows)]), take while they run alone,
-        float64 [len(rows)] each, from 0 to 1; zeros where unknown."""
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation take while they run alone.
+
+        ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
+        """
         ...
 
 
 def launch_overlap_ns(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
-    """How much of its own time a row has behind it when its last kernel has been launched, at most; ns, int64 [rows].
+    """Return how much of its own time a row may have behind it when its last kernel has been launched, int64 [rows] ns.
 
-    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches
-    before: it may start (K - 1) min(w, L) before its last kernel has been launched.
+    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches before:
+    it may start (K - 1) min(w, L) before its last kernel has been launched.
     """
     return np.asarray(np.maximum(kernels - 1, 0) * np.minimum(ns // np.maximum(kernels, 1), launch_ns), np.int64)
 
 
 def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.uint8]]:
-    """Durations (ns) and sources of all rows; 0 for collectives, which the network model times."""
+    """Return durations (int64 [tasks] ns) and sources (uint8 [tasks]) of all rows; 0 for collectives, which the network model times."""
     ns = np.zeros(len(schedule), np.int64)
     source = np.zeros(len(schedule), np.uint8)
     for code in np.unique(schedule.op):
@@ -70,15 +73,15 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class DatasheetCosts:
-    """Roofline over a datasheet, by kind of work and its size (`roofline`). Every figure is `specified`.
+    """Costs from a datasheet: a roofline by kind of work and its size (`costing.roofline`). Every figure's source is `specified`.
 
     launch: "eager", kernels are launched one by one; "graph", as CUDA graphs: the host launches nothing, and on the device every kernel
     takes the device's `graph_s` more. That flatters graphs that change from iteration to iteration: a captured one has fixed shapes.
 
-    `efficiency`: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
+    efficiency: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
     efficiency; it scales every strategy alike. None: each kind its own.
 
-    `engine`: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
+    engine: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
     moves its bytes.
     """
 
@@ -94,7 +97,6 @@ class DatasheetCosts:
 
     @property
     def launch_ns(self) -> int:
-        """As in `CostModel`."""
         return round(self.device.launch_s * 1e9) if self.launch == "eager" else 0
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
@@ -133,7 +135,7 @@ Described = Mapping[str, Floats]
 
 
 class RegressionForm(NamedTuple):
-    """A regression form: the descriptors it reads, and features [n, k] of them (float64 [n] each) for coefficients in ns."""
+    """A form of regression: the descriptors that it reads, and its features [n, k] of them (float64 [n] each), for k coefficients in ns."""
 
     reads: tuple[str, ...]
     features: Callable[[Described], Floats]
@@ -163,10 +165,11 @@ FORMS: Mapping[str, RegressionForm] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training. `lane`, `variant`: as in `Curve`.
+    """A fitted cost curve: one operation at one input width, as `Curve` tells curves apart.
 
-    Its form was chosen on samples that it was not fitted on, and its errors are told on a third part. `bias` is signed: of the sum of
-    those. `spread`: standard deviation of a row's time from repeat to repeat, relative to it, of its own, a repeat's drift left out.
+    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are told
+    on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat, relative to
+    it, a repeat's drift left out.
     """
 
     op: str
@@ -185,10 +188,11 @@ class Fit:
 
     @property
     def curve(self) -> Curve:
+        """The curve that this is a fit of."""
         return Curve(self.op, self.width, self.lane, self.variant)
 
     def check(self) -> None:
-        """Raises ValueError for a curve that predicts nothing."""
+        """Raise ValueError for a fit that predicts nothing: an unknown form, a missing range, or coefficients that do not fit the form."""
         if self.form not in FORMS:
             raise ValueError(f"{self.op}: no such form as '{self.form}'")
         reads = FORMS[self.form].reads
@@ -201,10 +205,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FittedCosts:
-    """Curves fitted to a profile of one device (`real_exec.measurement.fit`).
+    """Costs as curves fitted to a profile of one device.
 
-    Outside the range it was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so.
-    `slack` is the relative margin by which a descriptor may leave the range before that.
+    Outside the range that a curve was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so. slack: the
+    relative margin by which a descriptor may leave the range before that.
     """
 
     device: str
@@ -227,12 +231,14 @@ class FittedCosts:
 
     @property
     def jitters(self) -> bool:
-        """Whether rows or ranks were seen to take now more, now less."""
+        """Whether rows or ranks were measured to vary from repeat to repeat."""
         return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
 
     def taken(self, device: str) -> FittedCosts:
-        """For what runs on `device`: the same, or, where they may `extrapolate`, what knows that it is another's. Raises UserError for
-        those of another device that may not."""
+        """Return the costs for use on `device`: themselves, or, where they may `extrapolate` to another device, costs that say so.
+
+        Raises UserError for another device where they may not.
+        """
         if same_device(self.device, device):
             return self
         if not self.extrapolate:
@@ -260,7 +266,7 @@ class FittedCosts:
         return occupied_shares(self.peaks, schedule, rows, ns)
 
     def of(self, curve: Curve) -> Fit:
-        """The fit of a curve. Raises UserError where there is none."""
+        """Return the fit of a curve. Raises UserError where there is none."""
         for fit in self.fits:
             if fit.curve == curve:
                 return fit
@@ -282,12 +288,12 @@ class FittedCosts:
         return False
 
     def save(self, path: Path) -> None:
-        """JSON."""
+        """Write the costs as JSON."""
         path.write_text(json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
-        """Read what `save` wrote. Raises UserError when the file is missing or not a cost model."""
+        """Read a file that `save` wrote. Raises UserError when it is missing or not a cost model."""
         remedy = "`chronoscale profile` makes one"
         found = read_json(path, cls, "cost model", remedy)
         with reading(path, "cost model", remedy):

@@ -19,22 +19,22 @@ PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes b
 
 
 def names_file(name: str) -> bool:
-    """Whether a strategy is named by its file, as in `my_lab.py:Mine`."""
+    """Return whether a strategy is named by its file, as in `my_lab.py:Mine`."""
     return SUFFIX in name
 
 
 def anchor_file(name: str, folder: Path) -> str:
-    """The same, its file absolute; a relative one is relative to `folder`."""
+    """Return the name with its file's path made absolute, a relative one from `folder`; other names as they are."""
     return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if names_file(name) else name
 
 
 def file_of(name: str) -> str:
-    """Of a strategy that is named by its file."""
+    """Return the file of a strategy that is named by its file."""
     return name.rpartition(":")[0]
 
 
 def load_file(name: str, taken: Collection[str]) -> Strategy:
-    """The strategy `FILE.py:NAME`, a class that needs no arguments or an instance. The file is run, once a process.
+    """Return the strategy `FILE.py:NAME`: a class that needs no arguments, or an instance. The file is run once a process.
 
     Raises UserError in one line: the file, and what is missing or wrong.
     """
@@ -56,7 +56,7 @@ def _is_strategy(value: object) -> bool:
 
 
 def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
-    """The strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
+    """Return the strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
@@ -69,7 +69,7 @@ def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
 
 
 def require_complete(found: object, where: str) -> Strategy:
-    """What was found, as a strategy. Raises UserError naming what it lacks."""
+    """Return an object that was loaded as a strategy, an instance of the class where it is one. Raises UserError naming what it lacks."""
     try:
         return _whole(found() if inspect.isclass(found) and not _absent(found) else found, where)
     except UserError:
@@ -81,7 +81,7 @@ def require_complete(found: object, where: str) -> Strategy:
 
 
 def _absent(kind: type) -> list[str]:
-    """Methods that a class has to have and has not."""
+    """Return the abstract methods that a class has not defined."""
     return sorted(getattr(kind, "__abstractmethods__", ())) if issubclass(kind, Strategy) else []
 
 

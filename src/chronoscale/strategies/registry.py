@@ -39,8 +39,10 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS
 
 
 def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
-    """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name (of those in `near`, if any are given), and for
-    a strategy that does not load."""
+    """Return a strategy by its name, or from a file, as `my_lab.py:Mine`.
+
+    Raises UserError with the nearest valid name (of those in `near`, if any are given), and for a strategy that does not load.
+    """
     if names_file(name):
         return load_file(name, STRATEGIES)
     if name in STRATEGIES:
@@ -52,7 +54,7 @@ def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
 
 
 def installed_strategies() -> Mapping[str, Strategy]:
-    """All strategies by name, ours first. One of another package that does not load is warned of and left out."""
+    """Return all strategies by name, this package's first; warn of those of other packages that do not load, and leave them out."""
     found = dict(STRATEGIES)
     for entry in metadata.entry_points(group=GROUP):
         try:
@@ -65,19 +67,19 @@ def installed_strategies() -> Mapping[str, Strategy]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Of those that installed packages bring: package and version."""
+    """Return package and version of those of the named strategies that installed packages bring."""
     entries = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     brought = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
     return {f"strategy {name}": f"{one.dist.name} {one.dist.version}" if one.dist else one.value for name, one in brought.items()}
 
 
 def of(family: str) -> dict[str, Strategy]:
-    """This package's strategies for one kind of dynamic graph, by name."""
+    """Return this package's strategies for one kind of dynamic graph, by name."""
     return {name: planner for name, planner in STRATEGIES.items() if planner.family == family}
 
 
 def executable(name: str) -> Strategy:
-    """The strategy of that name, to be run for real. Raises UserError as `strategy`, and for one that can only be simulated."""
+    """Return the strategy of that name, to be executed. Raises UserError for an unknown name, and for one that can only be simulated."""
     found = strategy(name)
     if not found.executes:
         raise UserError(f"strategy '{found.name}' is simulated only: leave it out, or use `chronoscale simulate`")

@@ -10,5 +10,5 @@ ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row'
 
 
 def row_name(row: int, op: Op) -> str:
-    """What a row's range is called."""
+    """Return the name of a row's range in a profiler's trace, as "row 12 H2D"."""
     return f"row {row} {op.name}"

@@ -25,14 +25,14 @@ class _Keys(BaseModel):
 
 
 class Host(_Keys):
-    """Memory of a machine's processors; devices are spread evenly over the sockets, in order."""
+    """The memory of a machine's processors; devices are spread evenly over the sockets, in order."""
 
     memory_bandwidth: Bandwidth  # of one socket, reading and writing together
     sockets: int = Field(1, ge=1)
 
 
 class Switches(_Keys):
-    """PCIe switches of a machine, `gpus` and `nics` on each, in order."""
+    """The PCIe switches of a machine, with `gpus` and `nics` on each, in order."""
 
     count: int = Field(ge=1)
     gpus: int = Field(ge=1)
@@ -41,7 +41,7 @@ class Switches(_Keys):
 
 
 class LeafSpine(_Keys):
-    """Leaf switches of `nodes_per_leaf` machines, all of which the spine joins.
+    """A network of leaf switches with `nodes_per_leaf` machines each, all joined by a spine.
 
     oversubscription: what a leaf's machines can send together over what goes up to the spine.
     """
@@ -51,7 +51,7 @@ class LeafSpine(_Keys):
 
 
 class Dragonfly(_Keys):
-    """Routers of `nodes_per_router` machines in groups; every two routers of a group are joined, and every two groups.
+    """A network of routers with `nodes_per_router` machines each, in groups; every two routers of a group are joined, and every two groups.
 
     The link between groups a and b lies at router b mod `routers_per_group` of a, and the other way round. Routes are shortest ones (Kim,
     Dally, Scott, Abts; ISCA 2008: minimal routing).
@@ -64,14 +64,14 @@ class Dragonfly(_Keys):
 
 
 class Cable(_Keys):
-    """Joins two ends; "node 3" is a machine, any other name a switch."""
+    """A link between two ends; "node 3" is a machine, any other name a switch."""
 
     ends: Annotated[tuple[str, str], Field(strict=False)]
     bandwidth: Bandwidth
 
 
 class Fabric(_Keys):
-    """What joins machines, in one of three ways."""
+    """The network between machines, in one of three forms."""
 
     leaf_spine: LeafSpine | None = None
     dragonfly: Dragonfly | None = None
@@ -85,10 +85,11 @@ class Fabric(_Keys):
 
 
 class Topology(_Keys):
-    """peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe.
+    """The links of a cluster beyond the bandwidths of its file.
 
-    nics: of a machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a
-    network card reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
+    peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe. nics: of a
+    machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a network card
+    reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
     """
 
     peer: Literal["nvlink", "pcie"]

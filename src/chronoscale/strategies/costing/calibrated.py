@@ -15,9 +15,10 @@ from chronoscale.strategies.trace import Source
 
 @dataclass(frozen=True, slots=True)
 class CalibratedCosts:
-    """`fitted` where it has a curve for the operation and width; elsewhere `rough` times `factor`, marked as extrapolated.
+    """Costs fitted to what a training run has measured so far; what it has not measured costs `rough` times `factor`, marked as
+    extrapolated.
 
-    A run's own epochs never show every form that a planner weighs (a full graph where the map was taken): those need a guess on the
+    A run's own epochs never show every form that a planner weighs (a full graph where a difference map was sent): those need a guess on the
     same scale.
     """
 
@@ -31,11 +32,11 @@ class CalibratedCosts:
 
     @property
     def launch_ns(self) -> int:
-        """The fitted curves': what a run's epochs have shown holds what launching took."""
+        """The launch time of the fitted curves: what a run's epochs have measured includes launching."""
         return self.fitted.launch_ns
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """The guess's."""
+        """Return the shares of memory bandwidth and SMs that `rough` estimates."""
         return self.rough.occupies(schedule, rows, ns)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
@@ -50,7 +51,10 @@ class CalibratedCosts:
 
 
 def scale_factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
-    """Measured over predicted time: the median over operations of the ratio of sums. `seen`: schedules and ns of their rows, [tasks]."""
+    """Return measured over predicted time: the median over operations of the ratio of sums.
+
+    seen: schedules, and the measured ns of their rows, [tasks] each.
+    """
     ratios = []
     for schedule, ns in seen:
         for code in np.unique(schedule.op):

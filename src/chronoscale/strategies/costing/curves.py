@@ -15,7 +15,11 @@ DESCRIBED = (*RANGED, "kernels")  # what curves read: how many operations a row 
 
 
 class Curve(NamedTuple):
-    """What a curve is of. `lane`: of an op whose cost depends on where it runs (`PLACED`), '' for others. `variant`: as in `Schedule`."""
+    """What rows that share one cost curve have in common: an operation and an input width.
+
+    lane: set for an operation whose cost depends on where it runs (`PLACED`), '' for others. variant: the implementation, as in
+    `Schedule.variant`.
+    """
 
     op: str
     width: int
@@ -23,13 +27,12 @@ class Curve(NamedTuple):
     variant: int = 0
 
     def __str__(self) -> str:
-        """In words."""
         where = f" in lane {self.lane}" * bool(self.lane)
         return f"{self.op}{f' (implementation {self.variant})' * bool(self.variant)}{where} at width {self.width}"
 
 
 def curves(schedule: Schedule, rows: Ints) -> Iterator[tuple[Curve, Ints]]:
-    """Of every curve among the given rows, which of them are its own: places in `rows`, ascending."""
+    """Yield every curve among the given rows, with the places in `rows` that it covers, int64, ascending."""
     if not len(rows):
         return
     op = schedule.op[rows].astype(np.int64)

@@ -59,8 +59,11 @@ Values = Mapping[str, ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Of the rows of one workload's schedules. `laws` of kernels and `moves` of bytes: by operation, or by a name of the planner's for a
-    part of one; `sizes`: of variables that are the same for every row."""
+    """Counts of kernels, and of bytes that they move, for the rows of one workload's schedules.
+
+    laws: of kernels; moves: of bytes; both by operation, or by a planner's own name for a part of one. sizes: the variables that are the
+    same for every row.
+    """
 
     laws: Laws
     sizes: Mapping[str, int]
@@ -68,14 +71,16 @@ class Kernels:
 
     @classmethod
     def counted(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
-        """Of schedules of one kind and a model, by what tells models apart. Raises UserError for one that was not counted."""
+        """Return the counts for schedules of one kind and a model, by the key that tells models apart. Raises UserError for a model that
+        was not counted."""
         known = read_laws()[kind]
         if model not in known:
             raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
         return cls(known[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Of a block with these columns of a schedule; none in the host's lane. Raises KeyError as `count`."""
+        """Return the kernels of a block with these columns of a schedule, int64; 0 in the host's lane. Raises KeyError for an operation
+        that was not counted."""
         if lane is Lane.HOST:
             return np.zeros(1, np.int64)
         if op in MOVES and op.name not in self.laws:
@@ -83,7 +88,7 @@ class Kernels:
         return self.count(op.name, **self._told(columns))
 
     def _told(self, columns: Values) -> Values:
-        """Variables of a block with these columns."""
+        """Return the variables of laws that follow from a block's columns."""
         step, layer = (np.asarray(columns.get(name, -1)) for name in ("step", "layer"))
         return {
             "later": step > 0,
@@ -94,20 +99,23 @@ class Kernels:
         }
 
     def count(self, name: str, **values: ArrayLike) -> Ints:
-        """By a law; `values` of its variables that differ from row to row, broadcast: int64. Raises KeyError for what was not counted."""
+        """Return the number of kernels by the law `name`, int64; `values` of its variables differ from row to row and broadcast. Raises
+        KeyError for a law that was not counted."""
         return self._worth(self.laws[name] if self.laws else {"1": 1}, values)
 
     def moved(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Bytes of a block with these columns of a schedule, of which the planner has not said what it moves; none in the host's lane."""
+        """Return the bytes that a block with these columns moves where its planner does not say; 0 in the host's lane."""
         if lane is Lane.HOST or op in MOVES or not self.moves:
             return np.zeros(1, np.int64)
         return self.bytes(op.name, **self._told(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
 
     def bytes(self, name: str, **values: ArrayLike) -> Ints:
-        """That a row reads and writes in device memory, by a law; otherwise as `count`. 0 where nothing was counted."""
+        """Return the bytes that a row reads and writes in device memory by the law `name`, int64; 0 where nothing was counted. Raises
+        KeyError for a law that was not counted."""
         return self._worth(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
 
     def _worth(self, terms: Law, values: Values) -> Ints:
+        """Evaluate a law: the sum of its coefficients times the products of its variables, int64."""
         found: dict[str, ArrayLike] = {**self.sizes, **values}
         found |= {name: 1 - np.asarray(found[other], np.int64) for name, other in COMPLEMENTS.items() if other in found}
         parts = {term: [np.asarray(found[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
@@ -119,7 +127,7 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 
 @cache
 def read_laws(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
-    """All laws of kernels, or of what they have "moved": by kind of schedule, by model, by operation."""
+    """Read all laws of "kernels", or of bytes "moved": by kind of schedule, by model, by operation."""
     text = resources.files("chronoscale.strategies.costing").joinpath(f"{of}.yaml").read_text(encoding="utf-8")
     found: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return found

@@ -19,7 +19,7 @@ class _Constants(BaseModel):
 
 
 class Latencies(_Constants):
-    """Seconds by protocol."""
+    """Latencies by protocol, seconds."""
 
     ll: Seconds
     ll128: Seconds
@@ -27,14 +27,14 @@ class Latencies(_Constants):
 
 
 class AlgorithmLatencies(_Constants):
-    """Seconds by algorithm and protocol."""
+    """Latencies by algorithm and protocol, seconds."""
 
     ring: Latencies
     tree: Latencies
 
 
 class HopLatencies(_Constants):
-    """Seconds of one hop by what it crosses."""
+    """Latencies of one hop by the kind of link that it crosses, seconds."""
 
     nvlink: AlgorithmLatencies
     pcie: AlgorithmLatencies
@@ -42,7 +42,7 @@ class HopLatencies(_Constants):
 
 
 class ProtocolShares(_Constants):
-    """Shares of 1 by protocol."""
+    """Shares (0 to 1) by protocol."""
 
     ll: Share
     ll128: Share
@@ -50,7 +50,8 @@ class ProtocolShares(_Constants):
 
 
 class Speeds(_Constants):
-    """What an algorithm reaches of the links' bandwidth, by protocol; `gather_ll`: LL all-gathers, `node_`: inside one machine."""
+    """The share of the links' bandwidth that an algorithm reaches, by protocol; `gather_ll`: LL all-gathers, `node_`: inside one
+    machine."""
 
     ring: ProtocolShares
     tree: ProtocolShares
@@ -59,7 +60,7 @@ class Speeds(_Constants):
 
 
 class LLBandwidths(_Constants):
-    """The most that LL moves, bytes/s of all channels together, by the machines that take part."""
+    """The most that protocol LL moves, bytes/s of all channels together, by the number of machines that take part."""
 
     one_node: float = Field(ge=1e6)
     two_nodes: float = Field(ge=1e6)
@@ -67,7 +68,7 @@ class LLBandwidths(_Constants):
 
 
 class TreeSpeeds(_Constants):
-    """What trees reach of that by size: for 64 bytes, 128, 256 ... of each protocol; the last for all larger ones."""
+    """The share of their bandwidth that trees reach by size: for 64 bytes, 128, 256 ... of each protocol; the last for all larger ones."""
 
     ll: Shares
     ll128: Shares
@@ -75,7 +76,7 @@ class TreeSpeeds(_Constants):
 
 
 class NCCLConstants(_Constants):
-    """Constants with their source: `simulator/network/nccl.yaml`. A cluster file's `nccl` replaces some of them."""
+    """The constants of NCCL's tuning model; a cluster file's `nccl` replaces some of the defaults in `simulator/network/nccl.yaml`."""
 
     base_latency_s: AlgorithmLatencies
     hop_latency_s: HopLatencies

@@ -28,7 +28,8 @@ FP32 = 4
 
 @dataclass(frozen=True, slots=True)
 class WorkKind:
-    """A kind of work. bandwidth, flops: shares of a device's that it reaches; rows: whether it reads row by row, here and there."""
+    """A kind of work on the roofline. bandwidth, flops: shares of the device's peaks that it reaches; rows: whether it reads scattered
+    rows."""
 
     bandwidth: float
     flops: float
@@ -37,14 +38,15 @@ class WorkKind:
 
 @cache
 def work_kinds() -> Mapping[Op, WorkKind]:
-    """By operation."""
+    """Return the kind of work of each operation, from roofline.yaml."""
     found: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
     known = {name: WorkKind(**entry) for name, entry in found["kinds"].items()}
     return {Op[op]: known[name] for op, name in found["operations"].items()}
 
 
 def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
-    """Of rows that share one operation of the device, float64 [len(rows)]."""
+    """Return durations of rows that share one operation of the device, float64 [len(rows)] s. Raises UserError for an operation without a
+    kind."""
     op = Op(schedule.op[rows[0]])
     if (kind := work_kinds().get(op)) is None:
         raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/costing/roofline.yaml)")
@@ -60,10 +62,11 @@ def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
 
 
 def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-    """Shares of a device's memory bandwidth and of its SMs that rows of `ns` (int64 [len(rows)]) take while they run alone, float64
-    [len(rows)] each, from 0 to 1. Rows of the host take none, and copies no SMs; where the device's SMs are not known none are taken.
+    """Return the shares of a device's memory bandwidth and of its SMs that rows of `ns` take while they run alone, float64 [len(rows)]
+    each, 0 to 1.
 
-    A row of R rows of width W has R x W threads, of as many as the SMs hold at once.
+    Rows of the host take none, copies take no SMs, and no SMs are taken where the device's are unknown. A row of R rows of width W has R x
+    W threads, out of as many as the SMs hold at once. ns: int64 [len(rows)].
     """
     here, lane, op = np.ones(len(rows), bool), schedule.lane[rows], schedule.op[rows]
     here[(lane == Lane.HOST) | (op == Op.FETCH)] = False

@@ -13,7 +13,8 @@ FEW = 20  # of a curve: its error is told by a quarter of them, and no five task
 
 
 def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
-    """Operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none where nothing was fitted."""
+    """Return the operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none for costs not
+    fitted."""
     if not isinstance(costs, FittedCosts):
         return ()
     thin = {fit.curve for fit in costs.fits if fit.samples < FEW}
@@ -22,8 +23,10 @@ def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
 
 
 def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
-    """Relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives. Raises UserError for costs that
-    were not fitted, and as `FittedCosts.of`."""
+    """Return the relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives.
+
+    Raises UserError for costs that were not fitted, and for a curve without a fit.
+    """
     fitted, rows, found = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
     for curve, own in curves(schedule, rows):
         found[rows[own]] = fitted.of(curve).spread
@@ -31,7 +34,8 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 
 
 def rank_sway(costs: CostModel) -> float:
-    """`FittedCosts.sway`. Raises UserError for costs that were not fitted."""
+    """Return how much a rank's whole iteration varies beyond its rows (`FittedCosts.sway`). Raises UserError for costs that were not
+    fitted."""
     return _fitted(costs).sway
 
 

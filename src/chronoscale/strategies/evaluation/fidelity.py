@@ -20,9 +20,11 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What of two traces was compared. rows: in either; compared: in both, and in all repeats. unmeasured, unpredicted: operations of rows
-    that the other lacks. unsampled: operations that are predicted from no samples. share: of the measured time of all rows, of 1; NaN
-    where nothing took time."""
+    """How much of a prediction and its measurements could be compared.
+
+    rows: tasks in either; compared: tasks in all traces. share: of the measured time of all rows, 0 to 1; NaN where nothing took time.
+    unmeasured, unpredicted: operations of rows that the other lacks. unsampled: operations that are predicted from no samples.
+    """
 
     rows: int
     compared: int
@@ -33,7 +35,7 @@ class Coverage:
 
     @property
     def whole(self) -> bool:
-        """Whether all was compared, with predictions from samples."""
+        """Whether all rows were compared, with predictions from samples."""
         return self.compared == self.rows and not self.unsampled
 
     def __str__(self) -> str:
@@ -45,7 +47,7 @@ class Coverage:
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Of a prediction and repeats. Raises ValueError when they are of different schedules."""
+    """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     every = np.union1d(predicted.task, taken)
@@ -63,14 +65,15 @@ def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
 
 
 def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
-    """Per operation, per iteration and in total: predicted and measured ms, signed error %, and the spread of the repeats in % (standard
-    deviation), which no error can beat.
+    """Compare a prediction with repeated measurements: a table per operation, per iteration and in total, with predicted and measured ms,
+    signed error % and the spread of the repeats in % (standard deviation), which no error can beat.
 
     Tasks are joined by their number; of those in all traces an operation is the sum over `tasks`, and `task_error_pct` the median of the
     single tasks' signed errors, each against the median of its repeats. ITERATION, where `iteration` (int [tasks of the schedule]) says
     whose a task is, is the middle one of `tasks` iterations, each as long as it moves the end of all rows so far: lengths add up to the
-    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
-    ValueError when the traces are of different schedules.
+    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn.
+
+    Raises ValueError when the traces are of different schedules.
     """
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, op = _common(predicted, measured)
@@ -90,7 +93,8 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
 
 
 def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eaches: Ints) -> dict[str, object]:
-    """One line: sums [repeats] of what is measured, and each task's ns, predicted [tasks] and measured [repeats, tasks]."""
+    """Return one line of the table, from sums [repeats] of what is measured and each task's ns, predicted [tasks] and measured [repeats,
+    tasks]."""
     middle, alone = float(np.median(measured)), np.median(eaches, axis=0)
     timed = alone > 0
     return {
@@ -105,7 +109,7 @@ def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eache
 
 
 def _lengths(trace: Trace, iteration: Int32) -> Ints:
-    """Of each iteration, ns: how far it moves the end of all rows so far."""
+    """Return the length of each iteration, int64 ns: how far it moves the end of all rows so far."""
     numbers, of = np.unique(iteration, return_inverse=True)
     end = np.full(len(numbers), trace.start_ns.min())
     np.maximum.at(end, of, trace.end_ns)
@@ -113,7 +117,8 @@ def _lengths(trace: Trace, iteration: Int32) -> Ints:
 
 
 def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
-    """Tasks that are in all traces, ascending, and their operations."""
+    """Return the tasks that are in all traces, ascending, and their operations. Raises ValueError when the traces are of different
+    schedules."""
     both = predicted.task
     for trace in measured:
         both = np.intersect1d(both, trace.task)
@@ -126,7 +131,7 @@ def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
 
 
 def _part(trace: Trace, tasks: Ints) -> Trace:
-    """The given tasks (ascending), which it has."""
+    """Return the entries of the given tasks (ascending), which the trace has."""
     order = np.argsort(trace.task)
     return trace.take(order[np.searchsorted(trace.task, tasks, sorter=order)])
 

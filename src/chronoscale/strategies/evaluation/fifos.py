@@ -13,7 +13,7 @@ Streams = Sequence[Sequence[Lane]]  # lanes that share a FIFO, as `Device.stream
 
 
 def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
-    """Of each row the one before it in its FIFO, -1 of the first; int64 [tasks]."""
+    """Return for each row the one before it in its FIFO, -1 for the first; int64 [tasks]."""
     of = np.array([next(i for i, lanes in enumerate(streams) if lane in lanes) for lane in Lane])
     fifo = schedule.rank * np.int64(len(streams)) + of[schedule.lane]
     row = np.argsort(fifo, kind="stable")
@@ -23,7 +23,7 @@ def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
 
 
 def collective_members(schedule: Schedule) -> dict[int, Ints]:
-    """Rows of each collective, by its id."""
+    """Return the rows of each collective, by its id."""
     rows = np.flatnonzero(schedule.collective >= 0)
     order = rows[np.argsort(schedule.collective[rows], kind="stable")]
     numbers, first = np.unique(schedule.collective[order], return_index=True)
@@ -31,8 +31,11 @@ def collective_members(schedule: Schedule) -> dict[int, Ints]:
 
 
 def start_gaps(trace: Trace, schedule: Schedule, prior: Ints) -> Ints:
-    """How long each row could have started before it did, ns, int64 [tasks]: after the row `prior` to it in its FIFO (-1: none) and its
-    dependencies had ended, and those of all ranks of a collective. What launching took, or the interpreter, is in there."""
+    """Return how long each row could have started before it did, int64 [tasks] ns.
+
+    A row could start once the row `prior` to it in its FIFO (-1: none) and its dependencies had ended, in a collective those of all ranks.
+    Launching, or the interpreter, takes the gap.
+    """
     end = trace.end_ns
     ready = np.where(prior >= 0, end[prior], trace.start_ns.min() if len(trace) else 0)
     np.maximum.at(ready, np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr)), end[schedule.dep])

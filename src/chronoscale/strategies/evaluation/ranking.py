@@ -12,7 +12,7 @@ Order = Literal["right", "wrong", "predicted alike", "within spread", "one repea
 
 
 class EpochTimes(NamedTuple):
-    """A strategy's epoch, predicted and measured (the median), and the spread of the repeats (`Summary.spread_s`)."""
+    """A strategy's epoch time, predicted and measured (median), and the spread of the repeats (`Summary.spread_s`)."""
 
     strategy: str
     predicted_s: float
@@ -22,10 +22,11 @@ class EpochTimes(NamedTuple):
 
 
 class StrategyPair(NamedTuple):
-    """Two strategies; `slower` takes no less measured time. Ratios: slower over faster. spread: of both together, relative to the faster.
+    """Two strategies of which `slower` takes no less measured time; measured, predicted: slower over faster; spread: of both, relative to
+    the faster.
 
-    order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order
-    that a prediction could miss, and with one repeat nobody knows their spread.
+    order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order that a
+    prediction could miss, and with one repeat nobody knows their spread.
     """
 
     faster: str
@@ -37,7 +38,7 @@ class StrategyPair(NamedTuple):
 
 
 def compare_pairs(found: Sequence[EpochTimes]) -> list[StrategyPair]:
-    """Of all strategies, each pair once; those without a measured or predicted time are left out."""
+    """Return every pair of strategies once; those without a measured or predicted time are left out."""
     timed = [one for one in found if one.measured_s > 0 and one.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 
@@ -56,8 +57,11 @@ def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
 
 
 def rank_correlation(found: Sequence[EpochTimes]) -> float:
-    """Kendall's tau-b between predicted and measured epochs, from -1 (reversed) to 1 (the same order); NaN for fewer than two strategies,
-    and where all are alike. It counts differences within the spread, too: `pairs` says which mean something."""
+    """Return Kendall's tau-b between predicted and measured epochs: -1 (reversed) to 1 (same order), NaN for fewer than two strategies or
+    where all are alike.
+
+    It counts differences within the spread, too: `compare_pairs` says which mean something.
+    """
     if len(found) < 2:
         return float("nan")
     return float(kendalltau([one.predicted_s for one in found], [one.measured_s for one in found]).statistic)

@@ -18,10 +18,10 @@ from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
 
 @dataclass(frozen=True)
 class Descriptors(WindowSites):
-    """Of an epoch's rows."""
+    """The work and memory of every row of a window, on every (rank, iteration); columns int64 [iterations * ranks]."""
 
     def row(self, slot: Slot) -> Columns:
-        """Descriptors of a row of the window; its memory but for what comes and goes with snapshots (`kept`)."""
+        """Return the descriptors of a row; its memory without that of snapshots, which `kept` counts."""
         cells, at, layer = self.cells, self.region(slot.step, int(self.level[slot.step])), slot.layer
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
@@ -40,8 +40,11 @@ class Descriptors(WindowSites):
         return cells.stage(slot.op, at, layer)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Of a recurrence on nodes: what it takes to put inherited states behind those that the snapshot before has come to, and what goes
-        with the latter, which nothing reads any more in the last layer unless they predict."""
+        """Return the bytes of recurrent states that a TEMPORAL row takes and frees beside its cell's.
+
+        It takes room to put inherited states behind those that the snapshot before has come to; it frees the latter where nothing reads
+        them any more: in the last layer, unless they predict.
+        """
         none, step = np.zeros(len(self.newest) * self.ranks, np.int64), slot.step
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
             return none, none
@@ -52,8 +55,8 @@ class Descriptors(WindowSites):
         return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
 
     def _states_left(self, slot: Slot) -> Ints:
-        """What a gradient row gives back of states beyond what a cell does: what `_states` took, less what it gave back; and the gradient
-        of its state has as many rows as the next snapshot has."""
+        """Return the bytes of states that a gradient row frees beyond its cell's: those that `_states` took, less those that it freed; the
+        gradient of its state has as many rows as the next snapshot."""
         left, step = self._states(slot)[0], slot.step
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer) or step + 1 == len(self.level):
             return left
@@ -61,11 +64,15 @@ class Descriptors(WindowSites):
         return left - self._states(after)[1] + self._state(step + 1, slot.layer) - self._state(step, slot.layer)
 
     def _state(self, step: int, layer: int) -> Ints:
+        """Return the bytes of a layer's recurrent state at a place of the window."""
         return self.cells.state(self.region(step, int(self.level[step])), layer)
 
     def kept(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
-        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
+        """Return the bytes of snapshots that a row takes and frees.
+
+        A snapshot changes where it shrinks or is sent again, is freed where it was built for this step alone, and where it leaves the
+        window: its oldest does in every step, all do at a segment's end.
+        """
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
             before, now = self.level[slot.step + 1], self.level[slot.step]
@@ -78,22 +85,23 @@ class Descriptors(WindowSites):
         return none, none
 
     def _bytes(self, step: int, level: int) -> Ints:
+        """Return the bytes of the snapshot at a place of the window, kept at a level."""
         return self.cells.transfer(self.region(step, level))["bytes"]
 
     def kernels(self) -> Kernels:
-        """With what is the same in all rows of windows."""
+        """Return the counts of kernels, with the variables that are the same in all rows of windows."""
         found = kernels_of(self.workload, "blocks", self.ranks)
         return replace(
             found, sizes={**found.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
         )
 
     def launched(self, slot: Slot, kernels: Kernels) -> Ints:
-        """Kernels of a row of the window, on every site."""
+        """Return the number of kernels of a row."""
         name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
         return kernels.count(name, **self._told(slot))
 
     def moved(self, slot: Slot, row: Columns, kernels: Kernels) -> Ints:
-        """Bytes of a row of the window that computes, on every site."""
+        """Return the bytes that a row of computation moves through device memory."""
         sizes, end = {name: row.get(name, 0) for name in DESCRIPTORS}, len(self.level) - 1
         came = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
         whole = self.region(slot.step, came)
@@ -101,16 +109,18 @@ class Descriptors(WindowSites):
         return kernels.bytes(slot.op.name, **self._told(slot), **sizes, **beside)
 
     def _rows(self, step: int) -> Ints:
-        """Own rows of a step's snapshot; none beyond the window."""
+        """Return the number of own rows of a step's snapshot; 0 beyond the window."""
         inside = 0 <= step < len(self.level)
         return self.region(step, int(self.level[step])).rows if inside else np.zeros(len(self.newest) * self.ranks, np.int64)
 
     def _told(self, slot: Slot) -> dict[str, ArrayLike]:
+        """Return the variables of the laws of a row's kernels and bytes."""
         variables = law_variables(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:
-        """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
+        """Return the bytes that are held throughout: parameters, gradients and moments, and inherited states, one row a node or a layer's
+        weights."""
         model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]

@@ -13,7 +13,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Op
 
 
 class Slot(NamedTuple):
-    """A row of a window, one on each rank: what is done with a snapshot (`step`, 0 the oldest) at a layer; `back`: of its gradient."""
+    """A row of a window, one on each rank: an operation on a snapshot (`step`, 0 the oldest) at a layer; `back`: on its gradient."""
 
     op: Op
     step: int
@@ -22,12 +22,13 @@ class Slot(NamedTuple):
 
     @property
     def communicates(self) -> bool:
+        """Whether the row is a collective."""
         return self.op in COLLECTIVES
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a coroutine awaits: that its slot is issued, after those that it names have been."""
+    """An awaitable of a snapshot's coroutine: it goes on when `slot` is issued, after the slots `after`."""
 
     slot: Slot
     after: tuple[Slot, ...] = ()
@@ -41,8 +42,11 @@ Snapshot = Coroutine[Any, None, None]
 
 @dataclass(slots=True)
 class Runner:
-    """A coroutine and the row that it awaits. ready_ns: when it could start; comm_ns: what its communication takes, or the last one that it
-    depends on took; asked: how many turns there had been by then."""
+    """A coroutine while it runs, and the row that it awaits.
+
+    ready_ns: when the row could start; comm_ns: the duration of its communication, or of the last one that it depends on; asked: how many
+    rows had been issued when it began to wait.
+    """
 
     number: int
     run: Snapshot
@@ -55,12 +59,13 @@ class Runner:
 
 @dataclass(slots=True)
 class Lanes:
-    """When the lanes of communication and of computation are free (ns), and when each issued slot ends."""
+    """The times at which the lanes of computation and of communication are free (ns), and the end of each issued slot."""
 
     free: list[int] = field(default_factory=lambda: [0, 0])
     end: dict[Slot, int] = field(default_factory=dict)
 
     def start_ns(self, turn: Runner) -> int:
+        """Return the time at which the row that a coroutine awaits would start."""
         return max(turn.ready_ns, self.free[turn.row.slot.communicates])
 
 
@@ -68,23 +73,26 @@ Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of turns that may go on t
 
 
 def one_by_one(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Every snapshot as far as it gets, the first first."""
+    """Order coroutines by number: every snapshot as far as it gets, the first first."""
     return (turn.number,)
 
 
 def round_robin(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Round robin: who has waited for the most turns."""
+    """Order coroutines by how long they have waited, counted in issued rows."""
     return turn.asked, turn.number
 
 
 def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Early-Ready & Short-Comm (FlareDTDG §3.4): what can start first; of those the set of a communication and what depends on it that is
-    ready first, then the one that communicates for the shortest time."""
+    """Order coroutines by Early-Ready & Short-Comm (FlareDTDG §3.4).
+
+    That is: the one whose row can start first; of those the one whose communication, with what depends on it, is ready first; then the one
+    that communicates for the shortest time.
+    """
     return lanes.start_ns(turn), turn.ready_ns, turn.comm_ns, turn.number
 
 
 def awaited_rows(run: Snapshot) -> list[Wait]:
-    """All rows of one coroutine, in its order."""
+    """Return all rows that one coroutine awaits, in its order."""
     rows = []
     try:
         while True:
@@ -94,7 +102,7 @@ def awaited_rows(run: Snapshot) -> list[Wait]:
 
 
 def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, given: Iterable[Slot] = ()) -> list[Slot]:
-    """The order of all rows of some coroutines; `given` were issued before. `ns`: predicted times.
+    """Return the order in which a policy issues all rows of some coroutines; `given` were issued before. ns: predicted durations.
 
     Raises ValueError where coroutines wait for each other in a circle.
     """
@@ -121,7 +129,7 @@ _NONE = Wait(Slot(Op.AGGREGATE, -1, -1))
 
 
 def _resumed(turn: Runner, asked: int) -> Runner | None:
-    """With the row that its coroutine awaits next; None where it has ended."""
+    """Resume a coroutine and return it with the row that it awaits next; None where it has ended."""
     try:
         turn.row, turn.asked = turn.run.send(None), asked
     except StopIteration:

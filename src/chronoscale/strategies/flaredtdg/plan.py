@@ -22,10 +22,10 @@ AHEAD = 2  # iterations whose snapshots are on their way or on the device: one t
 
 @dataclass(frozen=True)
 class Plan(Descriptors):
-    """Puts an epoch's rows in order."""
+    """An epoch of sliding windows whose rows are put in order and become a schedule."""
 
     def orders(self, costs: CostModel) -> list[list[Slot]]:
-        """The order of rows of every iteration: a policy's, by predicted times, the longest over ranks."""
+        """Return the order of rows of every iteration: the policy's, by predicted times, of which the longest over ranks counts."""
         if self.policy is one_by_one:
             return [self.window.order({}, one_by_one)] * len(self.newest)
         slots = list(self.window.needs())
@@ -36,7 +36,7 @@ class Plan(Descriptors):
         return [self.window.order(dict(zip(slots, column.tolist(), strict=True)), self.policy) for column in ns.T]
 
     def _add(self, builder: Builder, slot: Slot, order: Ints, after: list[Ints], exchange: int) -> Ints:
-        """A row of the window on every site."""
+        """Add a row of the window on every (rank, iteration) and return its handles. exchange: the first id of its collective."""
         row, (takes, gives) = self.row(slot), self.kept(slot)
         op = Op.ALLTOALL if slot.back and slot.op is Op.ALLGATHER else slot.op
         here = {**self.site(), "order": order, "step": slot.step, "layer": slot.layer}
@@ -48,7 +48,7 @@ class Plan(Descriptors):
         return builder.add(op, Lane.COMM, here, row, memory, ids, after=after)
 
     def schedule(self, costs: CostModel) -> Schedule:
-        """All rows."""
+        """Return the schedule of the epoch."""
         model, iterations = self.workload.model, len(self.newest)
         orders, needs = self.orders(costs), self.window.needs()
         size = len(needs) + len(self.level) + 2
@@ -74,7 +74,7 @@ class Plan(Descriptors):
         return self._step(builder, handles, last, begin + size - 1, came, model.parameters)
 
     def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
-        """A step's snapshot, numbered anew and sent, where it comes from the host."""
+        """Add the rows that renumber and send a step's snapshot where it comes from the host; return handles of the transfer."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
         row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
         made: tuple[Ints, ...] = ()
@@ -86,6 +86,8 @@ class Plan(Descriptors):
     def _step(
         self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, came: dict[int, Ints], parameters: int
     ) -> Schedule:
+        """Add the all-reduce and the optimiser step of every iteration, let snapshots wait for the steps before, and return the
+        schedule."""
         ends = [handles[Slot(Op.BACKWARD, step, 0, back=True)] for step in range(len(self.level))]
         here: Site = {**self.site(), "order": order}
         if self.ranks > 1:
@@ -99,9 +101,9 @@ class Plan(Descriptors):
 
 
 def expected_ns(costs: CostModel, schedule: Schedule) -> Ints:
-    """Durations of all rows, int64 [rows]: by a predictor where costs have one (FlareDTDG §3.4).
+    """Return predicted durations of all rows, int64 [rows]: by a learned predictor where costs have one (FlareDTDG §3.4).
 
-    Without one, and of costs of a single rank, which never communicated, collectives take what costs know of the link, or one of 100 Gb/s:
+    Without one, and for costs of a single rank, which never communicated, collectives take what costs know of the link, or one of 100 Gb/s:
     orders need no more. Raises UserError for what was not profiled.
     """
     learned = costs.predictor if isinstance(costs, FittedCosts) else None

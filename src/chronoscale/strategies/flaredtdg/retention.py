@@ -13,9 +13,12 @@ from chronoscale.strategies.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class WindowRetention:
-    """`decay`: of each age. each: every rank gives up chunks of its own in an order of its own (the published code). inherits: hidden
-    states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that what is timed is
-    what was planned."""
+    """What a schedule's windows keep of older snapshots; `Schedule.feeding` carries it to whoever executes the schedule.
+
+    decay: what is kept at each age. each: every rank gives up chunks of its own in an order of its own (the published code). inherits:
+    hidden states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that what is timed
+    is what was planned.
+    """
 
     decay: Decay
     each: bool = False
@@ -27,7 +30,7 @@ class WindowRetention:
 
     @classmethod
     def of(cls, schedule: Schedule) -> WindowRetention:
-        """What `Schedule.feeding` says. Raises UserError for what this version does not know."""
+        """Return the retention that `Schedule.feeding` describes. Raises UserError for one that this version does not know."""
         try:
             found = json.loads(schedule.feeding)
             each, inherits, still = (bool(found.pop(name)) for name in ("each", "inherits", "still"))
@@ -36,5 +39,5 @@ class WindowRetention:
             raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
 
     def epoch(self, seed: int, number: int) -> Epoch:
-        """What an epoch draws."""
+        """Return the random draws of an epoch."""
         return Epoch(seed, number * (not self.still), self.each)

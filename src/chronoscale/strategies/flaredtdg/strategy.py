@@ -21,8 +21,11 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 @dataclass(frozen=True, slots=True)
 class WindowStrategy(SnapshotStrategy):
-    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as `Plan`.
-    inherits: as `Keeping`."""
+    """A strategy that trains sliding windows of snapshots, whose vertices all ranks share.
+
+    keeps: what a window keeps of older snapshots, from the experiment's settings. policy: which snapshot of a window goes on
+    (`issue_order`). shrinks: older snapshots are cut on the device, else built anew. inherits: hidden states go on from window to window.
+    """
 
     name: str
     title: str
@@ -36,12 +39,15 @@ class WindowStrategy(SnapshotStrategy):
     chunked: ClassVar[bool] = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot of every window. Raises UserError for a window that is longer than the sequence."""
+        """Count the rows of a plan: every rank has a part in every snapshot of every window. Raises UserError for a window that is longer
+        than the sequence."""
         return self._plan(workload, ranks).rows
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """The first epoch; of later ones chunks, and so counts, differ a little. Raises UserError for a window that is longer than the
-        sequence, fewer chunks than ranks, attention, and more rows than memory holds."""
+        """Plan the first epoch; chunks of later ones, and so their counts, differ a little.
+
+        Raises UserError for a window that is longer than the sequence, fewer chunks than ranks, attention, and more rows than memory holds.
+        """
         workload.snapshots  # noqa: B018 (refuses other families)
         if workload.model.transforms_first:
             raise UserError(f"{self.name}: model '{workload.model.name}' attends; windows take graph convolutions")

@@ -15,8 +15,8 @@ TENTHS = 10  # alpha is counted in tenths, so that steps of 0.1 do not drift
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A setting that was looked at: `loss`, None where it does not `fit` and was not tried; `step`, of the search, 0 the first; `taken`:
-    the search went on from it."""
+    """A setting that the search looked at. loss: None where it does not `fit` and was not trained; step: of the search, from 0; taken: the
+    search went on from it."""
 
     step: int
     full: int
@@ -28,7 +28,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TuningResult:
-    """The setting that was found, and all trials in their order."""
+    """The best setting of a search, its loss, and all trials in their order."""
 
     decay: Decay
     loss: float
@@ -36,12 +36,13 @@ class TuningResult:
 
 
 def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> TuningResult:
-    """From (K, alpha) = (2, 0.1) go to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long
-    as one falls. `start` gives the window's length, which stays, K + m.
+    """Search (K, alpha), the number of whole snapshots and what the oldest keeps, for the lowest validation loss (FlareDTDG §3.5).
 
-    loss: of validation after training with a setting; a NaN is worse than any number. fits: within the memory that there is; what does not
-    fit is not trained. Both are asked once a setting. Raises UserError where the first setting does not fit or has no loss, and for lags,
-    which are ages of one window.
+    From (2, 0.1) it goes to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long as one
+    falls. `start` gives the window's length, which stays, K + m. loss: of validation after training with a setting; a NaN is worse than any
+    number. fits: whether a setting fits the memory; what does not fit is not trained. Both are asked once a setting.
+
+    Raises UserError where the first setting does not fit or has no loss, and for lags, which are ages of one window.
     """
     if start.lags:
         raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")
@@ -77,7 +78,8 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
 
 
 def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
-    """K - 1, K + 1, alpha - 0.1, alpha + 0.1, where there are such. A window that is all whole has no alpha."""
+    """Return the settings next to (K, alpha in tenths): K - 1, K + 1, alpha - 0.1, alpha + 0.1, where valid. A window that is all whole has
+    no alpha."""
     steps = [(full - 1, tenths), (full + 1, tenths)] + [(full, tenths - 1), (full, tenths + 1)] * (full < window)
     return [(k, a) for k, a in steps if 1 <= k <= window and 1 <= a <= TENTHS]
 

@@ -13,7 +13,10 @@ from chronoscale.strategies.workload import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`length` snapshots on several ranks (`spread`) or one. remaps: those with a step in it are built anew before they are aggregated."""
+    """The rows of one training step, a coroutine a snapshot: `length` snapshots on several ranks (`spread`) or one.
+
+    remaps: steps whose snapshots are built anew before they are aggregated.
+    """
 
     model: ModelShape
     length: int
@@ -21,13 +24,13 @@ class Window:
     remaps: frozenset[int] = frozenset()
 
     def order(self, ns: Mapping[Slot, int], policy: Policy) -> list[Slot]:
-        """All rows in the order of a policy: the forward pass, then the gradients."""
+        """Return all rows in the order of a policy: the forward pass, then the gradients. ns: predicted durations."""
         forward = issue_order([self.snapshot(step) for step in range(self.length)], ns, policy)
         back = [self.gradient(step) for step in reversed(range(self.length))]
         return forward + issue_order(back, ns, policy, forward)
 
     async def snapshot(self, step: int) -> None:
-        """The forward pass of a snapshot. Input features of remote rows came with it; above the first layer they are exchanged."""
+        """Issue the forward pass of a snapshot; remote input features came with it, and above the first layer remote rows are exchanged."""
         if step in self.remaps:
             await Wait(Slot(Op.REMAP, step, 0))
         for layer in range(self.model.layers):
@@ -39,7 +42,7 @@ class Window:
                     await Wait(Slot(Op.ALLGATHER, step, layer))
 
     async def gradient(self, step: int) -> None:
-        """The backward pass of a snapshot: gradients of remote rows go back to their owners above the first layer."""
+        """Issue the backward pass of a snapshot; above the first layer gradients of remote rows go back to their owners."""
         for layer in reversed(range(self.model.layers)):
             recurs = self.model.recurs(layer) and step + 1 < self.length
             later = (Slot(Op.BACKWARD, step + 1, layer, back=True),) if recurs else ()
@@ -50,7 +53,7 @@ class Window:
                     await Wait(Slot(Op.ALLGATHER, step, layer, back=True))
 
     def needs(self) -> dict[Slot, list[Slot]]:
-        """What each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
+        """Return what each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
         needs: dict[Slot, list[Slot]] = {}
         for step in range(self.length):
             last: list[Slot] = []

@@ -30,8 +30,11 @@ COLLECTIVES = {"AllReduce": Op.ALLREDUCE, "AllGather": Op.ALLGATHER, "ReduceScat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KinetoProfile:
-    """Events of one rank by their beginning: category, name, start_ns and ns (int64, from the first event), track (a thread, or a device's
-    stream), bytes (of copies, else 0), correlation (of what ran on the device with the call that launched it; -1: none)."""
+    """The events that torch.profiler recorded on one rank, by their beginning.
+
+    Columns: category, name, start_ns and ns (int64, from the first event), track (a thread, or a device's stream), bytes (of copies, else
+    0), correlation (joins what ran on the device with the call that launched it; -1: none).
+    """
 
     path: Path
     rank: int
@@ -46,7 +49,7 @@ class KinetoProfile:
 
 
 def read(path: Path) -> KinetoProfile:
-    """A profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
+    """Read a profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
     try:
         data = path.read_bytes()
         found = json.loads(gunzip(path, data) if data.startswith(GZIP) else data)
@@ -70,20 +73,21 @@ def read(path: Path) -> KinetoProfile:
 
 
 def _device(found: object) -> str:
-    """What the first GPU calls itself."""
+    """Return the name of the first GPU, '' without one."""
     named = found.get("deviceProperties") if isinstance(found, Mapping) else None
     first = named[0] if isinstance(named, list) and named else {}
     return str(first.get("name", "")) if isinstance(first, Mapping) else ""
 
 
 def _counts(path: Path, number: int, event: Any) -> bool:
-    """Whether an event is a piece of work."""
+    """Return whether an event is a piece of work. Raises UserError for what is no event."""
     if not isinstance(event, Mapping):
         raise UserError(f"{path}, event {number}: expected an object, got {event!r:.40}")
     return event.get("ph") == "X" and event.get("cat") in READ
 
 
 def _event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str, str, float, float, str, int, int]:
+    """Return one event as a row of the table. Raises UserError for times that are none."""
     times = []
     for key, what in (("ts", "a time"), ("dur", "a length")):
         value = event.get(key)
@@ -108,11 +112,11 @@ def _whole(path: Path, about: Any, name: str, default: int) -> int:
 
 
 def as_trace(profile: KinetoProfile) -> Trace:
-    """A trace to look at: what ran on the device, and what the host called (no operation inside another).
+    """Convert a profile to a trace to look at: what ran on the device, and what the host called (no operation inside another).
 
     Of the device, copies and NCCL's kernels lie in lanes of their own, other kernels of the busiest stream in COMPUTE, of further streams
     in COMPUTE2. Calls are the HOST's where there is a device, else COMPUTE. Kernels and calls are `Op.COMPUTE`: a profile knows no
-    operations of ours but in ranges that name rows, which `real_exec.measurement.profiled` reads.
+    operations of a schedule but in ranges that name rows, which `real_exec.measurement.profiled` reads.
     """
     table = profile.events[profile.events["category"].isin(DEVICE) | is_outermost(profile.events)]
     kernels = table[(table["category"] == KERNEL) & ~table["name"].str.startswith(NCCL)]
@@ -147,7 +151,7 @@ def _shape(category: str, name: str, track: str, first: str, calls: Lane) -> tup
 
 
 def is_outermost(events: pd.DataFrame) -> pd.Series[bool]:
-    """Which events are calls on the host that lie in no other call of their thread."""
+    """Return which events are calls on the host that lie in no other call of their thread."""
     calls = events[events["category"] == HOST]
     end = calls["start_ns"] + calls["ns"]
     before = end.groupby(calls["track"]).transform(lambda ends: ends.cummax().shift(fill_value=-1))
@@ -155,8 +159,11 @@ def is_outermost(events: pd.DataFrame) -> pd.Series[bool]:
 
 
 def time_by_name(profile: KinetoProfile) -> pd.DataFrame:
-    """One row a name: what ran on the device and what the host called, by category; count, ms in all, and the middle one's µs and spread
-    (standard deviation) in %. Times of calls hold those of the calls inside them."""
+    """Return a table of the names that ran on the device or were called on the host: category, count, total ms, median µs and spread
+    (standard deviation) in %.
+
+    Times of calls include those of the calls inside them.
+    """
     table = profile.events[profile.events["category"].isin((*DEVICE, HOST))]
     grouped = table.groupby(["category", "name"], sort=False)["ns"]
     found = grouped.agg(count="count", total_ms="sum", median_us="median", spread_pct=lambda ns: 100 * ns.std(ddof=0) / max(ns.mean(), 1))

@@ -20,10 +20,10 @@ PLATFORM, ROWS, REPLAY = "platform.xml", "rows.json", "replay.py"
 
 
 def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> list[Path]:
-    """`platform.xml`, `rows.json` and `replay.py` in `folder`, which is made.
+    """Write `platform.xml`, `rows.json` and `replay.py` into `folder`, which is made.
 
-    A row takes the time that it took, and starts as long after it could (`gaps`) as it did: the replay ends when the trace ends,
-    if SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
+    A row takes the time that it took, and starts as long after it could (`start_gaps`) as it did: the replay ends when the trace ends, if
+    SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
     """
     if not np.array_equal(trace.task, np.arange(len(schedule))):
         raise ValueError(f"trace of '{trace.strategy}': a replay needs every row of its schedule")
@@ -40,8 +40,11 @@ def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> l
 
 
 def platform(cluster: Cluster, ranks: int) -> str:
-    """XML of the first `ranks` devices: a host a rank, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's
-    switch and by another, its share of the network card, to what joins machines. A link has half the latency: two make a way."""
+    """Return the XML of the first `ranks` devices of a cluster as a SimGrid platform.
+
+    A rank is a host, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's switch and by another, its share
+    of the network card, to what joins machines. A link has half the latency: two make a way.
+    """
     root = xml.Element("platform", version="4.1")
     zone = xml.SubElement(root, "zone", id="cluster", routing="Dijkstra")
     routes: list[tuple[str, str, tuple[str, ...]]] = []
@@ -75,7 +78,7 @@ def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX")
 
 
 def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
-    """What the script reads. `after`: rows of other FIFOs that a row waits for."""
+    """Return what the replay script reads. `after`: rows of other FIFOs that a row waits for."""
     fifos: list[dict[str, object]] = []
     of: dict[int, list[int]] = {}
     for row, earlier in enumerate(prior.tolist()):

@@ -21,7 +21,7 @@ RINGS = {"ALLREDUCE": 2, "ALLGATHER": 1}  # times that data go round
 
 
 class Replay:
-    """The rows of a file, and the end of the last of them that has ended."""
+    """A replay of the rows of a file by SimGrid; `end` is the latest end of a row so far."""
 
     def __init__(self, given: dict[str, Any], network: bool) -> None:
         self.rows, self.network, self.end = given["rows"], network, 0.0
@@ -79,7 +79,7 @@ class Replay:
 
 
 def main(network: bool) -> None:
-    """Replay what lies beside this file."""
+    """Replay the rows that lie beside this file, and print the makespan."""
     folder = Path(__file__).parent
     given = json.loads((folder / "rows.json").read_text())
     engine = Engine([sys.argv[0], *(f"--cfg={one}" for one in CONFIG), "--log=root.thresh:warning"])

@@ -16,15 +16,15 @@ Columns = Mapping[str, ArrayLike]
 
 
 class Sink(Protocol):
-    """What a planner adds blocks to: a Builder, or a Timer in its place."""
+    """An object that planners add blocks to: a Builder, or a Timer in its place."""
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """One row a site; returns a handle a site."""
+        """Add one row a site; return one handle a site."""
         ...
 
 
 class Blocks(Sink, Protocol):
-    """A Builder, or a Recast in its place."""
+    """A Sink whose rows can be linked later: a Builder, or a Recast in its place."""
 
     kernels: Kernels
 
@@ -34,17 +34,18 @@ class Blocks(Sink, Protocol):
 
 
 class Builder:
-    """Collects blocks; `finish` orders and freezes them.
+    """A collector of blocks of rows; `finish` orders and freezes them.
 
-    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site,
-    -1 where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of
-    equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
+    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site, -1
+    where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of equal
+    order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
     """
 
     def __init__(
         self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "", kernels: Kernels = SINGLE
     ) -> None:
-        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has, and what they move."""
+        """Begin a schedule with these fields of `Schedule`; `kernels` counts the kernels and bytes of every block that does not say
+        them."""
         self.kernels = kernels
         self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
@@ -89,7 +90,7 @@ class Builder:
         self._edges.append((task[known], dep[known]))
 
     def finish(self) -> Schedule:
-        """The schedule. Raises ValueError when a dependency points to a later row."""
+        """Return the schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
             return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
@@ -102,13 +103,13 @@ class Builder:
         return self._frozen(columns, ptr, dep[by_task])
 
     def places(self) -> list[tuple[Ints, Ints]]:
-        """Of each block, one row a site: handles, and which rows of the schedule they are; int64 [sites] both."""
+        """Return handles and row numbers in the schedule for each block, one a site; int64 [sites] both."""
         _, place = self._sorted()
         ends = np.cumsum([len(order) for order in self._order])
         return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]
 
     def _sorted(self) -> tuple[Ints, Ints]:
-        """Rows by `order`, and their places then."""
+        """Return the rows sorted by `order`, and the place of each row in that order."""
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)

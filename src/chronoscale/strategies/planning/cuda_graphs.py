@@ -12,8 +12,11 @@ from chronoscale.strategies.trace import Trace
 
 
 def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
-    """The schedule whose rows within graphs wait for their rank's optimiser's step before them, too: graphs follow one another, so that
-    nothing of an iteration begins in the one before. Itself where nothing ran as a graph."""
+    """Return the schedule with rows inside CUDA graphs waiting for their rank's optimiser step before them, since graphs follow one
+    another.
+
+    So nothing of an iteration begins in the one before. Where nothing ran as a graph it is the schedule itself.
+    """
     inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
     rows, needs = list[Ints](), list[Ints]()
     for rank in np.unique(schedule.rank[inside]):
@@ -32,8 +35,10 @@ def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
 
 
 def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
-    """The prediction with the rows that ran as one CUDA graph as one entry, as the measurement has them: it stands where the last of its
-    rows was, and holds those that are missing before it."""
+    """Return the prediction with rows that ran as one CUDA graph folded into one entry, as the measurement has them.
+
+    An entry stands where the last of its rows was, and holds the rows before it that are missing in the measurement.
+    """
     stands = np.full(len(predicted), -1, np.int64)
     inside, graphs = _inside(predicted.task, measured), measured.op == Op.GRAPH
     for rank in np.unique(measured.rank[graphs]):
@@ -44,7 +49,7 @@ def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
 
 
 def _inside(tasks: Ints, measured: Trace) -> NDArray[np.bool_]:
-    """Which tasks are not by themselves in a measurement that has graphs."""
+    """Return which tasks are inside a graph of the measurement: they have no entry by themselves."""
     graphs = measured.op == Op.GRAPH
     inside: NDArray[np.bool_] = ~np.isin(tasks, measured.task[~graphs]) & bool(graphs.any())
     return inside

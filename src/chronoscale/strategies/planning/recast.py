@@ -15,7 +15,7 @@ CHANGING = ("unit", *WORK)
 
 
 class _Block(NamedTuple):
-    """Where the rows of a block are: in even `runs` of `run` rows, `step` apart, from `start` on; `at` where they are not."""
+    """The places of a block's rows: even `runs` of `run` rows, `step` apart, from `start` on; `at` where they are not even."""
 
     op: int
     lane: int
@@ -35,7 +35,7 @@ class _Block(NamedTuple):
         return cls(int(schedule.op[at[0]]), int(schedule.lane[at[0]]), handles, int(at[0]), step, len(at) // run, run, place)
 
     def put(self, column: NDArray[Any], values: ArrayLike) -> None:
-        """Values of the block's sites, or one for all."""
+        """Write values of the block's sites, or one for all, into a column."""
         found = np.asarray(values)
         if self.at is not None:
             column[self.at] = found
@@ -46,19 +46,21 @@ class _Block(NamedTuple):
 
 
 class Recast:
-    """Takes a Builder's place: whoever planned adds the same blocks again, for as many sites in the same order, waiting for one another
-    alike; columns other than `CHANGING`, and dependencies, are those of the schedule that was built, the same arrays. So is a column of
-    `CHANGING` in which no block differs."""
+    """A stand-in for a Builder that makes schedules which differ from one that was built in their work and units alone.
+
+    A planner adds the same blocks again, for as many sites in the same order, waiting for one another alike; columns other than `CHANGING`,
+    and dependencies, are those of the schedule that was built, the same arrays. So is a column of `CHANGING` in which no block differs.
+    """
 
     def __init__(self, builder: Builder, schedule: Schedule) -> None:
-        """`schedule`: what `builder` finished."""
+        """Begin from `schedule`, which `builder` finished."""
         self.kernels, self._schedule = builder.kernels, schedule
         self._blocks = [_Block.of(schedule, handles, at) for handles, at in builder.places()]
         self._added: list[dict[str, NDArray[Any]]] = []
         self._even: dict[str, Ints] = {}  # of columns in which every block has one value: those of the schedule made last
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """As `Builder.add`, where every site has a row. Raises ValueError for another block than was built here."""
+        """Add the next block, with a row on every site. Returns its handles. Raises ValueError for another block than was built here."""
         values: dict[str, ArrayLike] = {"unit": -1}
         for part in columns:
             values.update(part)
@@ -76,10 +78,10 @@ class Recast:
         return block.handles
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """As was linked."""
+        """Do nothing: the rows are linked as they were built."""
 
     def finish(self) -> Schedule:
-        """The schedule; the next one can then be added. Raises ValueError for blocks that are missing."""
+        """Return the schedule and begin the next one. Raises ValueError for blocks that are missing."""
         if len(self._added) != len(self._blocks):
             raise ValueError(f"schedule '{self._schedule.name}': {len(self._added)} of {len(self._blocks)} blocks")
         self._schedule = self._schedule.working(**{name: self._column(name) for name in CHANGING})

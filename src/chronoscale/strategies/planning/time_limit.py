@@ -21,9 +21,9 @@ LOW = 10  # niceness: planning gives way to training
 
 
 def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> Schedule | None:
-    """The strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
+    """Return the strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
 
-    The planner's ChronoscaleWarnings are given here, once. Raises UserError as `plan` does, MachineError when the process dies.
+    The planner's ChronoscaleWarnings are issued here, once. Raises UserError as `plan` does, MachineError when the process dies.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -16,16 +16,17 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benefit:
-    """`times` float64 [n], ns of each group alone; `reuse` float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing).
+    """The times of snapshot groups and what pairs of them save (t_k and R_{k1,k2} of REAL §5.1).
 
-    Only neighbours closer than a group's length share snapshots, so the matrix R is a band.
+    times: float64 [n], ns of each group alone; reuse: float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing). Only
+    neighbours closer than a group's length share snapshots, so the matrix R is a band.
     """
 
     times: Floats
     reuse: Floats
 
     def load(self, first: Ints, second: Ints) -> Floats:
-        """L of eq. 9 for pairs of groups (second -1: alone), ns."""
+        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: the first one alone."""
         near, far = np.minimum(first, second), np.maximum(first, second)
         apart = far - near
         shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])
@@ -34,7 +35,8 @@ class Benefit:
 
 
 def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
-    """Times of all groups with type I reuse, and of all pairs with type II, by running the planner itself against a clock.
+    """Compute the times of all groups with type I reuse, and the savings of all pairs with type II, by running the planner itself against a
+    clock.
 
     Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without sharing, so what
     overlap hides is not counted as saved.
@@ -53,6 +55,7 @@ def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
 
 
 def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
+    """Return the time of groups, or of pairs where `second` is given and starts `shift` snapshots later; float64 ns."""
     timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
     paired = np.full(len(first), second is not None)
     ahead = lowering.emit(timer, GroupSites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))

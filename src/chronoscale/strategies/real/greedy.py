@@ -15,7 +15,8 @@ THINNED = 64  # targets tried beyond that, evenly spaced in rank
 
 
 def place(benefits: Benefit, ranks: int) -> Placement:
-    """Algorithm 1. Above `EXACT` groups its candidate targets are thinned to `THINNED`. Raises UserError for 0 ranks."""
+    """Place groups by REAL's Algorithm 1; above `EXACT` groups its candidate targets are thinned to `THINNED`. Raises UserError for 0
+    ranks."""
     targets = 0 if len(benefits.times) <= EXACT else THINNED
     pairing = pair_groups(benefits.times, benefits.reuse, ranks, targets)
     return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))

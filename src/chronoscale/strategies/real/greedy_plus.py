@@ -26,7 +26,10 @@ THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean
 
 
 def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
-    """Partners int32 [n] (-1: alone), never of a larger makespan than Algorithm 1's. Deterministic: bounded by work, not by seconds."""
+    """Search for partners of all groups, int32 [n] (-1: alone), whose makespan is never larger than Algorithm 1's.
+
+    Deterministic: bounded by `work` (units of exchange work), not by seconds.
+    """
     times, reuse, n = benefits.times, benefits.reuse, len(benefits.times)
     if not n:
         return np.empty(0, np.int32)
@@ -45,7 +48,8 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
 
 
 def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
-    """Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats in use."""
+    """Yield Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats
+    in use."""
     n = len(benefits.times)
     yield mates(greedy.place(benefits, gpus))
     saving = band_matching(benefits.reuse[:, :MAX_WIDTH])[0]
@@ -56,7 +60,7 @@ def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
 
 
 def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
-    """As many seats as `count`: the heaviest pairs are parted, or the shortest lone groups folded into pairs."""
+    """Return a matching with `count` seats: the heaviest pairs are parted, or the shortest lone groups folded into pairs."""
     mate = mate.copy()
     first, second, load = seats(benefits, mate)
     if len(first) > count:
@@ -72,7 +76,8 @@ def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
 
 
 def _fold(times: Floats, count: int) -> Mates:
-    """The longest groups alone, the rest paired long with short: the least largest load of `count` seats without reuse."""
+    """Return the matching of `count` seats with the least largest load without reuse: the longest groups alone, the rest paired long with
+    short."""
     mate = np.full(len(times), -1, np.int32)
     rest = np.argsort(times, kind="stable")[: 2 * max(len(times) - count, 0)].astype(np.int32)
     mate[rest] = rest[::-1]
@@ -80,7 +85,7 @@ def _fold(times: Floats, count: int) -> Mates:
 
 
 def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
-    """`search`, seated. Raises UserError for 0 ranks."""
+    """Place groups by `search`. Raises UserError for 0 ranks."""
     return seat(benefits, search(benefits, ranks, alpha), ranks)
 
 

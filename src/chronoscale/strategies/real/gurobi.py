@@ -12,7 +12,8 @@ from chronoscale.strategies.real.solver import BeyondLicence, Solution
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
-    """As `solver.solve`. Raises BeyondLicence, and MachineError when Gurobi fails."""
+    """Solve an integer program by Gurobi, within `seconds` or to a relative `gap`. Raises BeyondLicence, and MachineError when Gurobi
+    fails."""
     try:
         return _solve(model, seconds, gap, threads)
     except gurobipy.GurobiError as error:

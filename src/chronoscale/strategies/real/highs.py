@@ -13,7 +13,7 @@ from chronoscale.strategies.real.solver import Solution
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
-    """As `solver.solve`. Raises MachineError when HiGHS fails."""
+    """Solve an integer program by HiGHS, within `seconds` or to a relative `gap`. Raises MachineError when HiGHS fails."""
     lp, rows = highspy.HighsLp(), model.rows
     lp.num_row_, lp.num_col_ = model.rows.shape
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper

@@ -33,11 +33,11 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ILPResult:
-    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, since
-    the start was good enough; 'too large': not built.
+    """The result of solving REAL-L's program; times in ns.
 
-    objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without one;
-    certified: the one that was given. improved: the start was not the best.
+    status: the solver's, of a model whose loads may be rounded; 'certified': not solved, since the start was good enough; 'too large': not
+    built. objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without
+    one; certified: the bound that was passed in. improved: whether the start was improved on.
     """
 
     status: Status | Literal["certified", "too large"]
@@ -52,26 +52,26 @@ class ILPResult:
 
     @property
     def bound(self) -> float:
-        """The better of the two lower bounds."""
+        """The better of the two lower bounds, ns."""
         return max(self.proved, self.certified)
 
     @property
     def gap(self) -> float:
-        """Of the better bound, relative to the objective, as in REAL §5.2."""
+        """The gap of the better bound, relative to the objective, as in REAL §5.2."""
         return self.to(self.bound)
 
     def to(self, bound: float) -> float:
-        """The gap to one of the bounds."""
+        """Return the gap to one of the bounds, relative to the objective."""
         return (self.objective - bound) / self.objective if self.objective > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ILPSettings:
-    """How the program is solved: until the makespan is within `gap` of the optimum, or for `seconds`; not at all where a certified bound
-    puts the start within `gap`, unless `always`.
+    """The settings of a solve: it ends within `gap` of the optimum, or after `seconds`; a certified bound within `gap` of the start ends it
+    at once, unless `always`.
 
-    levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them down, and the gap asked of the solver is tightened by
-    what that costs. threads 0: as the solver likes.
+    levels 0 keeps all loads apart in the compact program; otherwise the model alone rounds them down, and the gap asked of the solver is
+    tightened by what that costs. threads 0: as the solver likes.
     """
 
     seconds: float
@@ -84,10 +84,9 @@ class ILPSettings:
 
 
 def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
-    """The program solved from `start`. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost
-    less.
+    """Solve REAL-L's program from the matching `start`; certified > 0 adds the cut "objective >= certified" to a model of unrounded loads.
 
-    Raises MachineError as `solve` does.
+    Raises MachineError when the solver fails or is not installed.
     """
     gap, formulation = how.gap, how.formulation
     value = makespan(benefits, start, gpus, alpha)
@@ -111,6 +110,7 @@ def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha
 
 
 def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
+    """Return the number of variables that a formulation would have."""
     n = len(benefits.times)
     if formulation == "compact":
         return n * (n + 1) // 2
@@ -119,8 +119,8 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RealL(GroupStrategy):
-    """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too
-    large or fails.
+    """A strategy that improves REAL-G+'s placement by an integer program; the placement itself where a certified bound puts it within 10 %,
+    and where the program is too large or fails.
 
     floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
@@ -135,11 +135,10 @@ class RealL(GroupStrategy):
     solves = True
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`: what `plan` settles for."""
         return self._settled(compute_benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks.
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks.
 
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
@@ -149,12 +148,12 @@ class RealL(GroupStrategy):
         return certify(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """As `Strategy.sketch`: REAL-G+'s placement, from which the ILP goes on."""
+        """Plan REAL-G+'s placement, from which the program would go on."""
         placement = seat(found := compute_benefit(workload, costs), search(found, ranks), ranks)
         return certify(lower(self.name, workload, placement, self.reuse, costs), found)
 
     def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
-        """The placement, the best lower bound known, and how the two came about."""
+        """Return the placement, the best lower bound known (ns), and a note on how the two came about."""
         start = search(found, ranks)
         limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
         certified = lower_bound(found, ranks)
@@ -170,7 +169,7 @@ class RealL(GroupStrategy):
 
 
 def _fallback(answer: ILPResult, limit: float) -> str:
-    """Why the ILP did not answer; '' where it did."""
+    """Return why the program gave no answer; '' where it did."""
     if answer.status == "too large":
         return f"ILP not built: more than {MAX_COLUMNS:,} variables; REAL-G+ instead"
     if answer.status == "infeasible":
@@ -182,6 +181,7 @@ def _fallback(answer: ILPResult, limit: float) -> str:
 
 
 def _note(answer: ILPResult) -> str:
+    """Return the note of a schedule whose program was solved, or not needed."""
     certified = _percent(answer.to(answer.certified))
     if answer.status == "certified":
         return f"ILP: gap {certified} (certified bound) of REAL-G+; {UNNEEDED}"

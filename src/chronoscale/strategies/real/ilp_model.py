@@ -20,7 +20,7 @@ INF = float("inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseMatrix:
-    """A sparse matrix of `shape`, by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
+    """A sparse matrix of `shape` by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
 
     row: Ints
     column: Ints
@@ -29,27 +29,27 @@ class SparseMatrix:
 
     @classmethod
     def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> SparseMatrix:
-        """Entries in any order; those of one place are added up."""
+        """Return the matrix of entries in any order; those of one place are added up."""
         place, which = np.unique(column * shape[0] + row, return_inverse=True)
         return cls(place % shape[0], place // shape[0], np.bincount(which, value, len(place)).astype(np.float64), shape)
 
     def above(self, other: SparseMatrix) -> SparseMatrix:
-        """The rows of this matrix, then those of another of the same width."""
+        """Return the rows of this matrix, then those of another of the same width."""
         row, column = np.concatenate([self.row, other.row + self.shape[0]]), np.concatenate([self.column, other.column])
         return SparseMatrix.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
 
     def __matmul__(self, x: Floats) -> Floats:
-        """The product with a vector, float64 [rows]."""
+        """Return the product with a vector, float64 [rows]."""
         product: Floats = np.bincount(self.row, self.value * x[self.column], self.shape[0]).astype(np.float64)
         return product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerProgram:
-    """min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; all float64 but that.
+    """An integer program: min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; float64.
 
-    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down (`compact`):
-    then the optimum is a lower bound on the makespan.
+    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down
+    (`compact_program`): then the optimum is a lower bound on the makespan.
     """
 
     formulation: str
@@ -65,20 +65,21 @@ class IntegerProgram:
     mates: Callable[[Floats], Mates]
 
     def at_least(self, makespan_ns: float) -> IntegerProgram:
-        """With a valid cut: the objective is not below a certified bound."""
+        """Return the program with a valid cut: the objective is not below a certified bound."""
         below = SparseMatrix(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
         low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
         return replace(self, rows=self.rows.above(below), row_lower=low, row_upper=high)
 
 
 class _Constraints:
-    """Constraints added in blocks: entries (row within the block, column, value), and limits a row."""
+    """A collector of constraints in blocks: entries (row within the block, column, value), and limits a row."""
 
     def __init__(self) -> None:
         self.count, self.row, self.column, self.value = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
         self.lower, self.upper = [np.empty(0)], [np.empty(0)]
 
     def add(self, count: int, entries: list[tuple[Ints, Ints, float | Floats]], lower: float, upper: float) -> None:
+        """Add `count` constraints with their entries and limits."""
         for row, column, value in entries:
             self.row.append(row + self.count)
             self.column.append(column)
@@ -88,15 +89,17 @@ class _Constraints:
         self.count += count
 
     def matrix(self, columns: int) -> tuple[SparseMatrix, Floats, Floats]:
+        """Return the matrix of all constraints, and their lower and upper limits."""
         rows = SparseMatrix.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
         return rows, np.concatenate(self.lower), np.concatenate(self.upper)
 
 
 def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> IntegerProgram:
-    """x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14).
+    """Build the program of the paper (REAL eq. 9-14).
 
-    As many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where
-    alpha > 0 an iteration costs it only when it is used.
+    x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14). As
+    many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where alpha > 0 an
+    iteration costs it only when it is used.
     """
     n = len(benefits.times)
     m = -(-n // gpus)
@@ -151,11 +154,12 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
 
 
 def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
-    """z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+    """Build a program without the symmetry of GPUs and iterations, which it does not name: there is nothing to permute.
 
-    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says, and names
-    neither GPUs nor iterations: there is nothing to permute. Objective: alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g,
-    which is eq. 10 when every load is a level (levels 0). Otherwise loads are rounded down to `levels` of them: smaller, and a bound.
+    z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says. Objective:
+    alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads
+    are rounded down to `levels` of them: smaller, and a bound.
     """
     n = len(benefits.times)
     near, far = np.triu_indices(n, 1)
@@ -199,6 +203,7 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
 
 
 def _levels(load: Floats, used: Floats, most: int) -> Floats:
+    """Return the levels that loads are rounded down to, ascending: all loads, or `most` of them."""
     every = np.unique(load)
     if not most or len(every) <= most:
         return every

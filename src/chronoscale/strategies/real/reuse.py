@@ -19,17 +19,18 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class RealType1(RoundRobinStrategy):
-    """PSG's placement; difference maps where they are cheaper, selective transformation, three lanes (REAL §4.1)."""
+    """A strategy with PSG's placement and REAL's type I reuse: difference maps where they are cheaper, selective transformation, three
+    lanes (REAL §4.1)."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         schedule, found = GroupStrategy.plan(self, workload, ranks, costs), compute_benefit(workload, costs)
         apart = Benefit(found.times, np.zeros_like(found.reuse))  # what neighbours could share is done twice, and bounded as if it were not
         return certify(schedule, apart, lower_bound(found, ranks))
 
 
 def pair_consecutive(benefits: Benefit, ranks: int) -> Placement:
-    """Two consecutive groups a GPU and iteration. Raises UserError for 0 ranks."""
+    """Place two consecutive groups on a GPU in an iteration. Raises UserError for 0 ranks."""
     return deal(len(benefits.times), ranks, 2)
 
 

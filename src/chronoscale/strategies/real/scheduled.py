@@ -19,10 +19,11 @@ TOLERANCE = 1e-6  # relative: what solvers take for equal
 
 
 def certify(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
-    """`schedule` with its makespan by eq. 10, recomputed from its rows, a certified bound on it, and a note.
+    """Return `schedule` with its makespan by eq. 10, recomputed from its rows, a certified lower bound on it (`certified`, or computed),
+    and a note.
 
-    alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError as `check_schedule`,
-    ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
+    alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError for a schedule that
+    `check_schedule` refuses, ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
     """
     makespan = check_schedule(schedule, benefits)
     least = lower_bound(benefits, schedule.ranks) if certified is None else certified
@@ -33,7 +34,7 @@ def certify(schedule: Schedule, benefits: Benefit, certified: float | None = Non
 
 @dataclass(frozen=True, slots=True)
 class ScheduledStrategy(GroupStrategy):
-    """Type I reuse in every group, type II in pairs; `seated(benefits, ranks)` places the groups."""
+    """A strategy with type I reuse in every group and type II in pairs, whose groups are placed by `seated(benefits, ranks)`."""
 
     name: str
     title: str
@@ -43,10 +44,9 @@ class ScheduledStrategy(GroupStrategy):
     reuse = Reuse(snapshots=True, groups=True)
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`."""
         return self.seated(compute_benefit(workload, costs), ranks)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         found = compute_benefit(workload, costs)
         return certify(lower(self.name, workload, self.seated(found, ranks), self.reuse, costs), found)

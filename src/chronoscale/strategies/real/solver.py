@@ -23,7 +23,8 @@ LICENCES = ("/opt/gurobi/gurobi.lic", "/opt/gurobi1300/gurobi.lic", str(Path.hom
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """`values` None where none was found; `bound` in the model's unit, a lower bound on its optimum; `solver`: name and version."""
+    """The result of a solver. values: the solution, None without one; bound: a lower bound on the optimum, in the model's unit; solver:
+    name and version."""
 
     status: Status
     values: Floats | None
@@ -33,23 +34,23 @@ class Solution:
 
 
 class SolverNotInstalled(MachineError):
-    """A solver that is not installed."""
+    """An error: the solver is not installed."""
 
 
 class BeyondLicence(Exception):
-    """Gurobi has no licence for a model of this size."""
+    """An error: Gurobi has no licence for a model of this size."""
 
 
 def licence_covers(model: IntegerProgram) -> bool:
-    """Whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
+    """Return whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
     own = "GRB_LICENSE_FILE" in os.environ or any(Path(path).is_file() for path in LICENCES)
     return own or max(model.rows.shape) <= BUNDLED
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
-    """From `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
+    """Solve an integer program from `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
 
-    auto: Gurobi where it is installed, `covered` and its licence agrees, else HiGHS. threads 0: the solver's choice. Raises MachineError
+    auto: Gurobi where it is installed and its licence covers the model, else HiGHS. threads 0: the solver's choice. Raises MachineError
     when the solver itself fails or is not installed, and for 'gurobi' when the model is beyond its licence (its error 10010).
     """
     if solver != "highs" and (solver == "gurobi" or licence_covers(model)):
@@ -62,7 +63,7 @@ def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name 
 
 
 def _installed(name: str) -> Callable[[IntegerProgram, float, float, int], Solution]:
-    """The solver, either of which will do and may be absent: imported when it is asked for. Raises Absent."""
+    """Return the solve function of a solver, imported now, as either may be absent. Raises SolverNotInstalled."""
     try:
         solve: Callable[[IntegerProgram, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
     except ModuleNotFoundError as error:

@@ -26,14 +26,15 @@ TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchEnds:
-    """Handles int64 [batches, ranks]: the last computation of each batch, and what ends it; a first row of NONE stands before `over`."""
+    """Handles int64 [batches, ranks]: the last computation of each batch, and the row that ends it; a first row of NONE stands before
+    `over`."""
 
     computed: Ints
     over: Ints
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
-    """One epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
+    """Plan one epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
     hyper, resident = workload.hyper, 4 * workload.model.parameters * FP32 + feeding.store.device_bytes(workload)
     builder = _builder(name, workload, ranks, feeding, resident, "windows")
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))
@@ -48,7 +49,10 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding
 
 
 def plan_preparation(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
-    """What happens once, before the first epoch: standardising, and bringing readings to where the strategy keeps them."""
+    """Plan what happens once before the first epoch: standardising, and moving readings to where the strategy keeps them.
+
+    Raises UserError for another family or a series that is too short.
+    """
     data = workload.signal
     builder = _builder(name, workload, ranks, feeding, feeding.store.device_bytes(workload), "preparation")
     site: Columns = {"rank": np.arange(ranks), "order": 0, "nodes": data.sensors, "width": data.channels}
@@ -64,7 +68,8 @@ def _builder(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, 
 
 
 def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds) -> BatchEnds:
-    """Batches of one deal, from unit `first` on, after those that ended with `before`."""
+    """Add the batches of training or of validation (`step`), from unit `first` on, after those that ended with `before`; return their
+    ends."""
     data, model, windows, ranks = workload.signal, workload.model, workload.windows, deal.ranks
     if not deal.iterations:
         return before
@@ -99,7 +104,7 @@ def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: D
 
 
 def _update(builder: Builder, workload: Workload, site: Columns, unit: Ints, backward: Ints) -> Ints:
-    """All-reduce of the gradients with the count of readings, and the optimiser's step; on every rank, with windows or without."""
+    """Add the all-reduce of the gradients with the count of readings, and the optimiser step, on every rank, with windows or without."""
     parameters = workload.model.parameters
     ready = backward
     if builder.ranks > 1:

@@ -20,8 +20,11 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 
 
 class ForecasterModel(NamedTuple):
-    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every value at every step of a window;
-    of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
+    """The parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none.
+
+    All read every value at every step of a window; of the calendar every step, or, with `clock`, the last one, which they cannot do
+    without.
+    """
 
     spatial: str
     temporal: str
@@ -39,7 +42,8 @@ FORECASTERS: Mapping[str, ForecasterModel] = {
 
 @dataclass(frozen=True, slots=True)
 class ForecasterWork:
-    """A forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values `fixed` read."""
+    """The work of a forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values
+    `fixed` read."""
 
     flops: int = 0
     moved: int = 0
@@ -55,7 +59,7 @@ class ForecasterWork:
 
 @dataclass(frozen=True, slots=True)
 class GraphOperations:
-    """The operations of forecasters on a graph; each reads its operands from memory and writes its result once."""
+    """The operations of forecasters on a graph, as work; each reads its operands from memory and writes its result once."""
 
     nodes: int
     edges: int
@@ -63,11 +67,11 @@ class GraphOperations:
 
     @property
     def terms(self) -> int:
-        """The signal itself and each of its diffusions."""
+        """The number of diffusion terms: the signal itself and each of its diffusions."""
         return 1 + 2 * self.hops
 
     def diffusion(self, width: int) -> ForecasterWork:
-        """`hops` steps in both directions."""
+        """Return the work of `hops` diffusion steps in both directions."""
         dense = self.nodes <= DENSE_NODES
         entries = self.nodes**2 if dense else self.edges
         moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
@@ -76,22 +80,23 @@ class GraphOperations:
         )  # int64 column, value
 
     def product(self, inner: int, outer: int) -> ForecasterWork:
-        """Rows times a matrix, added to what is there."""
+        """Return the work of rows times a matrix, added to a result that is there."""
         return ForecasterWork(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
 
     def convolution(self, inner: int, outer: int) -> ForecasterWork:
-        """Diffusion and product; the backward pass needs its input alone, which is counted where it is made."""
+        """Return the work of a diffusion and its product; the backward pass needs its input alone, which is counted where it is
+        computed."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
     def made(self, width: int, read: int = 0) -> ForecasterWork:
-        """An elementwise result that is kept for the backward pass, from `read` values."""
+        """Return the work of an elementwise result that is kept for the backward pass, from `read` values."""
         return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
 
 def forecaster_shape(
     choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact", calendar: int = 0
 ) -> ModelShape:
-    """Sizes of a forecaster by choice; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
+    """Return the sizes of a forecaster; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
 
     Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
     """
@@ -116,7 +121,7 @@ def forecaster_shape(
     terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
 
     def stack(inputs: int) -> int:
-        """Parameters of recurrent layers: each has three gates on input and state."""
+        """Return the parameters of recurrent layers: each has three gates on input and state."""
         return sum((terms * ((hidden if layer else inputs) + hidden) + 1) * 3 * hidden for layer in range(layers))
 
     parameters = stack(channels) + (stack(1) if name == "dcrnn" else 0) + hidden + 1
@@ -130,11 +135,11 @@ def forecaster_shape(
 
 
 def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
-    """`dcrnn` and `pgt-dcrnn`: see `real_exec.signals.forecast.dcrnn`."""
+    """Count the work of `dcrnn` and `pgt-dcrnn` (`real_exec.signals.forecast.dcrnn`), a window."""
     wide, terms = shape.hidden, graph.terms
 
     def narrow(inputs: int) -> ForecasterWork:
-        """The first layer's input: diffused, kept, multiplied for three gates."""
+        """Count the work on the first layer's input: diffused, kept, multiplied for three gates."""
         return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
 
     first = graph.made(wide, wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)  # update gate, candidate, state
@@ -149,7 +154,7 @@ def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, hori
 
 
 def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
-    """`a3t-gcn`: see `real_exec.signals.forecast.a3t`."""
+    """Count the work of `a3t-gcn` (`real_exec.signals.forecast.a3t`), a window."""
     wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
     given = (
@@ -163,7 +168,7 @@ def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, 
 
 
 def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
-    """`st-transformer`: see `real_exec.signals.forecast.transformer`; attention keeps no N x N matrix."""
+    """Count the work of `st-transformer` (`real_exec.signals.forecast.transformer`), a window; attention keeps no N x N matrix."""
     wide, nodes = shape.hidden, graph.nodes
     norm = graph.made(wide + 2, wide)
     attention = ForecasterWork(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
@@ -177,6 +182,7 @@ def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, ho
 
 
 def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> ForecasterWork:
+    """Count the work of a forecaster by its name, a window."""
     if shape.name == "a3t-gcn":
         return _attention_gru_work(shape, GraphOperations(nodes, edges, 0), window, horizon)
     if shape.name == "st-transformer":
@@ -185,16 +191,16 @@ def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) 
 
 
 def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Multiply-adds, times 2, of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
+    """Return the floating-point operations of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
     return _work(shape, nodes, edges, window, horizon).flops * windows
 
 
 def forward_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Bytes that a forward pass moves through device memory, were nothing cached between two operations."""
+    """Return the bytes that a forward pass moves through device memory, were nothing cached between two operations."""
     work = _work(shape, nodes, edges, window, horizon)
     return 4 * (work.moved * windows + work.fixed)
 
 
 def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
+    """Return the bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
     return 4 * _work(shape, nodes, edges, window, horizon).saved * windows

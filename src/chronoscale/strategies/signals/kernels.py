@@ -8,13 +8,13 @@ from chronoscale.strategies.workload import Workload
 
 
 def model_key(workload: Workload) -> str:
-    """What tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
+    """Return the key that tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
     published, sparse = workload.hyper.variant == "as-published", workload.signal.sensors > DENSE_NODES
     return workload.model.name + " as-published" * published + " sparse" * sparse
 
 
 def kernels_of(workload: Workload, ranks: int) -> Kernels:
-    """Of epochs. Raises UserError for a model that was not counted."""
+    """Return the counts of kernels of epochs on a signal. Raises UserError for a model that was not counted."""
     model, hyper = workload.model, workload.hyper
     sizes = {
         "window": hyper.window,

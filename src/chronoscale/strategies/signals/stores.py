@@ -20,7 +20,7 @@ MEASURE, SETTLE = 0, 1  # `step` of MATERIALISE in a preparation: moments of a p
 
 
 class ReadingBytes(NamedTuple):
-    """Bytes: of one step's readings, of all steps, of every window copied out (PGT-I eq. 1), of one array and an index (eq. 2)."""
+    """Bytes of readings: of one step, of all steps, of every window copied out (PGT-I eq. 1), of one array and an index (eq. 2)."""
 
     row: int
     whole: int
@@ -29,7 +29,7 @@ class ReadingBytes(NamedTuple):
 
     @classmethod
     def of(cls, workload: Workload) -> ReadingBytes:
-        """Raises UserError for another family or a series that is too short."""
+        """Return the bytes of a workload. Raises UserError for another family or a series that is too short."""
         data, windows = workload.signal, workload.windows
         of_windows = (size(data.sensors, data.channels, data.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
         row = data.sensors * data.channels * data.itemsize
@@ -38,9 +38,10 @@ class ReadingBytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowBatches:
-    """Batches of an epoch: a site is a batch and rank, rank by rank; `count` int64 [sites] windows of each, 0 where a rank has none.
+    """The batches of an epoch, one site for each (batch, rank), rank by rank; `count` int64 [sites]: windows of each, 0 where a rank has
+    none.
 
-    `local`: from a fixed part of the windows a rank.
+    local: they come from a fixed part of the windows a rank.
     """
 
     workload: Workload
@@ -51,21 +52,22 @@ class WindowBatches:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Sites that have windows, bool [sites]."""
+        """Whether a site has windows, bool [sites]."""
         return self.count > 0
 
     def readings(self, steps: Ints) -> Columns:
-        """Work columns of so many steps' readings."""
+        """Return the work columns of rows that move so many steps' readings, int64 [sites]."""
         data = self.workload.signal
         return {"nodes": data.sensors, "rows": steps, "width": data.channels, "bytes": steps * ReadingBytes.of(self.workload).row}
 
     def windows(self) -> Columns:
-        """Of every window of a batch by itself."""
+        """Return the work columns of rows that move every window of a batch by itself."""
         return self.readings(self.count * self.workload.windows.reach)
 
 
 class Arrival(NamedTuple):
-    """int64 [sites]: handles of what reads first, of what the forward pass waits for; device bytes that a batch takes until it is over."""
+    """How a batch arrives: handles of the row that reads first and of those that the forward pass waits for; device bytes held until the
+    batch is over; int64 [sites]."""
 
     read: Ints
     after: tuple[Ints, ...]
@@ -73,7 +75,7 @@ class Arrival(NamedTuple):
 
 
 class Store(ABC):
-    """A subclass says where readings lie.
+    """A place where a signal's readings lie, which knows its memory and the rows that bring a batch from there to the device.
 
     ahead: how many batches are read before the one that trains is over; 0: on demand, None: on the device, in the order of its stream.
     """
@@ -83,36 +85,40 @@ class Store(ABC):
 
     @abstractmethod
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        """The most that a rank holds in host memory (PGT-I eq. 1 and 2).
+        """Return the most that a rank holds in host memory (PGT-I eq. 1 and 2).
 
         as-published: Algorithm 1 standardises inputs into a new array (line 19) while the data as read are still there; index-batching,
         too, standardises into a new array while the file's one channel is there; and what goes to the device is loaded whole first.
         """
 
     def device_bytes(self, workload: Workload) -> int:
-        """What stays on the device from the preparation on."""
+        """Return the bytes that stay on the device from the preparation on."""
         return 0
 
     @abstractmethod
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
-        """Rows that bring every batch to the device."""
+        """Add the rows that bring every batch to the device."""
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        """Rows of what happens once; a site is a rank. One array, standardised in host memory."""
+        """Add the rows of the preparation, a site a rank: by default one array is standardised in host memory."""
         self.settle(builder, site, ReadingBytes.of(workload).whole, ReadingBytes.of(workload).row)
 
     def settle(self, builder: Builder, site: Columns, size: int, row: int, after: tuple[Ints, ...] = (), lane: Lane = Lane.HOST) -> None:
-        """Standardise `size` bytes of readings, `row` bytes a step."""
+        """Add the row that standardises `size` bytes of readings, `row` bytes a step."""
         builder.add(Op.MATERIALISE, lane, site, {"bytes": size, "rows": size // row, "step": SETTLE}, after=after)
 
 
 def follows_published(workload: Workload) -> bool:
-    """Whether memory is taken as the published code takes it."""
+    """Return whether memory is taken as the published code takes it."""
     return workload.hyper.variant == "as-published"
 
 
 def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool) -> tuple[Ints, ...]:
-    """Every rank reads its part of the period whose moments standardise, and they agree; one rank reads it all, if `alone` says so."""
+    """Add the rows that compute the moments which standardise, of each rank's part of the period, and all-reduce them; return their
+    handles.
+
+    alone: on one rank it reads the whole period, too.
+    """
     data, row = workload.signal, ReadingBytes.of(workload).row
     period = data.steps if workload.hyper.standardise == "series" else workload.windows.training_steps
     ranks = builder.ranks
@@ -126,14 +132,14 @@ def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool
 
 
 def add_window_transfer(builder: Builder, batches: WindowBatches, read: Ints) -> Arrival:
-    """The windows of a batch, read, on their way to the device."""
+    """Add the H2D rows of windows that `read` has read."""
     windows = batches.windows()
     sent = builder.add(Op.H2D, Lane.H2D, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there, after=(read,))
     return Arrival(read, (sent,), np.asarray(windows["bytes"], np.int64))
 
 
 class HostStore(Store):
-    """In host memory: GATHER, H2D."""
+    """A store in host memory: GATHER, then H2D."""
 
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         read = builder.add(Op.GATHER, Lane.HOST, batches.site, batches.windows(), where=batches.there)
@@ -141,7 +147,7 @@ class HostStore(Store):
 
 
 class WindowStore(HostStore):
-    """Every window copied out."""
+    """A store of every window copied out, in host memory."""
 
     name = "windows"
 
@@ -155,7 +161,7 @@ class WindowStore(HostStore):
 
 
 class ArrayStore(HostStore):
-    """One array; windows are gathered by start index."""
+    """A store of one array in host memory, from which windows are gathered by start index."""
 
     name = "array"
 
@@ -165,7 +171,7 @@ class ArrayStore(HostStore):
 
 
 class DeviceStore(Store):
-    """One array on the device: GATHER there."""
+    """A store of one array on the device: GATHER there."""
 
     name = "device"
     ahead = None
@@ -189,7 +195,7 @@ class DeviceStore(Store):
 
 
 class EngineStore(Store):
-    """Every window copied out, over the workers of a data engine: FETCH through it, H2D."""
+    """A store of every window copied out, spread over the workers of a data engine: FETCH through it, then H2D."""
 
     name = "spread"
     ahead = 0
@@ -209,7 +215,7 @@ class EngineStore(Store):
 
 
 class PartStore(Store):
-    """A mapped part a rank: FETCH one block, H2D, windows are cut out on the device."""
+    """A store of a mapped part of the array on each rank: FETCH one block, H2D, then windows are cut out on the device."""
 
     name = "part"
 
@@ -232,7 +238,7 @@ class PartStore(Store):
 
 
 def expected_workers(count: Ints, workers: int) -> Ints:
-    """Workers that hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
+    """Return how many workers hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
     return np.where(count > 0, np.maximum(np.rint(workers * (1 - (1 - 1 / workers) ** count)), 1), 0).astype(np.int64)
 
 

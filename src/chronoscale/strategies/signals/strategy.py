@@ -14,7 +14,7 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class SignalStrategy(Strategy):
-    """Plans for a signal on a static graph."""
+    """A strategy on signals: a name, and a way to feed batches."""
 
     name: str
     title: str
@@ -26,11 +26,11 @@ class SignalStrategy(Strategy):
     prepares = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
+        """Plan one epoch. Raises UserError for another family or a series that is too short."""
         return batches.plan_epoch(self.name, workload, ranks, self.feeding)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Of every batch of windows its operations, of every rank the ends of training and validation."""
+        """Estimate the rows of a plan: every batch's operations, and every rank's ends of training and validation."""
         hyper, windows = workload.hyper, len(workload.windows)
         batches = -(-windows // hyper.batch_size)
         if hyper.batches:
@@ -38,5 +38,5 @@ class SignalStrategy(Strategy):
         return 6 * batches + 12 * ranks
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
+        """Plan the preparation, once before the first epoch. Raises UserError for another family or a series that is too short."""
         return batches.plan_preparation(self.name, workload, ranks, self.feeding)

@@ -22,8 +22,7 @@ _NO_WORK = dict.fromkeys(("edges", "rows", "width", "flops"), np.zeros(1, np.int
 
 @dataclass(frozen=True, slots=True)
 class Cells(CellMemory):
-    """Row descriptors of one model's cells: every method takes a region and a layer (0-based) and returns columns int64 [n], as
-    `Schedule` has them."""
+    """The row descriptors of one model's cells: methods take a region and a layer (0-based) and return columns of `Schedule`, int64 [n]."""
 
     def returns(self, layer: int) -> bool:
         """Return whether gradients of remote rows go back to their owners; input features have none."""

@@ -17,8 +17,11 @@ from chronoscale.strategies.workload import Workload
 
 
 class Forms(NamedTuple):
-    """`form` int8 [T], a `Form` a snapshot. `tracked`: the device keeps the adjacency up to date with edge maps, so that a snapshot may be
-    rebuilt; else increments are all that changes can be used for."""
+    """The form in which each snapshot is sent, int8 [T], a `Form` each.
+
+    tracked: the device keeps the adjacency up to date with edge maps, so that a snapshot may be rebuilt; else increments are all that
+    changes can be used for.
+    """
 
     form: NDArray[np.int8]
     tracked: bool
@@ -28,22 +31,22 @@ Load = Callable[[Timer, Forms], None]  # adds the rows that bring every snapshot
 
 
 def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
-    """Every snapshot in one form but the first, which has no predecessor."""
+    """Return one form for all snapshots but the first, which is sent in full, as it has no predecessor."""
     forms = np.full(snapshots, form, np.int8)
     forms[:1] = Form.FULL
     return Forms(forms, tracked)
 
 
 def must_track(workload: Workload) -> bool:
-    """Whether changes always come with edge maps: upper layers and attention read the adjacency."""
+    """Return whether changes always come with edge maps: upper layers and attention read the adjacency."""
     return workload.model.layers > 1 or workload.model.spatial == "gat"
 
 
 def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
-    """For each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
+    """Return for each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
 
-    Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two. REAL
-    as published knows no maps without increments.
+    load: adds the rows that bring every snapshot in and through its first layer. Where nothing else needs the adjacency, tracking it is a
+    choice of its own: maps are small, but an increment then needs two. REAL as published knows no maps without increments.
     """
     count = len(workload.snapshots.edges)
 

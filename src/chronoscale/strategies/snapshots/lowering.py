@@ -30,10 +30,10 @@ SLOTS = 6  # order keys an iteration: two groups forward, their backward passes 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What is reused. `snapshots`: difference maps in a group, three lanes (type I). `groups`: shared snapshots of a pair (type II).
+    """What a strategy reuses. snapshots: difference maps in a group, three lanes (type I). groups: shared snapshots of a pair (type II).
 
-    `pipeline`: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other,
-    and a copy on the device between the stages (BLAD).
+    pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
+    a copy on the device between the stages (BLAD).
     """
 
     snapshots: bool = False
@@ -41,7 +41,8 @@ class Reuse:
     pipeline: bool = False
 
     def refuses(self, hyper: Hyper) -> str:
-        """As `Strategy.refuses`."""
+        """Return why reuse rules out these hyper-parameters: kept aggregates need features that are the same in every snapshot; '' where it
+        does not."""
         if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
             return ""
         return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
@@ -49,12 +50,12 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSites:
-    """Where groups go; int64 [n] each but `keeps`.
+    """The groups of a block and where they go; int64 [n] each but `keeps`.
 
-    `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
-    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`, `kernels`, `moved`: device bytes,
-    transformed rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels
-    and bytes. `gate`: handles that its first transfer waits for (-1: none).
+    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it. keeps bool
+    [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and attended
+    edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate: handles that
+    its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -73,8 +74,12 @@ class GroupSites:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:
-    """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
-    device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels and bytes of their gradient."""
+    """What others need of a group's rows: handles and counts, int64 [n] each.
+
+    first, last, backward: handles of its first transfer, last forward and backward row; reads: the first row that reads parameters where no
+    aggregation comes before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these;
+    kernels, moved: of their gradient.
+    """
 
     first: Ints
     reads: Ints
@@ -89,7 +94,8 @@ class GroupRows:
 
 @dataclass(slots=True)
 class _FirstLayer:
-    """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, the rest as in `Emitted`."""
+    """What the first layer of a snapshot leaves: handles of its transfer and aggregation, bytes that stay allocated, and the counts of
+    `GroupRows`."""
 
     arrived: Ints
     reads: Ints
@@ -102,7 +108,8 @@ class _FirstLayer:
 
 
 class Lowering:
-    """Emits groups of one workload with one kind of reuse; in the given forms, or in those that `costs` makes cheapest."""
+    """An emitter of the rows of one workload's groups with one kind of reuse; in the given forms, or in those that `costs` makes
+    cheapest."""
 
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
         self.workload, self.reuse, self.rows, self.kernels = workload, reuse, Rows(workload), kernels_of(workload)
@@ -112,8 +119,10 @@ class Lowering:
             self.forms = choose_forms(workload, costs, self._bring)
 
     def _bring(self, timer: Timer, forms: Forms) -> None:
-        """Every snapshot that groups read, alone, in the given forms, without features: what the choice between them compares. The first
-        has no predecessor and so one form; the last are predicted alone."""
+        """Add the rows of every snapshot alone in the given forms, without features: what the choice between forms compares.
+
+        The first snapshot has no predecessor and so one form; the last ones are predicted alone.
+        """
         self.forms = forms
         snapshot = np.arange(len(forms.form))
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
@@ -121,11 +130,11 @@ class Lowering:
 
     @property
     def incremented(self) -> bool:
-        """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
+        """Whether the sums of any snapshot are incremented, so that those of the others are kept for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
     def _stepped(self, step: int) -> TemporalVariant:
-        """How a recurrence's step is run."""
+        """Return which implementation runs a recurrent step."""
         first = step == 0 and not self.workload.model.evolves_weights
         if self.reuse.pipeline:
             return TemporalVariant.FIRST_BESIDE if first else TemporalVariant.ON_BESIDE
@@ -141,7 +150,7 @@ class Lowering:
         features: NDArray[np.bool_],
         after: Sequence[Ints],
     ) -> _FirstLayer:
-        """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
+        """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
         done = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
@@ -186,7 +195,7 @@ class Lowering:
         return done
 
     def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
-        """All rows of one group a site, forward and backward."""
+        """Add all rows of one group a site, forward and backward."""
         rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
@@ -256,9 +265,10 @@ class Lowering:
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
-    """The schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
+    """Return the schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
 
-    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for what `reuse` refuses.
+    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for hyper-parameters that
+    `reuse` refuses.
     """
     if why := reuse.refuses(workload.hyper):
         raise UserError(f"strategy '{name}' {why}")
@@ -288,13 +298,14 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
 
 
 def pair_shifts(workload: Workload, placement: Placement) -> Ints:
-    """Snapshots between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second group."""
+    """Return how many snapshots lie between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second
+    group."""
     apart = (np.arange(len(placement.slot)) - placement.first()) * workload.hyper.stride
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
 def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: GroupRows) -> None:
-    """All-reduce and optimiser step of every rank and iteration, and what the next iteration's first transfer waits for."""
+    """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
     site: Columns = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}

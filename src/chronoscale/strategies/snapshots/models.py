@@ -10,8 +10,11 @@ from chronoscale.strategies.workload import GATES, ModelShape
 
 
 class ModelParts(NamedTuple):
-    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru; whose weights the recurrence evolves, and from what; whether the last
-    layer alone has a recurrence, and of how many cells it is."""
+    """The parts of a model: `spatial` gcn or gat, `temporal` lstm or gru.
+
+    evolves: the recurrence evolves the weights; summarises: from the highest-scored nodes. recurs_last: the last layer alone has a
+    recurrence; depth: cells stacked in it.
+    """
 
     spatial: str
     temporal: str
@@ -35,7 +38,7 @@ MODELS: Mapping[str, ModelParts] = {
 
 
 def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outputs: int = 1) -> ModelShape:
-    """Sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
+    """Return the sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
     if name not in MODELS:
         raise unknown("model", name, MODELS)
     kind = MODELS[name]

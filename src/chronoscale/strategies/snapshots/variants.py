@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Form(IntEnum):
-    """How a snapshot comes to the device."""
+    """The form in which a snapshot comes to the device."""
 
     FULL = 0  # its adjacency
     MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
@@ -14,7 +14,7 @@ class Form(IntEnum):
 
 
 class AggregateVariant(IntEnum):
-    """Implementations of AGGREGATE (`Schedule.variant`)."""
+    """The implementations of AGGREGATE (`Schedule.variant`)."""
 
     ALONE = 0  # one result
     TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
@@ -22,15 +22,18 @@ class AggregateVariant(IntEnum):
 
 
 class TransformVariant(IntEnum):
-    """Implementations of TRANSFORM."""
+    """The implementations of TRANSFORM (`Schedule.variant`)."""
 
     WHOLE = 0  # the rows are the result
     INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
 
 
 class TemporalVariant(IntEnum):
-    """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
-    group's rows, which leave it colder caches."""
+    """The implementations of TEMPORAL (`Schedule.variant`).
+
+    They begin from a state, or from none, which saves the product with it; and run a group alone, or in turn with another group's rows,
+    which leave it colder caches.
+    """
 
     ON = 0
     FIRST = 1
@@ -39,7 +42,7 @@ class TemporalVariant(IntEnum):
 
 
 class BackwardVariant(IntEnum):
-    """Implementations of BACKWARD."""
+    """The implementations of BACKWARD (`Schedule.variant`)."""
 
     ALONE = 0  # of the group that was computed last
     BESIDE = 1  # of one of two that were computed in turn

@@ -14,13 +14,14 @@ SENT, EXPAND, KEEP = "SENT", "EXPAND", "KEEP"
 
 
 def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
-    """What tells models apart whose kernels differ: its name, its task, and the operators of layers that attend where they are not ours."""
+    """Return the key that tells models apart whose kernels differ: name, task, and the operators of layers that attend where they are not
+    ours."""
     operators = feeding.operators if shape.spatial == "attention" else ""
     return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
 def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:
-    """Of epochs. Raises UserError for a model that was not counted."""
+    """Return the counts of kernels of epochs on events. Raises UserError for a model that was not counted."""
     shape = shape_of(workload)
     sizes = {
         "above": max(shape.layers - 1, 0),

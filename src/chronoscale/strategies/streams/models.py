@@ -24,7 +24,7 @@ STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), T
 
 
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
-    """Sizes of a model by choice, for data with `features` of nodes and `edge` of events, 0 where there are none.
+    """Return the sizes of a model for data with `features` of nodes and `edge` features of events, 0 where there are none.
 
     outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
     memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the
@@ -75,7 +75,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
 
 
 def _parameters(shape: StreamShape) -> int:
-    """As many as the module has: see `real_exec.streams.models`."""
+    """Count the parameters of a model's module (`real_exec.streams.models`)."""
     hidden, time = shape.hidden, shape.time
     square = hidden * hidden
     count = 2 * square + 2 * hidden + 1 + 2 * time  # scores of links, the clock
@@ -93,8 +93,10 @@ def _parameters(shape: StreamShape) -> int:
 
 
 def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
-    """Of a model that is chosen for a stream. Raises UserError as `stream_shape`, for windows that the model does not have, and for one
-    that needs them."""
+    """Return the sizes of a model that is chosen for an event stream.
+
+    Raises UserError for an unknown model, for sizes and windows that it cannot have, and for one that needs windows and has none.
+    """
     events = hyper.events
     shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows)
     windowed = STREAM_MODELS[shape.name].windowed
@@ -106,12 +108,12 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
 
 
 def shape_of(workload: Workload) -> StreamShape:
-    """Of a workload on events. Raises UserError for another."""
+    """Return the sizes of a workload's model. Raises UserError for a model that does not train on event streams."""
     if not isinstance(workload.model, StreamShape):
         raise UserError(f"model '{workload.model.name}' does not train on streams of events")
     return workload.model
 
 
 def delivers(shape: StreamShape, hyper: Hyper) -> int:
-    """To how many neighbours of an event's ends its mail goes, beside the ends themselves."""
+    """Return to how many sampled neighbours of an event's ends its mail goes, beside the ends themselves."""
     return hyper.fanout[0] if shape.neighbours else 0

@@ -14,7 +14,10 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class StreamStrategy(Strategy):
-    """Plans for a stream of events. ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps."""
+    """A strategy on events: a name, a way to feed batches, and how far ahead they are fetched.
+
+    ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps.
+    """
 
     name: str
     title: str
@@ -27,7 +30,7 @@ class StreamStrategy(Strategy):
 
     @property
     def way(self) -> str:
-        """What tells its batches from others' where they are timed."""
+        """The text that tells its batches from other strategies' where they are timed."""
         return str(self.feeding)
 
     @property
@@ -36,9 +39,10 @@ class StreamStrategy(Strategy):
         return self.feeding.bound
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
+        """Plan one epoch. Raises UserError for another family, and for a model that was not counted."""
         return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
+        """Count the rows of a plan without sampling: every batch's operations on the rank that has it, and what all ranks do in an
+        iteration."""
         return epoch.count_rows(workload, ranks, self.feeding)

@@ -27,7 +27,8 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class DGC(SnapshotStrategy):
-    """Every rank has one chunk of vertices in every range of snapshots; chunks exchange boundary features and hidden states.
+    """A strategy whose ranks each train one chunk of vertices in every range of snapshots, and exchange boundary features and hidden
+    states.
 
     DGC's partitioner (graph coarsening) is not run. A model of its cut stands in for it, and these are assumptions, not measurements:
 
@@ -55,14 +56,15 @@ class DGC(SnapshotStrategy):
             raise UserError(f"dgc: span at least 1, cut in 0..1 and skew in 0..1 expected, got {self.span}, {self.cut}, {self.skew}")
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         return _Chunks(self, workload, ranks).plan()
 
     def weights(self, ranks: int, iterations: int, span: int) -> Floats:
-        """Chunk sizes as shares of the whole, float64 [iterations, ranks], low-discrepancy over ranks and redrawn for every range."""
+        """Return chunk sizes as shares of the whole, float64 [iterations, ranks]: low-discrepancy over ranks, and redrawn for every range
+        of snapshots."""
         place = np.arange(ranks)[None, :] + ranks * (np.arange(iterations)[:, None] * 7 + span)
         size = 1 + self.skew * (2 * (place * GOLDEN % 1) - 1)
         shares: Floats = size / size.sum(1, keepdims=True)
@@ -70,7 +72,7 @@ class DGC(SnapshotStrategy):
 
 
 class _Chunks:
-    """One plan in the making. Sites are iteration-major, int64 [iterations * ranks]."""
+    """A plan of DGC while it is built; columns have one entry a (rank, iteration), iteration by iteration, int64 [iterations * ranks]."""
 
     def __init__(self, model: DGC, workload: Workload, ranks: int) -> None:
         self.dgc, self.workload, self.ranks = model, workload, ranks
@@ -84,6 +86,7 @@ class _Chunks:
         self.sites, self.iterations, self.meetings = len(iteration), iterations, 0
 
     def plan(self) -> Schedule:
+        """Add the rows of all iterations and return the schedule."""
         size, span = self.workload.hyper.group_size, self.dgc.span
         ranges = [range(start, min(start + span, size)) for start in range(0, size, span)]
         last, first, passes = np.full(self.sites, NONE, np.int64), None, []
@@ -115,7 +118,10 @@ class _Chunks:
         return self.builder.finish()
 
     def _step(self, step: int, weight: Floats, owed: BackwardWork, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
-        """Forward rows of one snapshot of every group. Returns the transfer, the last row, and the boundary bytes that have a gradient."""
+        """Add the forward rows of one snapshot of every group.
+
+        Returns handles of the transfer and of the last row, and the bytes of boundary rows that have a gradient.
+        """
         stats, model, work = self.workload.snapshots, self.shape, self.work
         edges = split_counts(self.batches.total(stats.edges, step), weight).ravel()
         rows = split_counts(self.batches.groups * stats.num_nodes, weight).ravel()
@@ -156,7 +162,8 @@ class _Chunks:
         return arrived, ready, gradients
 
     def _evolve(self, at: Columns, width: int, ready: Ints, owed: BackwardWork) -> None:
-        """Next weights of every group, on every rank; -H summarises its snapshot's highest-scored rows, which lie on any rank."""
+        """Add the rows that compute the next weights of every group, on every rank; EvolveGCN-H gathers its snapshot's highest-scored rows
+        first."""
         groups = np.repeat(self.batches.groups, self.ranks)
         if self.shape.summarises and self.ranks > 1:
             moved = {"bytes": -(-groups * self.shape.hidden // self.ranks) * width * FP32}
@@ -166,14 +173,15 @@ class _Chunks:
         owed.add(cell, 2)
 
     def _moved(self, step: int, weight: Floats) -> Ints:
-        """Bytes of hidden states that a rank gets at a new range: of vertices that were placed anew and come from elsewhere."""
+        """Return the bytes of hidden states that a rank receives at a new range: those of vertices that were placed anew and come from
+        another rank."""
         changed = split_counts(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
         values = self.shape.recurrences * self.shape.depth * self.shape.hidden * self.shape.states
         moved: Ints = np.floor(changed * (1 - 1 / self.ranks)).astype(np.int64) * (values * FP32)
         return moved
 
     def _exchange(self, step: int, layer: int, size: Ints, after: Ints, alloc: Ints | int = 0) -> Ints:
-        """An all-to-all of all ranks; none where there is one."""
+        """Add an all-to-all of all ranks and return its handles; on one rank add nothing and return `after`."""
         if self.ranks == 1:
             return after
         same = np.zeros_like(size)
@@ -181,6 +189,6 @@ class _Chunks:
         return self.builder.add(Op.ALLTOALL, Lane.COMM, self.site, self._meeting(), row, after=(after,))
 
     def _meeting(self) -> Columns:
-        """A collective id for every iteration."""
+        """Return the columns that give every iteration a new collective id."""
         self.meetings += 1
         return {"collective": self.meetings * self.iterations + self.site["iteration"]}

@@ -25,7 +25,8 @@ from chronoscale.strategies.workload import Partition, Workload
 
 
 class DistDGL(SnapshotStrategy):
-    """All ranks train every group together, each its own rows; remote neighbours' rows are fetched for every snapshot and layer.
+    """A strategy whose ranks train every group together, each its own vertices; rows of remote neighbours are fetched for every snapshot
+    and layer.
 
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
     """
@@ -37,12 +38,12 @@ class DistDGL(SnapshotStrategy):
     plans_incrementally = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot."""
+        """Count the rows of a plan: every rank has a part in every snapshot."""
         return workload.groups * ranks * workload.hyper.group_size * (1 + 7 * workload.model.layers)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family or has no partition into `ranks` parts, and for more rows than
-        memory holds."""
+        """Plan one epoch. Raises UserError for a workload of another family or without a partition into `ranks` parts, and for more rows
+        than memory holds."""
         groups, partition, rows = workload.groups, self._partition(workload, ranks), self.rows(workload, ranks)
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
@@ -52,7 +53,8 @@ class DistDGL(SnapshotStrategy):
         return builder.finish()
 
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
-        """As `Strategy.stretches`: an iteration's first rows wait for the step before, all others for one of their rank before them."""
+        """Plan the epoch as one stretch after another; an iteration's first rows wait for the optimiser step before, all others for a row
+        of their rank."""
         groups, partition, each = workload.groups, self._partition(workload, ranks), workload.hyper.groups_per_rank
         size = each * max(1, rows * groups // (self.rows(workload, ranks) * each))
         again, row = None, 0
@@ -70,6 +72,7 @@ class DistDGL(SnapshotStrategy):
             row += len(schedule) - ranks
 
     def _partition(self, workload: Workload, ranks: int) -> Partition:
+        """Return the workload's partition. Raises UserError unless it has one part a rank, and for 0 ranks."""
         partition = workload.partition
         deal(workload.groups, 1 if ranks else 0)  # refuses 0 ranks
         if partition is None or partition.parts != ranks:
@@ -81,7 +84,8 @@ class DistDGL(SnapshotStrategy):
         return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
 
     def _lay(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
-        """The iterations of some groups, consecutive ones, as `synchronise` has them."""
+        """Add the iterations of consecutive groups `units`, int64 [groups]; `opens`: preceded by the optimiser steps of the iteration
+        before."""
         ranks, each = partition.parts, workload.hyper.groups_per_rank
         placement = deal(len(units), 1, each)
         parts = _Parts(workload, builder, partition, units, placement.iterations)
@@ -96,7 +100,7 @@ class DistDGL(SnapshotStrategy):
 
 
 class _Parts:
-    """Cells of some groups and all parts at once; a site is a (group, part)."""
+    """Cells of some groups and of all vertex parts at once; columns have one entry a (group, part)."""
 
     def __init__(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, iterations: int) -> None:
         self.model, self.builder, self.ranks = workload.model, builder, partition.parts
@@ -112,13 +116,13 @@ class _Parts:
         self.group, self.groups, self.exchanges = np.repeat(np.arange(len(units)), self.ranks), len(units), iterations
 
     def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
-        """A collective of a group's ranks."""
+        """Add a collective of all ranks for every group, and return its handles."""
         ids = {"collective": self.exchanges + self.group}
         self.exchanges += self.groups
         return (self.builder.add(op, Lane.COMM, here, row, ids, after=(after,)),)
 
     def epoch(self, site: Site) -> tuple[Ints, Ints]:
-        """Forward and backward passes; handles of each site's first and last row."""
+        """Add the forward and backward passes of all groups; return handles of each (group, part)'s first and last row."""
         cells, steps, kernels = self.cells, range(len(self.regions)), self.builder.kernels
         before: tuple[Ints, ...] = ()
         first = np.full(len(self.part), NONE, np.int64)

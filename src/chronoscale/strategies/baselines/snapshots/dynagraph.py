@@ -29,7 +29,10 @@ AHEAD = 2  # iterations whose snapshots are on their way or on the device
 
 
 def sampling_of(hyper: Hyper, epoch: int = 0) -> Sampling:
-    """Of an epoch: one subgraph a snapshot, which all layers read. Raises UserError for fan-outs that differ by layer, or below 1."""
+    """Return how an epoch samples: one subgraph a snapshot, which all layers read.
+
+    Raises UserError for fan-outs that differ by layer, or below 1.
+    """
     if len(set(hyper.fanout)) > 1:
         said = ", ".join(map(str, hyper.fanout))
         raise UserError(f"fanout: dynagraph samples a snapshot once for all layers, so expected one number, got {said}")
@@ -37,9 +40,10 @@ def sampling_of(hyper: Hyper, epoch: int = 0) -> Sampling:
 
 
 class DynaGraph(SnapshotStrategy):
-    """Windows of whole snapshots, as many as FlareDTDG's windows have; own vertices and sampled in-edges of each are on a rank.
+    """A strategy that trains windows of whole snapshots, as long as FlareDTDG's windows; a rank has its own vertices and their sampled
+    in-edges.
 
-    What the first layer aggregates depends on no parameter, so it is aggregated when its snapshot comes, and kept for as long as windows
+    What the first layer aggregates depends on no parameter, so it is aggregated when its snapshot comes, and cached for as long as windows
     have it. The recurrence runs over every window from the zero state. Nothing overlaps but transfers.
     """
 
@@ -50,13 +54,16 @@ class DynaGraph(SnapshotStrategy):
     everywhere = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot of every window."""
+        """Count the rows of a plan: every rank has a part in every snapshot of every window."""
         length, layers = workload.hyper.recency.decay.window, workload.model.layers
         return max(workload.steps - length + 1, 0) * ranks * (length * 6 * layers + 5) + ranks * (1 + 6 * length)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """The first epoch; of later ones samples and deals, and so counts, differ a little. Raises UserError for a window that is longer
-        than the sequence, models that attend or summarise, fan-outs as `sampling_of`, and more rows than memory holds."""
+        """Plan the first epoch; samples and vertex assignments of later ones, and so their counts, differ a little.
+
+        Raises UserError for a window that is longer than the sequence, models that attend or summarise, fan-outs that `sampling_of`
+        refuses, and more rows than memory holds.
+        """
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
@@ -74,7 +81,7 @@ class DynaGraph(SnapshotStrategy):
 
 @dataclass(frozen=True)
 class _Plan:
-    """An epoch; a site is an iteration on a rank, columns are int64 [iterations * ranks]."""
+    """The quantities that an epoch of DynaGraph is planned from; columns have one entry a (rank, iteration), int64 [iterations * ranks]."""
 
     name: str
     workload: Workload
@@ -83,23 +90,23 @@ class _Plan:
 
     @cached_property
     def length(self) -> int:
-        """Snapshots of a window."""
+        """The number of snapshots in a window."""
         return self.workload.hyper.recency.decay.window
 
     @cached_property
     def newest(self) -> Ints:
-        """Newest snapshot of each iteration, int64 [iterations]: one window slides over the sequence."""
+        """The newest snapshot of each iteration, int64 [iterations]: one window slides over the sequence."""
         decay = self.workload.hyper.recency.decay
         return np.arange(decay.window - 1, self.workload.within(decay))
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Sites of the first window."""
+        """Whether an entry belongs to the first window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == 0)
 
     @cached_property
     def last(self) -> NDArray[np.bool_]:
-        """Sites of the last window."""
+        """Whether an entry belongs to the last window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == len(self.newest) - 1)
 
     @cached_property
@@ -112,17 +119,19 @@ class _Plan:
         return {"rank": np.tile(np.arange(self.ranks), len(self.newest)), **dict.fromkeys(("iteration", "unit", "order"), iteration)}
 
     def region(self, step: int) -> Region:
+        """Return what ranks have of the snapshots at one place of the window (0: the oldest)."""
         snapshot, found = self.newest - (self.length - 1 - step), self.samples
         rows = np.tile(found.rows, len(snapshot))
         edges, halo, sent = (column[snapshot].ravel() for column in (found.edges, found.halo, found.sent))
         return Region(rows, edges, halo, sent, np.zeros_like(rows))
 
     def comes(self, step: int) -> NDArray[np.bool_]:
-        """Sites at which a step's snapshot comes: the newest always, all in the first window."""
+        """Return whether the snapshot at a place of the window is sent, bool [iterations * ranks]: the newest always, all in the first
+        window."""
         return self.first | (step + 1 == self.length)
 
     def schedule(self) -> Schedule:
-        """All rows."""
+        """Return the schedule of the epoch."""
         work, parameters = self.workload, self.workload.model.parameters
         kernels = kernels_of(replace(work, hyper=replace(work.hyper, group_size=self.length)), "parts", self.ranks)
         host = int(self.samples.rows.max()) * self.width * FP32
@@ -136,13 +145,13 @@ class _Plan:
 
     @property
     def width(self) -> int:
-        """Numbers that are kept of a node: its input features, of every snapshot where they change."""
+        """The numbers that a rank keeps of a node: its input features, of every snapshot where they change."""
         changing = self.workload.steps if task_of(self.workload.hyper.task).varies else 1
         return self.workload.model.inputs * changing
 
 
 class _WindowRows:
-    """The rows of an epoch, each after the one before it."""
+    """The rows of an epoch of DynaGraph, each of which waits for the one added before it."""
 
     def __init__(self, plan: _Plan, builder: Builder) -> None:
         self.plan, self.builder, self.cells = plan, builder, plan.cells
@@ -152,7 +161,7 @@ class _WindowRows:
         self.sampled: list[Ints] = []
 
     def deal(self) -> None:
-        """Input features go to whom the epoch's deal gives their nodes."""
+        """Add the exchange that sends input features to the ranks that the epoch's assignment gives their nodes."""
         plan, found = self.plan, self.plan.samples
         if plan.ranks == 1:
             return
@@ -164,7 +173,7 @@ class _WindowRows:
         self.dealt = np.concatenate([handles, np.full(self.sites - plan.ranks, NONE, np.int64)])
 
     def forward(self) -> None:
-        """Snapshots come, and are aggregated; then every layer of every snapshot of the window."""
+        """Add the rows that sample and send snapshots and aggregate them, then those of every layer of every snapshot of the window."""
         plan, cells = self.plan, self.cells
         came = [self._brought(step) for step in range(plan.length)]
         for step in range(plan.length):
@@ -182,7 +191,7 @@ class _WindowRows:
                     self._add(op, step, layer, row, where if aggregates else None, early)
 
     def backward(self) -> None:
-        """Gradients, the newest snapshot's first. What is cached of a snapshot goes when no window has it any more."""
+        """Add the gradient rows, the newest snapshot's first; what is cached of a snapshot is freed when no window has it any more."""
         plan, cells, end = self.plan, self.cells, self.plan.length - 1
         for step in reversed(range(plan.length)):
             at = plan.region(step)
@@ -198,7 +207,7 @@ class _WindowRows:
                     self._add(Op.ALLTOALL, step, layer, {**cells.halo_gradient(at, layer), **law})
 
     def update(self) -> None:
-        """The step of the optimiser, and what waits for it."""
+        """Add the all-reduce and the optimiser step, and link what waits for them."""
         plan, count = self.plan, self.model.parameters
         if plan.ranks > 1:
             self._add(Op.ALLREDUCE, NONE, NONE, {"bytes": np.full(1, count * FP32)})
@@ -208,7 +217,7 @@ class _WindowRows:
             self.builder.link(handle, handles_before(self.last, AHEAD * plan.ranks))
 
     def _brought(self, step: int) -> Ints:
-        """A snapshot sampled and sent, with the input features of own rows."""
+        """Add the rows that sample a snapshot and send it with the input features of own rows; return handles of the transfer."""
         plan, at = self.plan, self.plan.region(step)
         here: Site = {**plan.site, "step": step, "layer": 0}
         comes = plan.comes(step)
@@ -222,11 +231,12 @@ class _WindowRows:
         return came
 
     def _graph(self, step: int) -> Ints:
+        """Return the bytes of a snapshot's adjacency, int64 [iterations * ranks]."""
         row = self.cells.transfer(self.plan.region(step))
         return np.asarray(row["bytes"] - row["rows"] * self.model.inputs * FP32)
 
     def _add(self, op: Op, step: int, layer: int, row: Columns, where: NDArray[np.bool_] | None = None, after: Ints | None = None) -> None:
-        """The next row, of all sites or those `where` there is one."""
+        """Add a row that waits for the one added last and for `after`; on all entries, or those `where` there is one."""
         here: Site = {**self.plan.site, "step": step, "layer": layer}
         together, lane = op in (Op.ALLTOALL, Op.ALLREDUCE), Lane.COMPUTE
         if together:
@@ -240,5 +250,5 @@ class _WindowRows:
 
 
 def optimizer_work(parameters: int) -> dict[str, int]:
-    """Of an optimiser's step."""
+    """Return the descriptors of an optimiser step (Adam: ten operations a parameter)."""
     return {"rows": parameters, "flops": 10 * parameters}

@@ -33,33 +33,34 @@ CHOSEN = "all batches are as large as the first; sizes are chosen where a model 
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """The size of a hybrid batch, powers of two: snapshots of its window, and own nodes."""
+    """The size of a hybrid batch, both powers of two: the number of snapshots in its window, and of own vertices."""
 
     window: int
     vertices: int
 
 
 def largest_batch(hyper: Hyper, snapshots: int, vertices: int) -> BatchSize:
-    """The largest batch: as many snapshots as FlareDTDG's windows have, rounded down; all of the largest part."""
+    """Return the largest batch that is tried: the snapshots of a FlareDTDG window, rounded down, and all vertices of the largest part."""
     window = min(hyper.recency.decay.window, snapshots)
     return BatchSize(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
 
 
 def first_batch(limit: BatchSize) -> BatchSize:
-    """The first batch: the longest window, a quarter of the nodes."""
+    """Return the size that training begins with: the longest window, a quarter of the vertices."""
     return BatchSize(limit.window, max(limit.vertices // 4, 1))
 
 
 def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int:
-    """Of an epoch: as many as it takes first batches to hold every node of the largest part in every snapshot once."""
+    """Return how many batches of the first size it takes to train every vertex of the largest part in every snapshot once."""
     return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
 
 class DynaHB(SnapshotStrategy):
-    """Every rank trains on batches of its own nodes in a random window; features of all that they reach come from its host's cache.
+    """A strategy whose ranks train batches of their own vertices in random windows, with all features that these reach from a cache on the
+    host.
 
     Parameters are averaged beside the next iteration, and taken up after it: iteration i begins with the mean over ranks of what i - 2
-    had left, and the rank's own step of i - 1. The sizes of batches are chosen while training.
+    left, and the rank's own step of i - 1. Batch sizes are chosen while training (by reinforcement learning in the paper).
     """
 
     name, title, kind = "dynahb", "DynaHB", "hybrid"
@@ -69,7 +70,7 @@ class DynaHB(SnapshotStrategy):
     everywhere = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a batch in every iteration."""
+        """Count the rows of a plan: every rank has a batch in every iteration."""
         if workload.chunking is None:
             return super().rows(workload, ranks)
         limit = largest_batch(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
@@ -106,7 +107,7 @@ class DynaHB(SnapshotStrategy):
 
 
 def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
-    """The rank of every node, int64 [N]: METIS's chunks, consecutive ones together. Raises UserError for fewer chunks than ranks."""
+    """Return the rank of every node, int64 [N]: consecutive METIS chunks go to one rank. Raises UserError for fewer chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
         raise UserError(f"training.chunks: {chunks.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
@@ -114,7 +115,8 @@ def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
 
 
 def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
-    """What the batches of the first epoch reach, a `Hops` a step of the window; and bytes of the largest cache."""
+    """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
+    cache."""
     model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
     own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
     found = []
@@ -132,7 +134,8 @@ def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first:
 
 
 def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
-    """As `_exact`, of the mean snapshot: in-neighbours of a batch are uniform draws among the active nodes (`shares.distinct`)."""
+    """Estimate what batches reach from statistics of the mean snapshot: in-neighbours are uniform draws among active nodes. Returns the
+    same as `_exact`."""
     stats, model = workload.snapshots, workload.model
     edges, active = (int(column[: workload.steps].mean()) for column in (stats.edges, stats.nodes))
 
@@ -153,7 +156,7 @@ def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> t
 
 
 def _lowered(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
-    """The rows of an epoch; a site is a rank and iteration."""
+    """Return the schedule of an epoch from what its batches reach; columns have one entry a (rank, iteration)."""
     model, kernels, sites = workload.model, kernels_of(workload), len(hops[0].inputs)
     work = ShareWork(model, kernels)
     builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)

@@ -25,7 +25,8 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HopCounts:
-    """What ranks read and compute for their own vertices, per layer; int64 [iterations * ranks] each, layer 0 first.
+    """Counts of what ranks read and compute for their own vertices, int64 [iterations * ranks] each; tuples have an entry a layer, layer 0
+    first.
 
     rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
     """
@@ -36,13 +37,14 @@ class HopCounts:
 
 
 class ModelledDynaHB(SnapshotStrategy):
-    """Vertices are divided evenly; a rank gathers the multi-hop features of its own from host memory and computes alone.
+    """DynaHB as a model from statistics: vertices are divided evenly, and a rank gathers the multi-hop features of its own from host
+    memory.
 
     Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
     waits for no other rank. Modelled, not measured: parts are balanced and cut like a random placement (load-aware partitioning balances
     work, not the cut), so a share 1 - 1/P of in-neighbours is remote, distinct as by uniform draws among the active nodes; a batch is a
-    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are
-    computed redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
+    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are computed
+    redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
     """
 
     name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
@@ -52,7 +54,7 @@ class ModelledDynaHB(SnapshotStrategy):
     everywhere = True
 
     def hops(self, workload: Workload, ranks: int, step: int) -> HopCounts:
-        """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
+        """Count the neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
         stats, batches = workload.snapshots, GroupBatches(workload, ranks)
         even = np.full(ranks, 1 / ranks)
         whole = batches.groups * stats.num_nodes
@@ -71,19 +73,19 @@ class ModelledDynaHB(SnapshotStrategy):
         return HopCounts(tuple(rows[::-1]), tuple(edges[::-1]), needed)
 
     def redundant(self, workload: Workload, ranks: int) -> int:
-        """Entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
+        """Count the entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
         steps, groups, stats = range(workload.hyper.group_size), np.arange(workload.groups), workload.snapshots
         done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
         own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
         return done - workload.model.layers * own
 
     def cached_bytes(self, workload: Workload, ranks: int) -> int:
-        """Host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration asks for."""
+        """Return the host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration needs."""
         each = [self.hops(workload, ranks, step).inputs.reshape(-1, ranks).sum(1) for step in range(workload.hyper.group_size)]
         return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
@@ -125,7 +127,8 @@ class ModelledDynaHB(SnapshotStrategy):
 def add_layers(
     builder: Builder, work: ShareWork, here: Columns, found: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
 ) -> Ints:
-    """Layers of one snapshot on rows that shrink towards a rank's own. Returns the last row."""
+    """Add the layers of one snapshot, on rows that shrink towards a rank's own, to the builder and their gradients to `owed`. Returns the
+    last row."""
     model, sites, done = work.model, len(groups), after[0]
     inputs = found.inputs
     for layer, (rows, edges) in enumerate(zip(found.rows, found.edges, strict=True)):
@@ -156,5 +159,5 @@ def add_layers(
 
 
 def handles_before(handles: Ints, back: int) -> Ints:
-    """Handles of `back` sites before; -1 where there are none."""
+    """Return the handles of `back` sites before each site; -1 where there are none."""
     return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

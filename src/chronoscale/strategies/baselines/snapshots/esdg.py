@@ -18,7 +18,8 @@ from chronoscale.strategies.workload import Workload
 
 
 class ESDG(SnapshotStrategy):
-    """A team of up to `group_size` ranks trains a group: each convolves its snapshots, the state travels from rank to rank in time order.
+    """A strategy whose teams of up to `group_size` ranks train a group each: every rank convolves its snapshots, the state travels in time
+    order.
 
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
     """
@@ -28,7 +29,7 @@ class ESDG(SnapshotStrategy):
     summary = "The snapshots of a group are spread over GPUs, and the recurrent state travels from GPU to GPU."
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams
@@ -50,7 +51,8 @@ class ESDG(SnapshotStrategy):
 
 
 class _Chain:
-    """Cells of all groups at once: `base` int64 [groups] is the first rank of a group's team, `member` [group_size] who has a step."""
+    """The cells of all groups at once. `base` int64 [groups]: first rank of a group's team; `member` [group_size]: which of the team has a
+    step."""
 
     def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int) -> None:
         self.model, self.builder, self.base, self.member = workload.model, builder, base, member
@@ -65,7 +67,8 @@ class _Chain:
         self.last: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
 
     def _pass(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
-        """The state (its gradient, where time runs back) from one step's rank to another's; handles of the arrival."""
+        """Add the message that takes the state (or its gradient, where time runs back) from one step's rank to another's; return the
+        arrival's handles."""
         ids = {"collective": self.messages + np.arange(len(self.base)), "layer": layer}
         self.messages += len(self.base)
         leaves, arrives = ({**site, **ids, "step": step, "rank": self.base + self.member[step]} for step in (source, target))
@@ -74,7 +77,7 @@ class _Chain:
         return self.builder.add(Op.RECV, Lane.COMM, arrives, self.cells.receive(self.regions[target], layer))
 
     def forward(self, site: Site) -> None:
-        """Layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
+        """Add the forward rows layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
         steps = range(len(self.member))
         for layer in range(self.model.layers):
             order, recurs = stages(self.model, layer), self.model.recurs(layer)
@@ -101,7 +104,7 @@ class _Chain:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer))
 
     def backward(self, site: Site) -> None:
-        """The same chain in reverse; a cell is computed again while its gradient is on the way."""
+        """Add the gradient rows, the chain in reverse; a cell is computed again while its gradient is on the way."""
         end = len(self.member) - 1
         for layer in reversed(range(self.model.layers)):
             done, recurs = None, self.model.recurs(layer)

@@ -27,7 +27,8 @@ VALUES = 1  # of every list
 
 
 class ValueType(NamedTuple):
-    """A type of values: how it lies in a file, and both directions; of varints from and to an unsigned integer, else bytes."""
+    """A type of attribute values: its layout in a file, and how it is encoded and decoded; varints as unsigned integers, others as
+    bytes."""
 
     wire: Wire
     encode: Callable[[Scalar], int | bytes]
@@ -45,7 +46,7 @@ def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> Va
 
 
 def _narrow(value: int) -> int:
-    """An int32 of a varint: parsers keep its low 32 bits."""
+    """Read an int32 from a varint: parsers keep its low 32 bits."""
     low = value & 0xFFFFFFFF
     return low - (1 << 32) if low >> 31 else low
 
@@ -73,7 +74,7 @@ _OF = {number: name for name, number in FIELD.items()}
 
 
 def attribute(name: str, kind: str, value: Value) -> bytes:
-    """The message of one attribute; a list goes into the kind's list."""
+    """Encode one attribute as a message; a list goes into the type's list field."""
     begin = delimited(NAME, name.encode())
     if not isinstance(value, list):
         return begin + _one(FIELD[kind], KINDS[kind], value)
@@ -87,7 +88,7 @@ def attribute(name: str, kind: str, value: Value) -> bytes:
 
 
 def _one(number: int, kind: ValueType, value: Scalar) -> bytes:
-    """A field. It is written where it is zero, too: which kind of value a oneof has is part of it."""
+    """Encode one value as a field. It is written where it is zero, too: which type of value a oneof has is part of it."""
     found = kind.encode(value)
     if isinstance(found, int):
         return tag(number, kind.wire) + varint(found)
@@ -95,7 +96,7 @@ def _one(number: int, kind: ValueType, value: Scalar) -> bytes:
 
 
 def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
-    """Name and value of the attribute in data[at:end]; None where it has no value that is known. Raises Malformed."""
+    """Decode name and value of the attribute in data[at:end]; None for a value of an unknown type. Raises Malformed."""
     name = ""
     value: Value | None = None
     for field in fields(data, at, end):
@@ -110,7 +111,7 @@ def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
 
 
 def _values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Scalar]:
-    """One value of a list, or packed ones."""
+    """Yield the values of a list's field: one, or several that are packed."""
     _, wire, value, at = part
     if wire is not Wire.DELIMITED or KINDS[kind].wire is Wire.DELIMITED:
         yield _decoded(kind, wire, value, at)
@@ -129,7 +130,7 @@ def _values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Sca
 
 
 def _relative(data: bytes, place: int, at: int) -> tuple[int, int]:
-    """`read_varint` of a part that begins at a byte of the whole."""
+    """Read a varint of a part that begins at byte `at` of the whole, so that errors name the byte of the whole."""
     try:
         return read_varint(data, place, len(data))
     except Malformed as error:
@@ -145,7 +146,7 @@ def _decoded(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
 
 
 def text(value: int | bytes, at: int) -> str:
-    """A field's text. Raises Malformed where it is none."""
+    """Decode a field as text. Raises Malformed where it is none."""
     try:
         return _bytes(value, at).decode()
     except UnicodeDecodeError:

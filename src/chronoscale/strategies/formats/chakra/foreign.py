@@ -39,7 +39,7 @@ class _Row(NamedTuple):
     node: Node
 
     def integer(self, name: str) -> int:
-        """An attribute, 0 where it is absent. Raises UserError where it is no integer from 0 to 2^63 - 1."""
+        """Return an integer attribute, 0 where it is absent. Raises UserError where it is no integer from 0 to 2^63 - 1."""
         value = self.node.attributes.get(name, 0)
         if not isinstance(value, int) or not 0 <= value < 1 << 63:
             raise self.wrong(f"{name} is {value!r}, expected a number from 0")
@@ -50,15 +50,16 @@ class _Row(NamedTuple):
 
 
 def foreign(files: Files) -> Recording:
-    """A schedule of kind "modelled", and a trace with the times of the files (`Source.PUBLISHED`), of ranks 0 to n - 1.
+    """Convert the traces of another tool to a schedule of kind "modelled" and a trace with their times (`Source.PUBLISHED`), on ranks 0 to
+    n - 1.
 
     Nodes become rows in an order that their dependencies allow, by start and id where they leave one. Lanes are FIFOs, as ASTRA-sim has one
-    operation of a kind under way at a time: what computes on the host, on the device, what loads, stores, communicates. Collectives
-    meet in the order in which a rank has them in its process group, messages by sender, receiver and tag. Sizes: `num_ops`, `tensor_size`,
-    `comm_size`, what a rank brings.
+    operation of a kind under way at a time: what computes on the host, on the device, what loads, stores, communicates. Collectives meet in
+    the order in which a rank has them in its process group, messages by sender, receiver and tag. Sizes: `num_ops`, `tensor_size`,
+    `comm_size`, what a rank contributes.
 
-    Raises UserError naming file and node for a dependency on what is not there or on itself, for collectives that have no partner or
-    are not modelled, and for values that no schedule holds.
+    Raises UserError naming file and node for a dependency on what is not there or on itself, for collectives that have no partner or are
+    not modelled, and for values that no schedule holds.
     """
     rows = [row for rank, (path, nodes) in files.items() for row in _ordered(rank, path, nodes)]
     place = {(row.rank, row.node.id): i for i, row in enumerate(rows)}
@@ -82,7 +83,7 @@ def foreign(files: Files) -> Recording:
 
 
 def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
-    """Nodes of a rank, each after all that it waits for."""
+    """Return the nodes of a rank, each after all that it waits for. Raises UserError where that cannot be."""
     rows = {node.id: _Row(rank, path, node) for node in nodes}
     if len(rows) < len(nodes):
         again = next(node.id for i, node in enumerate(nodes) if any(other.id == node.id for other in nodes[:i]))
@@ -111,7 +112,7 @@ def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
 
 
 def _shape(row: _Row) -> tuple[Op, Lane]:
-    """What a node does, and where."""
+    """Return a node's operation and lane. Raises UserError for a type or a collective that is not modelled."""
     kind = row.node.type
     if kind == NodeType.COMM_COLL:
         number = row.integer("comm_type")
@@ -131,7 +132,7 @@ def _shape(row: _Row) -> tuple[Op, Lane]:
 
 
 def _together(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
-    """The collective of each row, -1 for none; int64 [rows]."""
+    """Return the collective of each row, -1 for none; int64 [rows]. Raises UserError for collectives and messages without partners."""
     count: dict[tuple[int, Key], int] = defaultdict(int)
     groups: dict[tuple[Key, int], list[int]] = defaultdict(list)
     for i, (row, op) in enumerate(zip(rows, ops, strict=True)):
@@ -160,7 +161,7 @@ def _together(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
 
 
 def _bytes(row: _Row, sizes: np.ndarray, group: int) -> int:
-    """What a row moves; of a reduce-scatter the share that a rank keeps."""
+    """Return the bytes that a row moves; of a reduce-scatter the share that a rank keeps."""
     if group < 0:
         return row.integer("tensor_size")
     return row.integer("comm_size") // (

@@ -19,7 +19,7 @@ VERSION = "0.0.4"  # of the schema, as its generator writes it (src/generator/ge
 
 
 class NodeType(IntEnum):
-    """`NodeType`."""
+    """The types of nodes, `NodeType` of et_def.proto."""
 
     INVALID = 0
     METADATA = 1
@@ -35,7 +35,7 @@ class NodeType(IntEnum):
 
 
 class CommType(IntEnum):
-    """`CollectiveCommType`."""
+    """The types of collectives, `CollectiveCommType` of et_def.proto."""
 
     ALL_REDUCE = 0
     REDUCE = 1
@@ -51,7 +51,7 @@ class CommType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`Node`. Times in µs; attributes by name. Inputs, outputs and storage operations are not read."""
+    """A node, as far as it is read: times in µs, attributes by name. Inputs, outputs and storage operations are left out."""
 
     id: int
     name: str = ""
@@ -64,17 +64,17 @@ class Node:
 
     @property
     def deps(self) -> tuple[int, ...]:
-        """Both kinds."""
+        """The nodes that this one waits for, by data and by control."""
         return (*self.data_deps, *self.ctrl_deps)
 
 
 def encode_metadata(attributes: Iterable[bytes]) -> bytes:
-    """`GlobalMetadata` with encoded attributes."""
+    """Encode the metadata message (`GlobalMetadata`) with encoded attributes."""
     return delimited(1, VERSION.encode()) + b"".join(delimited(2, one) for one in attributes)
 
 
 def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
-    """The message of a node with encoded attributes, in place of its own."""
+    """Encode a node as a message, with encoded attributes in place of its own."""
     found = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
     for number, deps in ((4, node.ctrl_deps), (5, node.data_deps)):
         if deps:
@@ -84,13 +84,13 @@ def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
 
 
 def write(path: Path, messages: Iterable[bytes]) -> None:
-    """A file of messages, the metadata first."""
+    """Write a file of messages, of which the metadata is the first."""
     with path.open("wb") as file:
         file.writelines(varint(len(one)) + one for one in messages)
 
 
 def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
-    """The metadata's attributes, and the nodes in their order; of a file that may be compressed by gzip.
+    """Read the metadata's attributes and the nodes, in their order, from a file that may be compressed by gzip.
 
     Raises Malformed, which names the byte, for what is no trace, and for one that is cut off.
     """
@@ -106,7 +106,7 @@ def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
 
 
 def _spans(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where messages lie."""
+    """Yield the beginning and the end of every message. Raises Malformed."""
     at = 0
     while at < len(data):
         begin = at
@@ -150,7 +150,7 @@ def _number(one: Field) -> int:
 
 
 def _numbers(one: Field) -> list[int]:
-    """Of a repeated number, packed or not."""
+    """Decode a repeated number, packed or not. Raises Malformed."""
     if isinstance(one.value, int):
         return [one.value]
     if one.wire is not Wire.DELIMITED:

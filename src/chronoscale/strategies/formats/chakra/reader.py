@@ -31,13 +31,13 @@ class _File(NamedTuple):
 
 
 def read(paths: Sequence[Path]) -> Recording:
-    """The traces of all ranks of one job.
+    """Read the traces of all ranks of one job.
 
-    Ours: schedule and trace as they were. Others': a schedule of kind "modelled" (`foreign.foreign`); a file's rank is the number
-    before its ending, `model.3.et`.
+    Of a trace that this package wrote schedule and trace come back as they were; another tool's becomes a schedule of kind "modelled"
+    (`foreign.foreign`), and a file's rank is the number before its ending, `model.3.et`.
 
-    Raises UserError naming the file, and the byte or the node, for what is no trace, for one that is cut off, and for ranks that do not
-    fit together.
+    Raises UserError naming the file, and the byte or the node, for what is no trace, for one that is cut off, and for ranks that do not fit
+    together.
     """
     files = [_file(path) for path in paths]
     if not files:
@@ -63,7 +63,7 @@ def _file(path: Path) -> _File:
 
 
 def _by_rank(files: Sequence[_File]) -> dict[int, _File]:
-    """Files by the number in their names, which are 0 to n - 1."""
+    """Return the files by the numbers in their names. Raises UserError unless these are 0 to n - 1."""
     numbers = [NUMBER.search(file.path.name) for file in files]
     if len(files) == 1 and numbers[0] is None:
         return {0: files[0]}
@@ -80,7 +80,7 @@ def _by_rank(files: Sequence[_File]) -> dict[int, _File]:
 
 
 def _own(files: Sequence[_File]) -> Recording:
-    """Return what `writer.write` wrote."""
+    """Rebuild schedule and trace from files that `writer.write` wrote. Raises UserError for files of several jobs or of another version."""
     for file in files:
         with _about(file):
             if file.about[MADE_BY] != FORMAT:
@@ -105,7 +105,7 @@ def _own(files: Sequence[_File]) -> Recording:
 
 
 def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
-    """Rows of all ranks by their numbers."""
+    """Return the columns of all ranks' rows, in the order of their numbers. Raises UserError for a row that is missing or there twice."""
     rows: list[dict[str, Any] | None] = [None] * files[0].about["tasks"]
     for file in files:
         rank = file.about["rank"]
@@ -121,6 +121,7 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
 
 
 def _row(node: Node, rank: int) -> dict[str, Any]:
+    """Return the columns of a row from a node's attributes."""
     found, op = node.attributes, Op[node.name]
     row: dict[str, Any] = {name: found.get(RENAMED.get(name, name), NOWHERE.get(name, 0)) for name in KEPT}
     row |= {"op": op, "rank": rank, "lane": Lane[str(found["lane"])], "source": Source[str(found["source"]).upper()]}
@@ -131,7 +132,7 @@ def _row(node: Node, rank: int) -> dict[str, Any]:
 
 @contextmanager
 def _about(file: _File, node: Node | None = None) -> Iterator[None]:
-    """What goes wrong inside is the user's to see: the file, and the node."""
+    """Turn errors inside into a UserError that names the file, and the node."""
     where = f"{file.path}{'' if node is None else f', node {node.id}'}"
     try:
         yield

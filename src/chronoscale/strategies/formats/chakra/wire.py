@@ -14,7 +14,7 @@ _SMALL = [bytes([value]) for value in range(128)]
 
 
 class Wire(IntEnum):
-    """How a field's value is laid out."""
+    """The layout of a field's value (wire type)."""
 
     VARINT = 0
     FIXED64 = 1
@@ -26,7 +26,7 @@ _WIRES = {wire.value: wire for wire in Wire}  # a look-up is faster than the cla
 
 
 class Malformed(ValueError):
-    """Bytes that are no message: what is wrong, and at which byte."""
+    """An error for bytes that are no message: what is wrong, and at which byte."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(f"byte {at:,}: {what}")
@@ -34,7 +34,7 @@ class Malformed(ValueError):
 
 
 class Field(NamedTuple):
-    """One field: its number, its layout, its value (of fixed and delimited ones the bytes), and where its value begins."""
+    """One field of a message: its number, its layout, its value (the bytes of fixed and delimited ones), and where its value begins."""
 
     number: int
     wire: Wire
@@ -43,7 +43,8 @@ class Field(NamedTuple):
 
 
 def varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; negative integers as two's complement of 64 bits. Raises OverflowError beyond 64 bits."""
+    """Encode an integer, seven bits a byte, the lowest first; negative ones as two's complement of 64 bits. Raises OverflowError beyond 64
+    bits."""
     if 0 <= value < 128:
         return _SMALL[value]
     if not -(1 << 63) <= value < 1 << 64:
@@ -58,7 +59,8 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The value at a byte, below 2^64, and where the next one begins. Raises Malformed where it does not end before `end`."""
+    """Decode the integer at a byte, below 2^64, and return it with where the next value begins. Raises Malformed where it does not end
+    before `end`."""
     if at < end and data[at] < 128:
         return data[at], at + 1
     value, begin = 0, at
@@ -74,32 +76,32 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """A varint read as two's complement of 64 bits."""
+    """Read a varint as two's complement of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def zigzag(value: int) -> int:
-    """A signed integer as an unsigned one, small where it is near 0 (sint32, sint64)."""
+    """Map a signed integer to an unsigned one that is small near 0 (sint32, sint64)."""
     return value << 1 if value >= 0 else -(value << 1) - 1
 
 
 def unzigzag(value: int) -> int:
-    """What `zigzag` made."""
+    """Map an unsigned integer back to the signed one that `zigzag` encoded."""
     return value >> 1 ^ -(value & 1)
 
 
 def tag(number: int, wire: Wire) -> bytes:
-    """What a field begins with."""
+    """Encode a field's number and layout, with which it begins."""
     return varint(number << 3 | wire)
 
 
 def delimited(number: int, value: bytes) -> bytes:
-    """A field of bytes: text, packed numbers, a message."""
+    """Encode a field of bytes: text, packed numbers, a message."""
     return tag(number, Wire.DELIMITED) + varint(len(value)) + value
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[Field]:
-    """Fields of the message in data[at:end], in order. Raises Malformed where it is none."""
+    """Yield the fields of the message in data[at:end], in order. Raises Malformed where it is none."""
     while at < end:
         begin = at
         key, at = read_varint(data, at, end)

@@ -36,12 +36,12 @@ ABOUT = [field.name for field in fields(Schedule) if field.name not in (*COLUMNS
 
 
 def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name: str) -> list[Path]:
-    """Files `<name>.<rank>.et`, one a rank, in `folder`.
+    """Write a trace and its schedule as execution traces, `<name>.<rank>.et`, one file a rank, in `folder`.
 
     A node is a row, its id the row's number. Durations are kept, in µs as Chakra has them and in ns; dependencies within a rank are
     data_deps, and a control dependency leads to the row before in the FIFO (`streams`: lanes that share one). Collectives name their
-    process group, the number of a list of ranks (`process_groups`), messages their sender, receiver and tag. What a dependency on another
-    rank is, and all else that a schedule and a trace hold, are attributes.
+    process group, the number of a list of ranks (`process_groups`), messages their sender, receiver and tag. Dependencies on another rank,
+    and all else that a schedule and a trace hold, are attributes.
 
     Raises ValueError for a trace that has not every row of the schedule.
     """
@@ -60,13 +60,13 @@ def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name
 
 
 def process_groups(schedule: Schedule) -> dict[str, list[int]]:
-    """Ranks of each process group by its name, numbers from 1: as ASTRA-sim takes them by --comm-group-configuration."""
+    """Return the ranks of each process group by its name, numbers from 1: as ASTRA-sim reads them by --comm-group-configuration."""
     groups = {tuple(sorted(schedule.rank[rows].tolist())) for rows in collective_members(schedule).values() if schedule.op[rows[0]] in COMM}
     return {str(i + 1): list(ranks) for i, ranks in enumerate(sorted(groups))}
 
 
 def groups_json(schedule: Schedule) -> str:
-    """`process_groups` as a file."""
+    """Return `process_groups` as JSON."""
     return json.dumps(process_groups(schedule))
 
 
@@ -77,7 +77,7 @@ def _messages(metadata: bytes, nodes: _Nodes, rows: list[int]) -> Iterator[bytes
 
 
 class _Nodes:
-    """Rows as messages. Columns become lists once: single items of arrays are slow."""
+    """An encoder of rows as messages. Columns become lists once: single items of arrays are slow."""
 
     def __init__(self, trace: Trace, schedule: Schedule, streams: Streams) -> None:
         self._schedule = schedule
@@ -96,6 +96,7 @@ class _Nodes:
         }
 
     def message(self, row: int) -> bytes:
+        """Encode one row."""
         op, lane, own = Op(self._op[row]), Lane(self._lane[row]), self._schedule.rank[row]
         deps = self._schedule.dependencies(row)
         near = deps[self._schedule.rank[deps] == own]
@@ -112,7 +113,7 @@ class _Nodes:
         return messages.encode_node(Node(row, op.name, TYPES.get(op, NodeType.COMP), control, tuple(near.tolist()), *times), found)
 
     def _communication(self, rows: list[int], groups: dict[tuple[int, ...], str]) -> Iterator[tuple[int, list[bytes]]]:
-        """Of rows that communicate with one another, attributes that say with whom."""
+        """Yield the rows of one collective or message, each with the attributes that say with whom it communicates."""
         ranks, op = [int(self._schedule.rank[row]) for row in rows], Op(self._op[rows[0]])
         if op in COMM:
             said = [attribute("comm_type", "int64", COMM[op]), attribute("pg_name", "string", groups[tuple(sorted(ranks))])]
@@ -129,6 +130,6 @@ class _Nodes:
 
 
 def _integer(name: str, kind: str = "int64") -> Callable[[int], bytes]:
-    """`attribute` of integers, the same front each time."""
+    """Return an encoder of integer attributes of one name, which share their first bytes."""
     front = delimited(NAME, name.encode()) + tag(FIELD[kind], Wire.VARINT)
     return lambda value: front + varint(value)

@@ -8,7 +8,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class APAN(StreamKind):
-    """What a node remembers is its last embedding; it keeps several mails."""
+    """APAN: a node's memory is its last embedding; its mailbox has several mails, over which it attends."""
 
     name = "apan"
     source = "Wang et al.; SIGMOD 2021"
@@ -18,16 +18,14 @@ class APAN(StreamKind):
     neighbours = True
 
     def mails(self, choice: ModelChoice) -> int:
-        """As StreamKind says."""
         return choice.mails
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: query, key and value, a row for each mail's place, the normalisation, a perceptron of two layers."""
+        """Count the query, key and value, a row for each mail's place, the normalisation, and a perceptron of two layers."""
         hidden, square = shape.hidden, shape.hidden * shape.hidden
         return square + 2 * shape.mail * hidden + shape.mails * shape.mail + 2 * hidden + 2 * (square + hidden)
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """As StreamKind says."""
         hidden, mail, heads, slots = shape.hidden, shape.mail, shape.heads, shape.mails
         query = total(product(rows, hidden, hidden), product(rows, hidden, mail))
         attended = total(pairwise(rows, heads, slots, mail), product(rows * heads, mail, slots))

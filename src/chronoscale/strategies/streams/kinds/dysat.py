@@ -7,7 +7,7 @@ from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwis
 
 
 class DySAT(StreamKind):
-    """A root's rows of all windows attend to each other, and the last one goes on."""
+    """DySAT: a root's rows of all windows of time attend to each other, and the last one goes on."""
 
     name = "dysat"
     source = "Sankar et al.; WSDM 2020"
@@ -16,11 +16,10 @@ class DySAT(StreamKind):
     windowed = True
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: a row for each window's place, four matrices and a bias."""
+        """Count a row for each window's place, four matrices and a bias."""
         return shape.windows * shape.hidden + 4 * shape.hidden * shape.hidden + shape.hidden
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """As StreamKind says."""
         hidden, windows = shape.hidden, shape.windows
         square, attended = product(roots, hidden, hidden), pairwise(roots, shape.heads, windows, hidden)
         return total(passes(roots * windows * hidden, 4), square, square, attended, attended, square, square, passes(roots * hidden, 8))

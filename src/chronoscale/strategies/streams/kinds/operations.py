@@ -12,7 +12,7 @@ Count = Ints | int
 
 
 class Work(NamedTuple):
-    """Floating-point operations, and fp32 values moved."""
+    """The work of an operation: floating-point operations, and fp32 values moved."""
 
     flops: Count = 0
     moved: Count = 0
@@ -24,26 +24,26 @@ class Work(NamedTuple):
 
 
 def total(*parts: Work) -> Work:
-    """Of one after another."""
+    """Return the work of several operations, one after another."""
     flops, moved = zip(*parts, strict=True)
     return Work(sum(flops), sum(moved))
 
 
 def no_work(rows: Count) -> Work:
-    """Of `rows`, in their shape."""
+    """Return no work, in the shape of `rows`."""
     return Work(0 * rows, 0 * rows)
 
 
 def product(rows: Count, inner: int, outer: int) -> Work:
-    """Rows times a matrix."""
+    """Return the work of rows times a matrix."""
     return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
 
 
 def pairwise(rows: Count, heads: int, slots: int, width: int) -> Work:
-    """Every row's heads with its own slots: scores, or their weighted sums."""
+    """Return the work of every row's heads with its own slots: scores, or their weighted sums."""
     return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
 
 
 def passes(values: Count, times: int = 1) -> Work:
-    """Elementwise work that reads or writes so many values."""
+    """Return elementwise work that reads or writes so many values."""
     return Work(0, values * times)

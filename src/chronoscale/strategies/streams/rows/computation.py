@@ -14,8 +14,10 @@ from chronoscale.strategies.streams.rows.work import class_work, embed_work, lay
 
 
 def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Layers over the levels, and the scores: the last row, and of all flops, bytes that their gradient moves and bytes saved for it, each
-    [batches]. held: bytes that the batch has on the device."""
+    """Add the rows of layers and scores. held: bytes that the batch has on the device, int64 [batches].
+
+    Returns the last row, and three totals: flops, bytes that their gradient moves, and bytes saved for it; int64 [batches] each.
+    """
     shape, work, there, kernels = phase.shape, phase.work, phase.work.events > 0, builder.kernels
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
     saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
@@ -52,12 +54,12 @@ def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: I
 
 
 def gradient_law(op: Op) -> str:
-    """The law of what the gradient pass of such rows moves."""
+    """Return the name of the law for the bytes that the gradient pass of an operation moves."""
     return f"{op.name}_GRADIENT"
 
 
 def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
-    """Of what `forward` has computed; `held` as there."""
+    """Add the gradient rows of what `add_forward` computed, and return their handles. total, held: as there."""
     work, (flops, moved, saved) = phase.work, total
     whole: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
     back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
@@ -65,7 +67,8 @@ def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: 
 
 
 def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
-    """All-reduce of the gradients and the optimiser's step; on every rank, with events or without. Their first row, and their last."""
+    """Add the all-reduce of the gradients and the optimiser step, on every rank, with events or without. Returns their first row, and their
+    last."""
     parameters, ready = phase.shape.parameters, backward
     if phase.ranks > 1:
         reduced: Columns = {"collective": collective, "bytes": parameters * FP32}

@@ -39,14 +39,17 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhaseEnds:
-    """Handles of rows that end an earlier phase: int64 [ahead + 1, ranks], the computing of its last batches, and [ranks], all of it."""
+    """Handles of the rows that end a phase: of its last batches' computation, int64 [ahead + 1, ranks], and of all of it, [ranks]."""
 
     computed: Ints
     over: Ints
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding, ahead: int) -> Schedule:
-    """One epoch: every training batch once, in order, then every batch that validates."""
+    """Plan one epoch: every training batch once, in order, then every validation batch.
+
+    ahead: batches that are sampled, gathered and sent while one trains. Raises UserError for 0 ranks, and for a model that was not counted.
+    """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
@@ -78,7 +81,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
 
 
 def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
-    """Rows of `epoch`."""
+    """Count the rows of `plan_epoch`, without sampling."""
     hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
     limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
     loading = feeding.loading(hyper, shape)
@@ -95,7 +98,7 @@ def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
 
 
 def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> PhaseEnds:
-    """Rows of one part's batches, after those that ended with `before`."""
+    """Add the rows of training's or validation's batches, after those that ended with `before`; return their ends."""
     if not len(phase.work):
         return before
     shape, ranks, there = phase.shape, phase.ranks, phase.work.events > 0
@@ -124,8 +127,11 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> Pha
 
 
 def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:
-    """What the batch did to memory: gathered from all ranks, brought to the host, and written with the mails that follow from it. Their
-    first row, and their last."""
+    """Add the rows that write what a batch did to node memory: gathered from all ranks, sent to the host, and written with the mails that
+    follow.
+
+    Returns their first row, and their last.
+    """
     shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
     ready = over
     if phase.ranks > 1:

@@ -28,7 +28,8 @@ Counted = TypeVar("Counted", BatchStatistics, SpreadStatistics)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BasePhase(Generic[Counted]):
-    """The batches of one part: what is the same for all of its rows. `first`: its first unit. edgewise: layers attend edge by edge."""
+    """The batches of training or of validation (`step`): what all of their rows share. first: its first unit. edgewise: layers attend edge
+    by edge."""
 
     workload: Workload
     sampling: Sampling
@@ -40,31 +41,34 @@ class BasePhase(Generic[Counted]):
 
     @property
     def shape(self) -> StreamShape:
+        """The sizes of the model."""
         return shape_of(self.workload)
 
     @property
     def iterations(self) -> int:
+        """The number of iterations."""
         return len(self.work) // self.ranks
 
     @property
     def unit(self) -> Ints:
+        """The unit of each batch, int64 [batches]."""
         return self.first + np.repeat(np.arange(self.iterations), self.ranks)
 
     def site(self, place: int) -> Columns:
-        """A row a batch, `place` places after its iteration's begin."""
+        """Return the columns of one row a batch, `place` places after its iteration's begin."""
         rank = np.tile(np.arange(self.ranks), self.iterations)
         iteration = self.unit if self.step == TRAIN else self.first - 1
         return {"rank": rank, "order": PLACES * self.unit + place, "unit": self.unit, "step": self.step, "iteration": iteration}
 
     def slots(self) -> Ints:
-        """Of all levels, filled or not."""
+        """Return the slots of all levels of each batch, filled or not; int64 [batches]."""
         found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase(BasePhase[BatchStatistics]):
-    """Batches whose rows come from the host, or lie on the device."""
+    """Batches whose rows of features come from the host, or lie in the device's cache."""
 
     loading: Loading = field(default_factory=Loading)
 
@@ -79,7 +83,7 @@ class Phase(BasePhase[BatchStatistics]):
         return gathers(self.shape) and self.loading.placement is not None and self.loading.placement.dynamic
 
     def known(self) -> int:
-        """Bytes in a rank's host memory of what is known of a part's batches ahead: their ids and next uses, and a slot and a use a row."""
+        """Return the host bytes a rank of what is known of batches ahead: their ids and next uses, and a slot and a use for every row."""
         if not self.keeps:
             return 0
         data = self.workload.events
@@ -88,17 +92,18 @@ class Phase(BasePhase[BatchStatistics]):
         return 2 * ID * int(asked.reshape(-1, self.ranks).sum(0).max(initial=0)) + (INDEX + ID) * rows
 
     def features(self) -> Ints:
-        """Bytes of features of nodes and edges that are gathered and sent."""
+        """Return the bytes of node and edge features that are gathered and sent, int64 [batches]."""
         found: Ints = self.loading.node * self.work.sent_nodes + self.loading.edge * self.work.sent_edges
         return found
 
     def read(self) -> Ints:
-        """Bytes of features as a model reads them: of the batch's nodes, and of edges in slots."""
+        """Return the bytes of features as a model reads them: of the batch's nodes, and of edges in slots; int64 [batches]."""
         found: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
         return found
 
     def index(self) -> Ints:
-        """Bytes of the roots' times, of the indices that make trees of rows, and of those that say where rows are."""
+        """Return the bytes of the roots' times, of the indices that make trees of rows, and of those that say where rows are; int64
+        [batches]."""
         found: Ints = (
             TIME * self.work.roots + INDEX * (self.work.targets.sum(1) + self.work.index) + (2 * INDEX + FP32 + TRUTH) * self.slots()
         )
@@ -106,15 +111,15 @@ class Phase(BasePhase[BatchStatistics]):
 
 
 def gathers(shape: StreamShape) -> bool:
-    """Whether a batch has rows of features, of nodes or of sampled events."""
+    """Return whether a batch has rows of features, of nodes or of sampled events."""
     return bool(shape.features or shape.layers * shape.edge)
 
 
 def state_bytes(shape: StreamShape) -> int:
-    """Of one node's memory and mailbox, and their times, in the host's tables."""
+    """Return the bytes of one node's memory and mailbox, and their times, in the host's tables."""
     return (FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + TIME + TRUTH)) if shape.memory else 0
 
 
 def pending_bytes(shape: StreamShape) -> int:
-    """Of one node's row as it is read: memory, when it was heard of, mails, and what tells which there are and how old."""
+    """Return the bytes of one node's row as it is read: memory and its time, mails, and which of them there are and how old."""
     return FP32 * shape.memory + TIME + shape.mails * (FP32 * shape.mail + FP32 + 2 * TRUTH)

@@ -12,8 +12,10 @@ from chronoscale.strategies.streams.rows.work import update_work
 
 
 def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
-    """What is sampled, gathered and sent ahead of a batch, and brought to where it is read: the first row, the last, and bytes that are
-    held until the batch is over, [batches] each."""
+    """Add the rows that sample a batch, gather and send its features, and bring them to where they are read.
+
+    Returns the first row, the last, and the bytes that are held until the batch is over, [batches] each.
+    """
     shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
     sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
     if phase.keeps:  # all batches of the part are sampled before its first
@@ -39,8 +41,10 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 
 
 def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
-    """Rows of node memory as it is `known`, brought to the device and up to date: the last row, and bytes that are held until the batch is
-    over."""
+    """Add the rows that bring node memory to the device and update it. known: site and handles after which memory is known.
+
+    Returns the last row, and the bytes that are held until the batch is over, [batches] each.
+    """
     shape, work, there = phase.shape, phase.work, phase.work.events > 0
     (site, after), each = known, pending_bytes(shape)
     moved, size = work.state * each, work.nodes * each

@@ -37,8 +37,11 @@ from chronoscale.strategies.streams.spread.phase import (
 
 
 class BatchHandles(NamedTuple):
-    """Handles of rows, int64 [iterations, ranks] each: the first and the last of a batch, what brings its rows, what settles its memory,
-    and what computes it."""
+    """Handles of rows, int64 [iterations, ranks] each.
+
+    first, last: of a batch; fetched: what brings remote rows; opened: what reads the rank's own memory; settled: what settles the batch's
+    changes of memory; computed: its computation.
+    """
 
     first: Ints
     last: Ints
@@ -49,7 +52,7 @@ class BatchHandles(NamedTuple):
 
 
 class RowChain:
-    """Rows of a batch one after another: each waits for the one before it in its batch, unless lanes overlap, and then for what it says."""
+    """A batch's rows one after another: each waits for the one before it in its batch, unless lanes overlap, and then for what it names."""
 
     def __init__(self, builder: Builder, phase: SpreadPhase) -> None:
         self._builder, self._overlaps = builder, phase.sharing.pipelined
@@ -58,18 +61,18 @@ class RowChain:
     def add(
         self, op: Op, lane: Lane, site: Columns, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()
     ) -> Ints:
-        """As `Builder.add`."""
+        """Add a row after the one before it, or, where lanes overlap, after those in `after`; return its handles."""
         found = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
         return self.went(found)
 
     def went(self, rows: Ints) -> Ints:
-        """Rows that were added otherwise, in turn."""
+        """Take rows that were added otherwise as the next ones of the chain."""
         self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
         return rows
 
 
 def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
-    """Rows of one part's batches."""
+    """Add the rows of training's or validation's batches."""
     work, there, line = phase.work, phase.work.events > 0, RowChain(builder, phase)
     sent, asked, held = _prepare(line, phase)
     fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
@@ -95,8 +98,11 @@ def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
 
 
 def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> None:
-    """What an epoch's batches wait for in others. Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are
-    read when what they may miss at most is all that is not settled, and before more is."""
+    """Link batches to those that they wait for.
+
+    Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are read when what they may miss at most is all
+    that is not settled, and before more is.
+    """
     if not phase.sharing.pipelined:
         builder.link(unit.first[1:].ravel(), unit.last[:-1].ravel())
         return
@@ -108,8 +114,10 @@ def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> No
 
 
 def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
-    """What needs no memory: neighbours, rows of features that the rank has, and ids of those that it has not. The rows that bring the
-    first, those that ask for the others, and bytes held until the batch is over."""
+    """Add the rows that need no memory: sampling, features that the rank has, and ids of those that it has not.
+
+    Returns the rows that bring the first, those that ask for the others, and the bytes held until the batch is over.
+    """
     work, there, site = phase.work, phase.work.events > 0, phase.place(PREPARE, phase.ahead)
     nodes, edges = phase.local()
     index, own = phase.index(), FP32 * phase.shape.features * nodes + phase.edge() * edges
@@ -127,7 +135,10 @@ def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
 
 
 def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
-    """Rows of other ranks, and the rank's own memory, as it is: what brings either, what opens the latter, and bytes held."""
+    """Add the rows that fetch other ranks' rows and read the rank's own memory.
+
+    Returns the rows that bring either, the row that reads own memory, and the bytes held until the batch is over.
+    """
     work, there, held = phase.work, phase.work.events > 0, np.zeros(len(phase.work), np.int64)
     remote = np.full(len(work), NONE, np.int64)
     if phase.exchanges:
@@ -146,8 +157,10 @@ def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels
 
 
 def _settle(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
-    """What the batch has done to memory, brought to the rows' ranks and written there, and what becomes of shared nodes. The rows that
-    settle what is not shared."""
+    """Add the rows that send a batch's changes of memory to the rows' ranks, write them there, and synchronise shared nodes.
+
+    Returns the rows that settle what is not shared.
+    """
     shape, work, sharing, site = phase.shape, phase.work, phase.sharing, phase.place(SETTLE)
     each, row, width = contribution_bytes(shape), FP32 * shape.memory, shape.memory + shape.mail
     brought: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there

@@ -29,7 +29,10 @@ from chronoscale.strategies.workload import Workload
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedule:
-    """One epoch: every training batch once, in order, then every batch that validates."""
+    """Plan one epoch: every training batch once, in order, then every validation batch.
+
+    Raises UserError for 0 ranks, a model without memory or one that was not counted, and a stream that cannot be partitioned.
+    """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
@@ -68,7 +71,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 
 
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
-    """Rows of `epoch` where every rank that has events in some iteration has some in all."""
+    """Count the rows of `plan_epoch` where every rank that has events in some iteration has some in all; without sampling."""
     hyper, shape, data = workload.hyper, shape_of(workload), workload.events
     limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks
     each = 6 + 2 * (not sharing.replicated and ranks > 1) + shape.layers + 3  # sampled to scored, and settled

@@ -24,7 +24,7 @@ GRADIENTS, SHARED, WORDS = 3, 4, 5  # collectives of an iteration beside IDS, RO
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpreadPhase(BasePhase[SpreadStatistics]):
-    """Batches of ranks that have parts of memory."""
+    """Batches of ranks that have parts, or copies, of node memory."""
 
     sharing: Sharing = field(default_factory=Sharing)
 
@@ -35,37 +35,40 @@ class SpreadPhase(BasePhase[SpreadStatistics]):
 
     @property
     def staleness(self) -> int:
-        """Iterations that memory may be behind when it is read."""
+        """The iterations that memory may be behind when it is read."""
         return self.workload.hyper.events.sharing.staleness * self.sharing.stale
 
     @property
     def ahead(self) -> int:
-        """Iterations that a batch is sampled before its own; 0: nothing overlaps."""
+        """The iterations that a batch is sampled before its own; 0: nothing overlaps."""
         return max(2, 1 + self.staleness) if self.sharing.pipelined else 0
 
     def reading(self, step: int) -> Columns:
-        """Where rows of memory are read: others' (FETCH) as soon as what the iteration before did to them is settled, own ones (READ) when
-        it is known what has become of shared ones, too; with stale memory before all that."""
+        """Return the columns of rows that read memory.
+
+        Others' rows (FETCH) are read as soon as what the iteration before did to them is settled, own ones (READ) when it is known what has
+        become of shared ones, too; with stale memory before all that.
+        """
         return self.place(BEGIN, self.staleness) if self.staleness else self.place(step, int(self.sharing.pipelined))
 
     def place(self, step: int, ahead: int = 0) -> Columns:
-        """A row a batch, in a step of the iteration `ahead` before its own; in turn, where nothing overlaps."""
+        """Return the columns of one row a batch in a step of the iteration `ahead` before its own; in turn, where nothing overlaps."""
         return {**self.site(0), "order": STEPS * (self.unit - ahead) + step if self.sharing.pipelined else self.unit}
 
     def collective(self, which: int) -> Ints:
-        """Of each batch, one of its iteration's WORDS."""
+        """Return the id of one of the iteration's WORDS collectives for each batch."""
         return WORDS * self.unit + which
 
     def row(self) -> int:
-        """Bytes of a node's row that comes from another rank: memory, mailbox, features."""
+        """Return the bytes of a node's row that comes from another rank: memory, mailbox, features."""
         return state_bytes(self.shape) + FP32 * self.shape.features
 
     def edge(self) -> int:
-        """Bytes of an event's features."""
+        """Return the bytes of an event's features."""
         return FP32 * self.shape.edge * bool(self.shape.layers)
 
     def fetched(self) -> Ints:
-        """Bytes that a rank receives or sends, whichever is more: cards do both at once."""
+        """Return the bytes of rows that a rank receives or sends, whichever is more: network cards do both at once; int64 [batches]."""
         work = self.work
         asked, served = ((self.row() * nodes + self.edge() * edges) for nodes, edges in
                          ((work.asked_nodes, work.asked_edges), (work.served_nodes, work.served_edges)))  # fmt: skip
@@ -73,22 +76,23 @@ class SpreadPhase(BasePhase[SpreadStatistics]):
         return found
 
     def ids(self) -> Ints:
-        """Bytes of what is asked for, likewise."""
+        """Return the bytes of ids that a rank sends or receives, whichever is more; int64 [batches]."""
         work = self.work
         found: Ints = ID * np.maximum(work.asked_nodes + work.asked_edges, work.served_nodes + work.served_edges)
         return found
 
     def index(self) -> Ints:
-        """Bytes of the roots' times and of the indices that make trees of rows."""
+        """Return the bytes of the roots' times and of the indices that make trees of rows; int64 [batches]."""
         weighed = FP32 * (self.sampling.boundary is not None)
         found: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH + weighed) * self.slots()
         return found
 
     def local(self) -> tuple[Ints, Ints]:
-        """Rows of nodes and of events that a rank reads of its own."""
+        """Return the rows of nodes and of events that a rank reads of its own; int64 [batches] both."""
         return self.work.nodes - self.work.asked_nodes, self.work.edges - self.work.asked_edges
 
 
 def contribution_bytes(shape: StreamShape) -> int:
-    """Of one: memory and its time, the sum of mails, how many they are, the latest one's time, whether the node sent it."""
+    """Return the bytes of one contribution to another rank's row: memory and its time, sum, number and latest time of mails, whether the
+    node sent it."""
     return FP32 * (shape.memory + shape.mail) + 2 * TIME + ID + 2 * TRUTH

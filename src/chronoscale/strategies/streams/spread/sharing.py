@@ -25,13 +25,14 @@ FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it.
+    """What ranks have in common where node memory is spread over them; `Schedule.feeding` carries it to whoever executes the schedule.
 
-    shared: hot nodes' memory is in all parts (MemShare §3.1). synchronised: of what ranks do to it, all that is newest reaches every rank
-    at the iteration's end; what has changed significantly does (aging inspection, eq. 18); nothing does. smooth: an expected memory is
-    mixed in (eqs. 20, 21). neighbours: the most recent ones, those with θ-boundary decay (§3.3), or local ones alone. negatives: most are
-    drawn from the rank's own part (§4.3). pipelined: sampling, remote rows and synchronisation are under way while others compute
-    (§4.1). stale: memory is read some iterations before it is due (MSPipe).
+    replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
+    all parts (MemShare §3.1). synchronised: of what ranks do to it, all that is newest reaches every rank at the iteration's end; what has
+    changed significantly does (aging inspection, eq. 18); nothing does. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours:
+    the most recent ones, those with θ-boundary decay (§3.3), or local ones alone. negatives: most are drawn from the rank's own part
+    (§4.3). pipelined: sampling, remote rows and synchronisation are under way while others compute (§4.1). stale: memory is read some
+    iterations before it is due (MSPipe).
     """
 
     replicated: bool = False
@@ -49,7 +50,7 @@ class Sharing:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Sharing:
-        """What `Schedule.feeding` says. Raises UserError for one that does not exist: the schedule is of another version."""
+        """Return the sharing that `Schedule.feeding` names. Raises UserError for an unknown one: the schedule is of another version."""
         words = schedule.feeding.split()
         flags = {flag: flag in words for flag in FLAGS}
         synchronised: Synchronised = next((word for word in SYNCHRONISED if word in words), "all")
@@ -60,7 +61,7 @@ class Sharing:
         return found
 
     def spread(self, hyper: Hyper) -> Spread:
-        """How the stream lies on ranks."""
+        """Return how the event stream lies on ranks."""
         if self.replicated:
             return Spread("", newest=False)
         given = hyper.events.sharing
@@ -68,8 +69,10 @@ class Sharing:
         return Spread(given.policy, given.shared * self.shared, given.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
-        """How neighbours are sampled, each node and edge of a batch once (§4.3). Raises UserError for a model without memory, and for
-        neighbours drawn at random with a boundary."""
+        """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
+
+        Raises UserError for a model without memory, and for neighbours drawn at random with a boundary.
+        """
         if not shape.memory:
             known = ", ".join(kind.name for kind in STREAM_MODELS.values() if kind.memory)
             raise UserError(f"model '{shape.name}' has no node memory that ranks could share; models that have: {known}")

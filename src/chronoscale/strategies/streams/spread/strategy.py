@@ -14,7 +14,7 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class SpreadStrategy(Strategy):
-    """Plans for a stream of events."""
+    """A strategy on events whose node memory is spread over ranks: a name, and what ranks share."""
 
     name: str
     title: str
@@ -26,19 +26,22 @@ class SpreadStrategy(Strategy):
 
     @property
     def way(self) -> str:
-        """What tells its batches from others' where they are timed."""
+        """The text that tells its batches from other strategies' where they are timed."""
         return str(self.sharing)
 
     @property
     def bound(self) -> bool:
-        """As StreamStrategy has it: no."""
+        """False: threads that sample are not bound to processors."""
         return False
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch on `ranks` ranks. Raises UserError for another family, a model without memory or one that was not counted, and for a
-        stream that cannot be cut into so many parts."""
+        """Plan one epoch.
+
+        Raises UserError for another family, a model without memory or one that was not counted, and for a stream that cannot be cut into so
+        many parts.
+        """
         return epoch.plan_epoch(self.name, workload, ranks, self.sharing)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Without sampling: as many as there are where every rank has events in every iteration."""
+        """Count the rows of a plan without sampling: as many as there are where every rank has events in every iteration."""
         return epoch.count_rows(workload, ranks, self.sharing)
