@@ -19,7 +19,7 @@ def columns_of(kind: type) -> dict[str, type[np.generic]]:
     """Return the columns of a dataclass, name -> dtype, in order: its fields that are annotated as arrays."""
     arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}
     # Of an array its shape and its dtype's type; from NumPy 2.5 on, where NDArray is an alias that stays one, the dtype itself.
-    return {name: get_args(found[-1])[0] if get_args(found[-1]) else found[-1] for name, found in arguments.items() if found}
+    return {name: get_args(args[-1])[0] if get_args(args[-1]) else args[-1] for name, args in arguments.items() if args}
 
 
 @cache
@@ -27,13 +27,13 @@ def _types(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def check(what: str, table: object, columns: Columns) -> None:
+def check(subject: str, table: object, columns: Columns) -> None:
     """Raise ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
     n = len(getattr(table, next(iter(columns))))
     for name, dtype in columns.items():
         column = getattr(table, name)
         if column.shape != (n,) or column.dtype != dtype:
-            raise ValueError(f"{what} {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+            raise ValueError(f"{subject} {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
 
 
 def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:

@@ -295,13 +295,13 @@ class FittedCosts:
     def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
         """Read a file that `save` wrote. Raises UserError when it is missing or not a cost model."""
         remedy = "`chronoscale profile` makes one"
-        found = read_json(path, cls, "cost model", remedy)
+        costs = read_json(path, cls, "cost model", remedy)
         with reading(path, "cost model", remedy):
-            if not found.fits:
+            if not costs.fits:
                 raise ValueError("no curves in it")
-            for fit in found.fits:
+            for fit in costs.fits:
                 fit.check()
-        return replace(found, extrapolate=extrapolate)
+        return replace(costs, extrapolate=extrapolate)
 
 
 UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # of plans that ask for no costs

@@ -33,7 +33,7 @@ def file_of(name: str) -> str:
     return name.rpartition(":")[0]
 
 
-def load_file(name: str, taken: Collection[str]) -> Strategy:
+def load_file(name: str, names_in_use: Collection[str]) -> Strategy:
     """Return the strategy `FILE.py:NAME`: a class that needs no arguments, or an instance. The file is run once a process.
 
     Raises UserError in one line: the file, and what is missing or wrong.
@@ -41,14 +41,14 @@ def load_file(name: str, taken: Collection[str]) -> Strategy:
     file, attribute = file_of(name), name.rpartition(":")[2]
     module = modules.load(file)
     if not hasattr(module, attribute):
-        there = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
-        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(there) or 'none'}")
-    found = require_complete(getattr(module, attribute), name)
-    if found.name in taken:
-        raise UserError(f"{file}: '{attribute}' is called '{found.name}', and that name is taken")
-    if found.solves:
+        names = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
+        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(names) or 'none'}")
+    loaded = require_complete(getattr(module, attribute), name)
+    if loaded.name in names_in_use:
+        raise UserError(f"{file}: '{attribute}' is called '{loaded.name}', and that name is taken")
+    if loaded.solves:
         raise UserError(f"{file}: '{attribute}' sets `solves`, which needs a process of its own: install it as a package")
-    return found
+    return loaded
 
 
 def _is_strategy(value: object) -> bool:
@@ -62,16 +62,16 @@ def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # whatever the package raises
         raise UserError(f"{where}: not importable ({type(error).__name__}: {error})") from error
-    found = require_complete(loaded, where)
-    if found.name != entry.name:
-        raise UserError(f"{where}: its name is '{found.name}', not the entry point's")
-    return found
+    planner = require_complete(loaded, where)
+    if planner.name != entry.name:
+        raise UserError(f"{where}: its name is '{planner.name}', not the entry point's")
+    return planner
 
 
-def require_complete(found: object, where: str) -> Strategy:
+def require_complete(loaded: object, where: str) -> Strategy:
     """Return an object that was loaded as a strategy, an instance of the class where it is one. Raises UserError naming what it lacks."""
     try:
-        return _whole(found() if inspect.isclass(found) and not _absent(found) else found, where)
+        return _whole(loaded() if inspect.isclass(loaded) and not _absent(loaded) else loaded, where)
     except UserError:
         raise
     except Exception as error:  # of the user's class: how it is made, or what it says of itself
@@ -85,23 +85,23 @@ def _absent(kind: type) -> list[str]:
     return sorted(getattr(kind, "__abstractmethods__", ())) if issubclass(kind, Strategy) else []
 
 
-def _whole(found: object, where: str) -> Strategy:
-    absent = _absent(found) if inspect.isclass(found) else []
-    if not isinstance(found, Strategy) and not absent:
-        raise UserError(f"{where}: not a Strategy but {type(found).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
-    if isinstance(found, Strategy):
-        said = {name for kind in type(found).__mro__ for name in vars(kind).get("__annotations__", ())}
-        absent = [name for name in sorted(said) if getattr(found, name, None) is None]
-        if found.prepares and type(found).prepare is Strategy.prepare:
+def _whole(loaded: object, where: str) -> Strategy:
+    absent = _absent(loaded) if inspect.isclass(loaded) else []
+    if not isinstance(loaded, Strategy) and not absent:
+        raise UserError(f"{where}: not a Strategy but {type(loaded).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
+    if isinstance(loaded, Strategy):
+        annotated = {name for kind in type(loaded).__mro__ for name in vars(kind).get("__annotations__", ())}
+        absent = [name for name in sorted(annotated) if getattr(loaded, name, None) is None]
+        if loaded.prepares and type(loaded).prepare is Strategy.prepare:
             absent.append("prepare")
     if absent:
         raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in absent)}")
-    assert isinstance(found, Strategy)
-    if (incremental := getattr(found, "streams", None)) is not None:
+    assert isinstance(loaded, Strategy)
+    if (incremental := getattr(loaded, "streams", None)) is not None:
         warnings.warn(f"{where}: `streams` has become `plans_incrementally`; write that", ChronoscaleWarning, stacklevel=2)
-        type(found).plans_incrementally = incremental
-    if not NAME.fullmatch(found.name) or found.name.endswith(PREPARE):
+        type(loaded).plans_incrementally = incremental
+    if not NAME.fullmatch(loaded.name) or loaded.name.endswith(PREPARE):
         raise UserError(
-            f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"
+            f"{where}: its name '{loaded.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"
         )
-    return found
+    return loaded

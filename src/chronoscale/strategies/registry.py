@@ -55,22 +55,24 @@ def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
 
 def installed_strategies() -> Mapping[str, Strategy]:
     """Return all strategies by name, this package's first; warn of those of other packages that do not load, and leave them out."""
-    found = dict(STRATEGIES)
+    planners = dict(STRATEGIES)
     for entry in metadata.entry_points(group=GROUP):
         try:
             if entry.name in STRATEGIES:
                 raise UserError(f"strategy '{entry.name}' ({entry.value}): the name is taken")
-            found[entry.name] = load_entry_point(entry)
+            planners[entry.name] = load_entry_point(entry)
         except UserError as error:
             warnings.warn(f"left out: {error}", ChronoscaleWarning, stacklevel=2)
-    return found
+    return planners
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Return package and version of those of the named strategies that installed packages bring."""
     entries = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
-    brought = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
-    return {f"strategy {name}": f"{one.dist.name} {one.dist.version}" if one.dist else one.value for name, one in brought.items()}
+    installed = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
+    return {
+        f"strategy {name}": f"{point.dist.name} {point.dist.version}" if point.dist else point.value for name, point in installed.items()
+    }
 
 
 def of(family: str) -> dict[str, Strategy]:
@@ -80,7 +82,7 @@ def of(family: str) -> dict[str, Strategy]:
 
 def executable(name: str) -> Strategy:
     """Return the strategy of that name, to be executed. Raises UserError for an unknown name, and for one that can only be simulated."""
-    found = strategy(name)
-    if not found.executes:
-        raise UserError(f"strategy '{found.name}' is simulated only: leave it out, or use `chronoscale simulate`")
-    return found
+    planner = strategy(name)
+    if not planner.executes:
+        raise UserError(f"strategy '{planner.name}' is simulated only: leave it out, or use `chronoscale simulate`")
+    return planner

@@ -220,12 +220,12 @@ class Schedule:
 
         Raises ValueError for a column that does not fit, or is negative.
         """
-        found = copy(self)
+        schedule = copy(self)
         for name, column in {"unit": unit, **{name: work[name] for name in WORK}}.items():
-            object.__setattr__(found, name, column)
-        columnar.check(f"schedule '{self.name}': column", found, COLUMNS)
-        found._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
-        return found
+            object.__setattr__(schedule, name, column)
+        columnar.check(f"schedule '{self.name}': column", schedule, COLUMNS)
+        schedule._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
+        return schedule
 
     def save(self, path: Path) -> None:
         """Write the schedule as Parquet; dependencies are a list column."""

@@ -312,8 +312,8 @@ class Workload:
     def within(self, decay: Decay) -> int:
         """Return `steps`. Raises UserError where they are fewer than a window of this decay has."""
         if decay.window > self.steps:
-            said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
-            raise UserError(f"{said}, and '{self.name}' has {self.steps} to train on")
+            keys = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
+            raise UserError(f"{keys}, and '{self.name}' has {self.steps} to train on")
         return self.steps
 
     @property

@@ -44,8 +44,8 @@ class CalibratedCosts:
         seen = {fit.curve for fit in self.fitted.fits}
         for curve, chosen in curves(schedule, rows):
             known = curve in seen
-            found, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
-            ns[chosen] = found if known else np.rint(found * self.factor).astype(np.int64)
+            durations, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
+            ns[chosen] = durations if known else np.rint(durations * self.factor).astype(np.int64)
             source = source if known and origin is Source.FITTED else Source.EXTRAPOLATED
         return ns, source
 

@@ -36,10 +36,10 @@ def curves(schedule: Schedule, rows: Ints) -> Iterator[tuple[Curve, Ints]]:
     if not len(rows):
         return
     op = schedule.op[rows].astype(np.int64)
-    lane = np.where(np.isin(op, [int(one) for one in PLACED]), schedule.lane[rows].astype(np.int64), -1)
+    lane = np.where(np.isin(op, [int(placed) for placed in PLACED]), schedule.lane[rows].astype(np.int64), -1)
     keys = np.stack([op, schedule.width[rows], lane, schedule.variant[rows]], axis=1)
-    found, index = np.unique(keys, axis=0, return_inverse=True)
+    distinct, index = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(index.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(found)))
-    for (code, width, place, variant), own in zip(found.tolist(), np.split(order, ends[:-1]), strict=True):
+    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
+    for (code, width, place, variant), own in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
         yield Curve(Op(code).name, width, Lane(place).name if place >= 0 else "", variant), own

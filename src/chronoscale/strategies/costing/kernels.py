@@ -116,9 +116,9 @@ class Kernels:
 
     def _worth(self, terms: Law, values: Values) -> Ints:
         """Evaluate a law: the sum of its coefficients times the products of its variables, int64."""
-        found: dict[str, ArrayLike] = {**self.sizes, **values}
-        found |= {name: 1 - np.asarray(found[other], np.int64) for name, other in COMPLEMENTS.items() if other in found}
-        parts = {term: [np.asarray(found[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
+        variables: dict[str, ArrayLike] = {**self.sizes, **values}
+        variables |= {name: 1 - np.asarray(variables[other], np.int64) for name, other in COMPLEMENTS.items() if other in variables}
+        parts = {term: [np.asarray(variables[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
         return np.asarray(np.rint(sum(factor * prod(parts[term]) for term, factor in terms.items())), np.int64)
 
 
@@ -126,8 +126,8 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 
 
 @cache
-def read_laws(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
+def read_laws(name: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
     """Read all laws of "kernels", or of bytes "moved": by kind of schedule, by model, by operation."""
-    text = resources.files("chronoscale.strategies.costing").joinpath(f"{of}.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return found
+    text = resources.files("chronoscale.strategies.costing").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    laws: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return laws

@@ -71,12 +71,12 @@ class Predictor:
         if unknown := sorted(set(np.unique(kinds).tolist()) - set(self.kinds)):
             known = ", ".join(self.kinds)
             raise UserError(f"predictor: {', '.join(unknown)} was not profiled, {known} were; profile this experiment first")
-        found = network_inputs(standardise(log_sizes(columns), self.means, self.deviations), columns, kinds, self.kinds)
+        activations = network_inputs(standardise(log_sizes(columns), self.means, self.deviations), columns, kinds, self.kinds)
         for layer in self.layers[:-1]:
-            found = np.tanh(found @ np.asarray(layer.weights) + np.asarray(layer.biases))
+            activations = np.tanh(activations @ np.asarray(layer.weights) + np.asarray(layer.biases))
         last = self.layers[-1]
-        found = found @ np.asarray(last.weights) + np.asarray(last.biases)
-        return np.asarray(np.exp(found[:, 0] * self.scale + self.centre), np.float64)
+        activations = activations @ np.asarray(last.weights) + np.asarray(last.biases)
+        return np.asarray(np.exp(activations[:, 0] * self.scale + self.centre), np.float64)
 
     @property
     def communicates(self) -> bool:
@@ -92,8 +92,8 @@ class Predictor:
 
 def row_kinds(schedule: Schedule) -> Names:
     """Return the kind of each row, text [rows]: its operation and its lane, as "ALLTOALL@COMM"."""
-    found, of = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
-    return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in found.tolist()], np.str_)[of.ravel()]
+    pairs, index = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
+    return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in pairs.tolist()], np.str_)[index.ravel()]
 
 
 def row_flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:

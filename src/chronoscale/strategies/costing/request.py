@@ -70,9 +70,9 @@ class CostRequests:
 def descriptor_ranges(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
     """Return the ranges of descriptors for every curve among some rows of a schedule (default: all); collectives are left out."""
     rows = np.arange(len(schedule)) if rows is None else rows
-    found = {}
+    ranges = {}
     for curve, own in curves(schedule, rows):
         if Op[curve.op] not in COLLECTIVES:
             columns = {name: getattr(schedule, name)[rows[own]] for name in RANGED}
-            found[curve] = {name: (int(column.min()), int(column.max())) for name, column in columns.items()}
-    return found
+            ranges[curve] = {name: (int(column.min()), int(column.max())) for name, column in columns.items()}
+    return ranges

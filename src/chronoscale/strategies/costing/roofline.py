@@ -39,9 +39,9 @@ class WorkKind:
 @cache
 def work_kinds() -> Mapping[Op, WorkKind]:
     """Return the kind of work of each operation, from roofline.yaml."""
-    found: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
-    known = {name: WorkKind(**entry) for name, entry in found["kinds"].items()}
-    return {Op[op]: known[name] for op, name in found["operations"].items()}
+    content: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
+    known = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
+    return {Op[op]: known[name] for op, name in content["operations"].items()}
 
 
 def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
@@ -54,11 +54,11 @@ def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
     if kind.rows:
         size = schedule.width[rows] * FP32
         reached = reached * np.where(size > 0, size / np.maximum(-(-size // SECTOR) * SECTOR, 1), 1.0)
-    moved = schedule.bytes[rows] / (device.memory_bandwidth * reached)
-    worked = schedule.flops[rows] / (device.flops * kind.flops)
-    waited = schedule.kernels[rows] * (device.memory_latency_s / reached)
-    found: Floats = np.maximum(moved, worked) + waited
-    return found
+    transfer = schedule.bytes[rows] / (device.memory_bandwidth * reached)
+    arithmetic = schedule.flops[rows] / (device.flops * kind.flops)
+    latency = schedule.kernels[rows] * (device.memory_latency_s / reached)
+    durations: Floats = np.maximum(transfer, arithmetic) + latency
+    return durations
 
 
 def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:

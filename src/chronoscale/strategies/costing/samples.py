@@ -18,8 +18,8 @@ def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
     if not isinstance(costs, FittedCosts):
         return ()
     thin = {fit.curve for fit in costs.fits if fit.samples < FEW}
-    found = {curve.op for curve, _ in curves(schedule, np.arange(len(schedule))) if curve in thin}
-    return tuple(op.name for op in Op if op.name in found)
+    operations = {curve.op for curve, _ in curves(schedule, np.arange(len(schedule))) if curve in thin}
+    return tuple(op.name for op in Op if op.name in operations)
 
 
 def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
@@ -27,10 +27,10 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 
     Raises UserError for costs that were not fitted, and for a curve without a fit.
     """
-    fitted, rows, found = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
+    fitted, rows, spread = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
     for curve, own in curves(schedule, rows):
-        found[rows[own]] = fitted.of(curve).spread
-    return found
+        spread[rows[own]] = fitted.of(curve).spread
+    return spread
 
 
 def rank_sway(costs: CostModel) -> float:

@@ -39,25 +39,25 @@ class Coverage:
         return self.compared == self.rows and not self.unsampled
 
     def __str__(self) -> str:
-        said = [f"{self.compared:,} of {self.rows:,} rows compared"]
+        parts = [f"{self.compared:,} of {self.rows:,} rows compared"]
         if self.compared < self.rows:
-            said[0] += f" ({self.share:.1%} of the measured time)"
-        lacks = (("predicted only", self.unmeasured), ("measured only", self.unpredicted), ("predicted without samples", self.unsampled))
-        return "; ".join([*said, *(f"{what}: {', '.join(ops)}" for what, ops in lacks if ops)])
+            parts[0] += f" ({self.share:.1%} of the measured time)"
+        gaps = (("predicted only", self.unmeasured), ("measured only", self.unpredicted), ("predicted without samples", self.unsampled))
+        return "; ".join([*parts, *(f"{gap}: {', '.join(ops)}" for gap, ops in gaps if ops)])
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
     """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
-    both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
-    every = np.union1d(predicted.task, taken)
-    shown = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
-    whole = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
+    both, measured_tasks = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
+    tasks = np.union1d(predicted.task, measured_tasks)
+    compared_ns = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
+    total_ns = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
     unsampled = predicted.op[np.isin(predicted.task, both) & ~np.isin(predicted.source, SAMPLED)]
     return Coverage(
-        rows=len(every),
+        rows=len(tasks),
         compared=len(both),
-        share=float(np.median(shown / whole)) if whole.all() else float("nan"),
+        share=float(np.median(compared_ns / total_ns)) if total_ns.all() else float("nan"),
         unmeasured=_ops(predicted.op[~np.isin(predicted.task, both)]),
         unpredicted=_ops(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
         unsampled=_ops(unsampled),
@@ -77,34 +77,42 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     """
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, op = _common(predicted, measured)
-    known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
+    prediction, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
     times = np.stack([trace.duration_ns for trace in repeats])
     rows = []
     for code in np.unique(op):
-        mine = op == code
-        rows.append(_row(Op(code).name, known.duration_ns[mine].sum(), times[:, mine].sum(1), known.duration_ns[mine], times[:, mine]))
+        selected = op == code
+        rows.append(
+            _row(
+                Op(code).name,
+                prediction.duration_ns[selected].sum(),
+                times[:, selected].sum(1),
+                prediction.duration_ns[selected],
+                times[:, selected],
+            )
+        )
     if iteration is not None and len(both):
-        lengths, found = _lengths(known, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
-        rows.append(_row(ITERATION, float(np.median(lengths)), np.median(found, axis=1), lengths, found))
-    none = np.zeros(0, np.int64)
+        lengths, measured_lengths = _lengths(prediction, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
+        rows.append(_row(ITERATION, float(np.median(lengths)), np.median(measured_lengths, axis=1), lengths, measured_lengths))
+    no_tasks = np.zeros(0, np.int64)
     spans = np.array([trace.span_ns for trace in repeats])
-    rows.append(_row(TOTAL, known.span_ns if span_ns is None else span_ns, spans, none, none[None]))
+    rows.append(_row(TOTAL, prediction.span_ns if span_ns is None else span_ns, spans, no_tasks, no_tasks[None]))
     return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
 
 
-def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eaches: Ints) -> dict[str, object]:
+def _row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints, samples: Ints) -> dict[str, object]:
     """Return one line of the table, from sums [repeats] of what is measured and each task's ns, predicted [tasks] and measured [repeats,
     tasks]."""
-    middle, alone = float(np.median(measured)), np.median(eaches, axis=0)
-    timed = alone > 0
+    middle, medians = float(np.median(measured)), np.median(samples, axis=0)
+    timed = medians > 0
     return {
         "op": name,
         "predicted_ms": predicted / 1e6,
         "measured_ms": middle / 1e6,
         "error_pct": 100 * (predicted / middle - 1) if middle > 0 else float("nan"),
         "spread_pct": 100 * float(np.std(measured) / middle) if len(measured) > 1 and middle > 0 else float("nan"),
-        "task_error_pct": 100 * float(np.median(each[timed] / alone[timed] - 1)) if timed.any() else float("nan"),
-        "tasks": len(each),
+        "task_error_pct": 100 * float(np.median(predictions[timed] / medians[timed] - 1)) if timed.any() else float("nan"),
+        "tasks": len(predictions),
     }
 
 
@@ -122,12 +130,12 @@ def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
     both = predicted.task
     for trace in measured:
         both = np.intersect1d(both, trace.task)
-    known = _part(predicted, both)
+    prediction = _part(predicted, both)
     for trace in measured:
-        part = _part(trace, both)
-        if trace.ranks != predicted.ranks or (part.op != known.op).any() or (part.rank != known.rank).any():
+        measurement = _part(trace, both)
+        if trace.ranks != predicted.ranks or (measurement.op != prediction.op).any() or (measurement.rank != prediction.rank).any():
             raise ValueError("fidelity joins traces of one schedule")
-    return both, known.op.astype(np.int64)
+    return both, prediction.op.astype(np.int64)
 
 
 def _part(trace: Trace, tasks: Ints) -> Trace:

@@ -17,9 +17,9 @@ def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
     of = np.array([next(i for i, lanes in enumerate(streams) if lane in lanes) for lane in Lane])
     fifo = schedule.rank * np.int64(len(streams)) + of[schedule.lane]
     row = np.argsort(fifo, kind="stable")
-    found = np.full(len(schedule), -1, np.int64)
-    found[row[1:]] = np.where(np.diff(fifo[row]) == 0, row[:-1], -1)
-    return found
+    previous = np.full(len(schedule), -1, np.int64)
+    previous[row[1:]] = np.where(np.diff(fifo[row]) == 0, row[:-1], -1)
+    return previous
 
 
 def collective_members(schedule: Schedule) -> dict[int, Ints]:

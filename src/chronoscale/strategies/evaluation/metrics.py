@@ -56,9 +56,9 @@ def exposed_communication_ns(trace: Trace) -> Ints:
     order = np.lexsort((time, rank))
     under_way, computing = (np.cumsum((change * kind)[order]) for kind in (exchange, ~exchange))
     last = np.flatnonzero((under_way[:-1] > 0) & (computing[:-1] == 0))  # nothing is under way from one rank's end to the next one's begin
-    found = np.zeros(trace.ranks, np.int64)
-    np.add.at(found, rank[order][last], np.diff(time[order])[last])
-    return found
+    exposed = np.zeros(trace.ranks, np.int64)
+    np.add.at(exposed, rank[order][last], np.diff(time[order])[last])
+    return exposed
 
 
 def imbalance(trace: Trace) -> float:

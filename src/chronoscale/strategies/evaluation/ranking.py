@@ -37,9 +37,9 @@ class StrategyPair(NamedTuple):
     order: Order
 
 
-def compare_pairs(found: Sequence[EpochTimes]) -> list[StrategyPair]:
+def compare_pairs(times: Sequence[EpochTimes]) -> list[StrategyPair]:
     """Return every pair of strategies once; those without a measured or predicted time are left out."""
-    timed = [one for one in found if one.measured_s > 0 and one.predicted_s > 0]
+    timed = [epoch for epoch in times if epoch.measured_s > 0 and epoch.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 
 
@@ -56,12 +56,12 @@ def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
     return StrategyPair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
 
 
-def rank_correlation(found: Sequence[EpochTimes]) -> float:
+def rank_correlation(times: Sequence[EpochTimes]) -> float:
     """Return Kendall's tau-b between predicted and measured epochs: -1 (reversed) to 1 (same order), NaN for fewer than two strategies or
     where all are alike.
 
     It counts differences within the spread, too: `compare_pairs` says which mean something.
     """
-    if len(found) < 2:
+    if len(times) < 2:
         return float("nan")
-    return float(kendalltau([one.predicted_s for one in found], [one.measured_s for one in found]).statistic)
+    return float(kendalltau([epoch.predicted_s for epoch in times], [epoch.measured_s for epoch in times]).statistic)

@@ -90,9 +90,9 @@ class Descriptors(WindowSites):
 
     def kernels(self) -> Kernels:
         """Return the counts of kernels, with the variables that are the same in all rows of windows."""
-        found = kernels_of(self.workload, "blocks", self.ranks)
+        kernels = kernels_of(self.workload, "blocks", self.ranks)
         return replace(
-            found, sizes={**found.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
+            kernels, sizes={**kernels.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
         )
 
     def launched(self, slot: Slot, kernels: Kernels) -> Ints:

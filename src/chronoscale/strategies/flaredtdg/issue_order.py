@@ -101,24 +101,24 @@ def awaited_rows(run: Snapshot) -> list[Wait]:
         return rows
 
 
-def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, given: Iterable[Slot] = ()) -> list[Slot]:
+def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, issued: Iterable[Slot] = ()) -> list[Slot]:
     """Return the order in which a policy issues all rows of some coroutines; `given` were issued before. ns: predicted durations.
 
     Raises ValueError where coroutines wait for each other in a circle.
     """
-    lanes, order = Lanes(end=dict.fromkeys(given, 0)), []
+    lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
     turns = [turn for number, run in enumerate(snapshots) if (turn := _resumed(Runner(number, run, _NONE), 0)) is not None]
     while turns:
-        may = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
-        if not may:
+        ready = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
+        if not ready:
             raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in turns)}")
-        for turn in may:
+        for turn in ready:
             turn.ready_ns = max([turn.end_ns, *(lanes.end[slot] for slot in turn.row.after)])
             if turn.row.slot.communicates:
                 turn.comm_ns = ns.get(turn.row.slot, 0)
-        turn = min(may, key=lambda turn: policy(turn, lanes))
-        slot, took = turn.row.slot, ns.get(turn.row.slot, 0)
-        turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + took
+        turn = min(ready, key=lambda turn: policy(turn, lanes))
+        slot, duration = turn.row.slot, ns.get(turn.row.slot, 0)
+        turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + duration
         order.append(slot)
         if _resumed(turn, len(order)) is None:
             turns.remove(turn)

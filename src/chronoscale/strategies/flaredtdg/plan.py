@@ -55,7 +55,7 @@ class Plan(Descriptors):
         place: Mapping[Slot, Ints] = {slot: np.array([order.index(slot) for order in orders]) for slot in needs}
         builder = Builder(self.name, self.ranks, self.resident(), "blocks", feeding=str(self.keeping), kernels=self.kernels())
         begin = self.per_rank(np.arange(iterations) * size)
-        came = {step: self._bring(builder, step, begin + step) for step in range(len(self.level))}
+        arrivals = {step: self._bring(builder, step, begin + step) for step in range(len(self.level))}
         handles: dict[Slot, Ints] = {}
         exchange = iterations
         last = NONE * np.ones(iterations * self.ranks, np.int64)
@@ -63,7 +63,7 @@ class Plan(Descriptors):
         for slot in sorted(needs, key=lambda slot: int(place[slot][0])) if chained else needs:
             after = [last] if chained else []
             if (slot.op, slot.layer) in ((Op.AGGREGATE, 0), (Op.REMAP, 0)):
-                after.append(came[slot.step])
+                after.append(arrivals[slot.step])
             order = begin + len(self.level) + self.per_rank(place[slot])
             last = handles[slot] = self._add(builder, slot, order, after, exchange)
             exchange += iterations * slot.communicates
@@ -71,20 +71,20 @@ class Plan(Descriptors):
             for slot, others in needs.items():
                 for other in others:
                     builder.link(handles[slot], handles[other])
-        return self._step(builder, handles, last, begin + size - 1, came, model.parameters)
+        return self._step(builder, handles, last, begin + size - 1, arrivals, model.parameters)
 
     def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
         """Add the rows that renumber and send a step's snapshot where it comes from the host; return handles of the transfer."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
         row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
-        made: tuple[Ints, ...] = ()
+        remapped: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
-            made = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
-        return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=made)
+            remapped = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
+        return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=remapped)
 
     def _step(
-        self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, came: dict[int, Ints], parameters: int
+        self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, arrivals: dict[int, Ints], parameters: int
     ) -> Schedule:
         """Add the all-reduce and the optimiser step of every iteration, let snapshots wait for the steps before, and return the
         schedule."""
@@ -95,7 +95,7 @@ class Plan(Descriptors):
             ends = [builder.add(Op.ALLREDUCE, Lane.COMM, here, ids, after=ends)]
         update = {"rows": parameters, "flops": 10 * parameters}
         step = builder.add(Op.OPTIMIZE, Lane.COMPUTE, here, update, after=ends)
-        for handle in came.values():
+        for handle in arrivals.values():
             builder.link(handle, np.concatenate([np.full(AHEAD * self.ranks, NONE, np.int64), step])[: len(step)])
         return builder.finish()
 

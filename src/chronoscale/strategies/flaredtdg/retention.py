@@ -32,9 +32,9 @@ class WindowRetention:
     def of(cls, schedule: Schedule) -> WindowRetention:
         """Return the retention that `Schedule.feeding` describes. Raises UserError for one that this version does not know."""
         try:
-            found = json.loads(schedule.feeding)
-            each, inherits, still = (bool(found.pop(name)) for name in ("each", "inherits", "still"))
-            return cls(Decay(**{**found, "lags": tuple(found["lags"])}), each, inherits, still)
+            fields = json.loads(schedule.feeding)
+            each, inherits, still = (bool(fields.pop(name)) for name in ("each", "inherits", "still"))
+            return cls(Decay(**{**fields, "lags": tuple(fields["lags"])}), each, inherits, still)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
 

@@ -62,12 +62,12 @@ class WindowSites:
     @cached_property
     def newest(self) -> Ints:
         """The newest snapshot of each iteration, int64 [iterations]."""
-        return np.concatenate([np.arange(one.start, one.stop) for one in self.segments])
+        return np.concatenate([np.arange(segment.start, segment.stop) for segment in self.segments])
 
     @cached_property
     def first(self) -> Mask:
         """Whether an iteration begins a segment, bool [iterations]."""
-        return np.concatenate([np.arange(len(one)) == 0 for one in self.segments])
+        return np.concatenate([np.arange(len(segment)) == 0 for segment in self.segments])
 
     @cached_property
     def last(self) -> Mask:
@@ -79,12 +79,12 @@ class WindowSites:
         """The rows and edges that ranks have of every snapshot at every level. Raises UserError where a model summarises more nodes than
         are kept."""
         assert self.workload.chunking is not None
-        found = self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
-        model, least = self.workload.model, int(found.rows[self.level.max()].sum())
+        blocks = self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
+        model, least = self.workload.model, int(blocks.rows[self.level.max()].sum())
         if model.summarises and least < model.hidden:
             left = f"{self.keeping.decay.alpha:g} leaves {least} nodes of the oldest snapshot"
             raise UserError(f"training.alpha: {left}; model '{model.name}' summarises as many as hidden, {model.hidden}")
-        return found
+        return blocks
 
     @cached_property
     def cells(self) -> Cells:

@@ -48,14 +48,14 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
         raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")
     seen: dict[tuple[int, int], Trial] = {}
 
-    def tried(full: int, tenths: int, step: int) -> Trial:
+    def evaluate(full: int, tenths: int, step: int) -> Trial:
         decay = _decay(start.window, full, tenths)
-        there = fits(decay)
-        value = loss(decay) if there else None
-        return Trial(step, full, decay.alpha, there, value, False)
+        fitting = fits(decay)
+        value = loss(decay) if fitting else None
+        return Trial(step, full, decay.alpha, fitting, value, False)
 
     at = min(FULL, start.window), round(ALPHA * TENTHS)
-    seen[at] = best = tried(*at, 0)
+    seen[at] = best = evaluate(*at, 0)
     if best.loss is None or isnan(best.loss):
         why = "has no validation loss" if best.fits else "does not fit in memory"
         raise UserError(
@@ -66,12 +66,12 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
         step += 1
         for other in _neighbours(*at, start.window):
             if other not in seen:
-                seen[other] = tried(*other, step)
-        near = {other: value for other in _neighbours(*at, start.window) if (value := seen[other].loss) is not None and not isnan(value)}
-        found = min(near, key=lambda other: near[other], default=None)
-        if found is None or near[found] >= _loss(seen[at]):
+                seen[other] = evaluate(*other, step)
+        losses = {other: value for other in _neighbours(*at, start.window) if (value := seen[other].loss) is not None and not isnan(value)}
+        best_neighbour = min(losses, key=lambda other: losses[other], default=None)
+        if best_neighbour is None or losses[best_neighbour] >= _loss(seen[at]):
             break
-        at = found
+        at = best_neighbour
         path.append(at)
     trials = tuple(_marked(trial, place in path) for place, trial in seen.items())
     return TuningResult(_decay(start.window, *at), _loss(seen[at]), trials)

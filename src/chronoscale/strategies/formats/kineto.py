@@ -52,12 +52,12 @@ def read(path: Path) -> KinetoProfile:
     """Read a profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
     try:
         data = path.read_bytes()
-        found = json.loads(gunzip(path, data) if data.startswith(GZIP) else data)
+        content = json.loads(gunzip(path, data) if data.startswith(GZIP) else data)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file, a trace of torch.profiler is expected") from None
     except (ValueError, OSError, EOFError) as error:  # JSON's and text's are values; gzip's the others
         raise UserError(f"{path}: not readable: {error}") from None
-    events = found.get("traceEvents") if isinstance(found, Mapping) else found
+    events = content.get("traceEvents") if isinstance(content, Mapping) else content
     if not isinstance(events, list):
         raise UserError(f"{path}: no traceEvents in it, a trace of torch.profiler is expected")
     rows = [_event(path, number, event) for number, event in enumerate(events) if _counts(path, number, event)]
@@ -67,14 +67,14 @@ def read(path: Path) -> KinetoProfile:
     begin = (table["start"] - table["start"].min()) * 1000
     table = table.assign(start_ns=np.rint(begin).astype(np.int64), ns=np.rint(table["length"] * 1000).astype(np.int64))
     table = table.drop(columns=["start", "length"]).sort_values(["start_ns", "ns"], ascending=[True, False], kind="stable")
-    about = found.get("distributedInfo", {}) if isinstance(found, Mapping) else {}
+    about = content.get("distributedInfo", {}) if isinstance(content, Mapping) else {}
     rank, ranks = (_whole(path, about, name, default) for name, default in (("rank", 0), ("world_size", 1)))
-    return KinetoProfile(path, rank, max(ranks, rank + 1), _device(found), table.reset_index(drop=True))
+    return KinetoProfile(path, rank, max(ranks, rank + 1), _device(content), table.reset_index(drop=True))
 
 
-def _device(found: object) -> str:
+def _device(content: object) -> str:
     """Return the name of the first GPU, '' without one."""
-    named = found.get("deviceProperties") if isinstance(found, Mapping) else None
+    named = content.get("deviceProperties") if isinstance(content, Mapping) else None
     first = named[0] if isinstance(named, list) and named else {}
     return str(first.get("name", "")) if isinstance(first, Mapping) else ""
 
@@ -89,13 +89,13 @@ def _counts(path: Path, number: int, event: Any) -> bool:
 def _event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str, str, float, float, str, int, int]:
     """Return one event as a row of the table. Raises UserError for times that are none."""
     times = []
-    for key, what in (("ts", "a time"), ("dur", "a length")):
+    for key, quantity in (("ts", "a time"), ("dur", "a length")):
         value = event.get(key)
         if not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e15 or (key == "dur" and value < 0):
-            raise UserError(f"{path}, event {number} ({event.get('name')!r:.40}): {key} is {value!r:.40}, expected {what} in µs")
+            raise UserError(f"{path}, event {number} ({event.get('name')!r:.40}): {key} is {value!r:.40}, expected {quantity} in µs")
         times.append(float(value))
-    given = event.get("args")
-    size, correlation = (_integer(given, name, default) for name, default in (("bytes", 0), ("correlation", -1)))
+    args = event.get("args")
+    size, correlation = (_integer(args, name, default) for name, default in (("bytes", 0), ("correlation", -1)))
     return str(event["cat"]), str(event.get("name")), times[0], times[1], f"{event.get('pid')}/{event.get('tid')}", size, correlation
 
 
@@ -144,7 +144,7 @@ def _shape(category: str, name: str, track: str, first: str, calls: Lane) -> tup
     if category == HOST:
         return Op.COMPUTE, calls
     if category == COPIED:
-        return next((found for begin, found in COPIES.items() if name.startswith(begin)), (Op.COPY, Lane.COMPUTE))
+        return next((shape for begin, shape in COPIES.items() if name.startswith(begin)), (Op.COPY, Lane.COMPUTE))
     if category == KERNEL and name.startswith(NCCL):
         return next((op for word, op in COLLECTIVES.items() if word in name), Op.COMPUTE), Lane.COMM
     return Op.COMPUTE, Lane.COMPUTE if track == first else Lane.COMPUTE2
@@ -166,6 +166,6 @@ def time_by_name(profile: KinetoProfile) -> pd.DataFrame:
     """
     table = profile.events[profile.events["category"].isin((*DEVICE, HOST))]
     grouped = table.groupby(["category", "name"], sort=False)["ns"]
-    found = grouped.agg(count="count", total_ms="sum", median_us="median", spread_pct=lambda ns: 100 * ns.std(ddof=0) / max(ns.mean(), 1))
-    found = found.assign(total_ms=found["total_ms"] / 1e6, median_us=found["median_us"] / 1e3)
-    return pd.DataFrame(found.sort_values("total_ms", ascending=False, kind="stable").reset_index())
+    times = grouped.agg(count="count", total_ms="sum", median_us="median", spread_pct=lambda ns: 100 * ns.std(ddof=0) / max(ns.mean(), 1))
+    times = times.assign(total_ms=times["total_ms"] / 1e6, median_us=times["median_us"] / 1e3)
+    return pd.DataFrame(times.sort_values("total_ms", ascending=False, kind="stable").reset_index())

@@ -88,13 +88,13 @@ def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
         else:
             of[row] = of[earlier]
         of[row].append(row)
-    wait, took = start_gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
+    wait, duration = start_gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
     columns = zip(schedule.op.tolist(), schedule.rank.tolist(), schedule.collective.tolist(), schedule.bytes.tolist(), strict=True)
     rows = [
         {
             "op": Op(op).name,
             "rank": rank,
-            "ns": took[row],
+            "ns": duration[row],
             "gap_ns": wait[row],
             "collective": collective,
             "bytes": size,

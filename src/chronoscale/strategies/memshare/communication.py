@@ -60,18 +60,18 @@ class StreamCut:
     remote: float
 
     @classmethod
-    def of(cls, found: Remoteness, remote: float | None = None) -> StreamCut:
+    def of(cls, counts: Remoteness, remote: float | None = None) -> StreamCut:
         """Return the counted cut; 0 of nothing.
 
         remote: λ̂ in place of what eq. 24 comes to, such as λ of the same stream without shared nodes, which the paper says is close to it.
         """
-        counted = float(found.edges[HOT] / found.slots[HOT]) if found.slots[HOT] else 0.0
+        remote_share = float(counts.edges[HOT] / counts.slots[HOT]) if counts.slots[HOT] else 0.0
         return cls(
-            found.parts,
-            found.events,
-            int(found.roots[HOT]),
-            found.cut / found.events if found.events else 0.0,
-            counted if remote is None else remote,
+            counts.parts,
+            counts.events,
+            int(counts.roots[HOT]),
+            counts.cut / counts.events if counts.events else 0.0,
+            remote_share if remote is None else remote,
         )
 
 
@@ -89,22 +89,22 @@ def published_communication(cut: StreamCut, widths: RowBytes, neighbours: float,
     )
 
 
-def estimate_communication(found: Remoteness, widths: RowBytes, theta: float, sent: float = 1.0) -> Communication:
+def estimate_communication(counts: Remoteness, widths: RowBytes, theta: float, sent: float = 1.0) -> Communication:
     """Evaluate eq. 25 with each ratio taken of what it multiplies.
 
     That is: of the neighbours that there are, those of shared ends and of others apart, rows of nodes and of events apart; of ends, those
     that the event's part does not have; and of further roots, where those were counted. theta, sent: θ and η, as in
     `published_communication`.
     """
-    kept = min(theta, 1.0)
-    told = widths.node * (kept * found.nodes[TOLD] + found.away[TOLD]) + widths.edge * kept * found.edges[TOLD]
+    share = min(theta, 1.0)
+    further = widths.node * (share * counts.nodes[TOLD] + counts.away[TOLD]) + widths.edge * share * counts.edges[TOLD]
     return Communication(
-        float(widths.node * kept * found.nodes[HOT]),
-        float(widths.node * (kept * found.nodes[COLD] + found.away[COLD])),
-        float(widths.edge * kept * found.edges[HOT]),
-        float(widths.edge * kept * found.edges[COLD]),
-        float(widths.memory * (found.parts - 1) * sent * found.roots[HOT]),
-        float(told),
+        float(widths.node * share * counts.nodes[HOT]),
+        float(widths.node * (share * counts.nodes[COLD] + counts.away[COLD])),
+        float(widths.edge * share * counts.edges[HOT]),
+        float(widths.edge * share * counts.edges[COLD]),
+        float(widths.memory * (counts.parts - 1) * sent * counts.roots[HOT]),
+        float(further),
     )
 
 

@@ -36,13 +36,13 @@ class _Block(NamedTuple):
 
     def put(self, column: NDArray[Any], values: ArrayLike) -> None:
         """Write values of the block's sites, or one for all, into a column."""
-        found = np.asarray(values)
+        array = np.asarray(values)
         if self.at is not None:
-            column[self.at] = found
+            column[self.at] = array
             return
-        one = column.itemsize
-        view = np.ndarray((self.runs, self.run), column.dtype, column.data, self.start * one, (self.step * one, one))
-        view[...] = found if found.size == 1 else found.reshape(self.runs, self.run)
+        itemsize = column.itemsize
+        view = np.ndarray((self.runs, self.run), column.dtype, column.data, self.start * itemsize, (self.step * itemsize, itemsize))
+        view[...] = array if array.size == 1 else array.reshape(self.runs, self.run)
 
 
 class Recast:
@@ -73,8 +73,8 @@ class Recast:
             values["kernels"] = self.kernels.rows(op, lane, values)
         if "bytes" not in values:
             values["bytes"] = self.kernels.moved(op, lane, values)
-        given = {name: np.asarray(values.get(name, 0)) for name in CHANGING}
-        self._added.append({name: one[:1] if one.strides == (0,) else one for name, one in given.items()})
+        arrays = {name: np.asarray(values.get(name, 0)) for name in CHANGING}
+        self._added.append({name: array[:1] if array.strides == (0,) else array for name, array in arrays.items()})
         return block.handles
 
     def link(self, task: Ints, dep: Ints) -> None:
@@ -89,15 +89,15 @@ class Recast:
         return self._schedule
 
     def _column(self, name: str) -> NDArray[Any]:
-        given = [one[name] for one in self._added]
-        if all(one.size == 1 for one in given):
-            before, self._even[name] = self._even.get(name), np.array([one.item() for one in given], np.int64)
+        arrays = [array[name] for array in self._added]
+        if all(array.size == 1 for array in arrays):
+            before, self._even[name] = self._even.get(name), np.array([array.item() for array in arrays], np.int64)
             if before is not None and np.array_equal(before, self._even[name]):
                 column: NDArray[Any] = getattr(self._schedule, name)
                 return column
         else:
             self._even.pop(name, None)
         column = np.empty(len(self._schedule), COLUMNS[name])
-        for block, one in zip(self._blocks, given, strict=True):
-            block.put(column, one)
+        for block, array in zip(self._blocks, arrays, strict=True):
+            block.put(column, array)
         return column

@@ -27,7 +27,7 @@ class Stretch:
 
     def __post_init__(self) -> None:
         """Raise ValueError where the first rows are no such steps."""
-        one, ranks = self.schedule, self.schedule.ranks
-        steps = np.array_equal(one.rank[:ranks], np.arange(ranks)) and (one.op[:ranks] == Op.OPTIMIZE).all()
-        if not steps or one.kernels[:ranks].any() or not np.array_equal(np.flatnonzero(one.iteration == 0), np.arange(ranks)):
-            raise ValueError(f"stretch of '{one.name}': its first {ranks} rows are not the steps of the iteration before, one a rank")
+        schedule, ranks = self.schedule, self.schedule.ranks
+        steps = np.array_equal(schedule.rank[:ranks], np.arange(ranks)) and (schedule.op[:ranks] == Op.OPTIMIZE).all()
+        if not steps or schedule.kernels[:ranks].any() or not np.array_equal(np.flatnonzero(schedule.iteration == 0), np.arange(ranks)):
+            raise ValueError(f"stretch of '{schedule.name}': its first {ranks} rows are not the steps of the iteration before, one a rank")

@@ -37,11 +37,11 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.recv()
             if not ours.poll(seconds):
                 return None
-            said, warned = ours.recv()
-            for text in warned:
+            error, messages = ours.recv()
+            for text in messages:
                 warnings.warn(text, ChronoscaleWarning, stacklevel=2)
-            if said:
-                raise UserError(said)
+            if error:
+                raise UserError(error)
             return Schedule.load(path)
         except EOFError:
             raise MachineError(f"the planner of '{strategy.name}' died") from None
@@ -52,15 +52,15 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.close()
 
 
-def _plan(parent: int, told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+def _plan(parent: int, connection: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
     die_with_parent(parent)
     os.nice(LOW)
-    told.send("started")
-    said = ""
+    connection.send("started")
+    message = ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
         try:
             strategy.plan(workload, ranks, costs).save(Path(path))
         except UserError as error:
-            said = str(error)
-    told.send((said, [str(one.message) for one in caught if issubclass(one.category, ChronoscaleWarning)]))
+            message = str(error)
+    connection.send((message, [str(warning.message) for warning in caught if issubclass(warning.category, ChronoscaleWarning)]))

@@ -46,14 +46,14 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
         return 0.0
     problem = _BoundProblem.of(benefits, gpus, alpha)
     least = -(-n // (2 * gpus))
-    found = np.inf
+    smallest = np.inf
     for m in range(least, -(-n // gpus) + 1):
         rest = problem.least(m, exact=False)  # m iterations or more
-        if m == least + COUNTS or rest >= found:
-            found = min(found, rest)
+        if m == least + COUNTS or rest >= smallest:
+            smallest = min(smallest, rest)
             break
-        found = min(found, problem.least(m, exact=True))
-    return float(found * (1 - 1e-9))
+        smallest = min(smallest, problem.least(m, exact=True))
+    return float(smallest * (1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,8 +42,10 @@ def _together(schedule: Schedule) -> None:
     stray = np.flatnonzero(site != home[unit])
     if len(stray):
         group = int(unit[stray[0]])
-        (one, gpu), (two, other) = divmod(int(home[group]), schedule.ranks), divmod(int(site[stray[0]]), schedule.ranks)
-        raise UserError(f"schedule: group {group} is on GPU {gpu} in iteration {one} and on GPU {other} in iteration {two}")
+        (iteration, gpu), (other_iteration, other) = divmod(int(home[group]), schedule.ranks), divmod(int(site[stray[0]]), schedule.ranks)
+        raise UserError(
+            f"schedule: group {group} is on GPU {gpu} in iteration {iteration} and on GPU {other} in iteration {other_iteration}"
+        )
 
 
 def _makespan(places: Iterable[tuple[int, int, int]], gpus: int, benefits: Benefit, alpha: float) -> float:

@@ -40,10 +40,10 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
         mate, value = exchange(times, reuse, gpus, start, walk, alpha)
         return value, mate
 
-    begun = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])
-    tried = [(start, pull, threshold) for _, start in begun[:STARTS] for pull in PULLS for threshold in THRESHOLDS]
-    found = [improve(start, 30, pull, threshold, seed) for seed, (start, pull, threshold) in enumerate(tried)]
-    best = min([*begun, *found], key=lambda found: found[0])
+    starts = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])
+    settings = [(start, pull, threshold) for _, start in starts[:STARTS] for pull in PULLS for threshold in THRESHOLDS]
+    results = [improve(start, 30, pull, threshold, seed) for seed, (start, pull, threshold) in enumerate(settings)]
+    best = min([*starts, *results], key=lambda found: found[0])
     return min([best, *(improve(best[1], 10, pull, THRESHOLDS[0]) for pull in PULLS)], key=lambda found: found[0])[1]
 
 

@@ -100,13 +100,13 @@ def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha
     if certified > 0 and (formulation == "published" or not how.levels):
         model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
-    found = solve(model, how.seconds, allowed, how.solver, how.threads)
-    proved = 0.0 if found.status == "infeasible" else max(found.bound * model.unit, 0.0)
-    if found.values is not None:
-        mate = model.mates(found.values)
+    solution = solve(model, how.seconds, allowed, how.solver, how.threads)
+    proved = 0.0 if solution.status == "infeasible" else max(solution.bound * model.unit, 0.0)
+    if solution.values is not None:
+        mate = model.mates(solution.values)
         if (better := makespan(benefits, mate, gpus, alpha)) < value:
-            return ILPResult(found.status, mate, better, proved, certified, found.seconds, found.solver, formulation, True)
-    return ILPResult(found.status, start, value, proved, certified, found.seconds, found.solver, formulation, False)
+            return ILPResult(solution.status, mate, better, proved, certified, solution.seconds, solution.solver, formulation, True)
+    return ILPResult(solution.status, start, value, proved, certified, solution.seconds, solution.solver, formulation, False)
 
 
 def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
@@ -143,29 +143,29 @@ class RealL(GroupStrategy):
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
-        found = compute_benefit(workload, costs)
-        placement, least, note = self._settled(found, ranks)
-        return certify(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
+        benefits = compute_benefit(workload, costs)
+        placement, least, note = self._settled(benefits, ranks)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), benefits, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan REAL-G+'s placement, from which the program would go on."""
-        placement = seat(found := compute_benefit(workload, costs), search(found, ranks), ranks)
-        return certify(lower(self.name, workload, placement, self.reuse, costs), found)
+        placement = seat(benefits := compute_benefit(workload, costs), search(benefits, ranks), ranks)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), benefits)
 
-    def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
+    def _settled(self, benefits: Benefit, ranks: int) -> tuple[Placement, float, str]:
         """Return the placement, the best lower bound known (ns), and a note on how the two came about."""
-        start = search(found, ranks)
-        limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
-        certified = lower_bound(found, ranks)
+        start = search(benefits, ranks)
+        limit = max(EPOCHS * makespan(benefits, start, ranks) / 1e9, self.floor_s)
+        certified = lower_bound(benefits, ranks)
         try:
-            answer = optimise(found, ranks, start, ILPSettings(limit, always=self.always), certified=certified)
+            answer = optimise(benefits, ranks, start, ILPSettings(limit, always=self.always), certified=certified)
         except MachineError as error:
             fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
         else:
             fallback, mate, least = _fallback(answer, limit), answer.mate, answer.bound
         if fallback:
             warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=3)
-        return seat(found, mate, ranks), least, fallback or _note(answer)
+        return seat(benefits, mate, ranks), least, fallback or _note(answer)
 
 
 def _fallback(answer: ILPResult, limit: float) -> str:

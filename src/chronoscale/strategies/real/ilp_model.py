@@ -114,14 +114,14 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
     group, place = (grid.ravel() for grid in np.meshgrid(np.arange(n), np.arange(places), indexing="ij"))
     pair, spot = (grid.ravel() for grid in np.meshgrid(np.arange(pairs), np.arange(places), indexing="ij"))
     x, y = group * places + place, y0 + pair * places + spot
-    one, two = near[pair] * places + spot, far[pair] * places + spot
+    at_first, at_second = near[pair] * places + spot, far[pair] * places + spot
     each, iteration = np.arange(pairs * places), np.arange(places) // gpus
     rows = _Constraints()
     rows.add(n, [(group, x, 1.0)], 1, 1)
     rows.add(places, [(place, x, 1.0)], -INF, CAPACITY)
-    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0)], -INF, 0)
-    rows.add(len(each), [(each, y, 1.0), (each, two, -1.0)], -INF, 0)
-    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0), (each, two, -1.0)], -1, INF)
+    rows.add(len(each), [(each, y, 1.0), (each, at_first, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, at_second, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, at_first, -1.0), (each, at_second, -1.0)], -1, INF)
     load = [(place, x, -benefits.times[group] / unit), (spot, y, saved[pair] / unit)]
     rows.add(places, [(np.arange(places), t0 + iteration, 1.0), *load], 0, INF)
     rows.add(m, [(place // gpus, x, -1.0), (np.arange(m), u0 + np.arange(m), float(CAPACITY * gpus))], 0, INF)
@@ -138,17 +138,17 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
     first[np.arange(n) * places + placed.site] = 1
     together = placed.site[near] == placed.site[far]
     first[y0 + np.flatnonzero(together) * places + placed.site[near][together]] = 1
-    one_load = seats(benefits, start)
-    np.maximum.at(first, t0 + placed.iteration[one_load[0]], one_load[2] / unit)
+    start_seats = seats(benefits, start)
+    np.maximum.at(first, t0 + placed.iteration[start_seats[0]], start_seats[2] / unit)
     first[u0 + placed.iteration] = 1
 
     def decode(values: Floats) -> Mates:
         site = np.argmax(values[:y0].reshape(n, places), axis=1)
         order = np.argsort(site, kind="stable")
-        found = np.full(n, -1, np.int32)
+        partners = np.full(n, -1, np.int32)
         same = np.flatnonzero(site[order][1:] == site[order][:-1])
-        found[order[same]], found[order[same + 1]] = order[same + 1], order[same]
-        return found
+        partners[order[same]], partners[order[same + 1]] = order[same + 1], order[same]
+        return partners
 
     return IntegerProgram("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
 
@@ -188,16 +188,16 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     integer[n0:u0] = False
 
     begin = np.zeros(total)
-    one, two, _ = seats(benefits, start)
-    begin[np.flatnonzero(np.isin(first * (n + 1) + second, one * (n + 1) + two))] = 1
+    start_first, start_second, _ = seats(benefits, start)
+    begin[np.flatnonzero(np.isin(first * (n + 1) + second, start_first * (n + 1) + start_second))] = 1
     begin[n0:u0] = np.bincount(cell, begin[:n0], count)[::-1].cumsum()[::-1]
     begin[u0:] = np.ceil(begin[n0:u0] / gpus)
 
     def decode(values: Floats) -> Mates:
-        found = np.full(n, -1, np.int32)
+        partners = np.full(n, -1, np.int32)
         pairs = np.flatnonzero((values[:n0] > 0.5) & paired)
-        found[first[pairs]], found[second[pairs]] = second[pairs], first[pairs]
-        return found
+        partners[first[pairs]], partners[second[pairs]] = second[pairs], first[pairs]
+        return partners
 
     return IntegerProgram("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
 

@@ -24,9 +24,11 @@ class RealType1(RoundRobinStrategy):
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        schedule, found = GroupStrategy.plan(self, workload, ranks, costs), compute_benefit(workload, costs)
-        apart = Benefit(found.times, np.zeros_like(found.reuse))  # what neighbours could share is done twice, and bounded as if it were not
-        return certify(schedule, apart, lower_bound(found, ranks))
+        schedule, benefits = GroupStrategy.plan(self, workload, ranks, costs), compute_benefit(workload, costs)
+        apart = Benefit(
+            benefits.times, np.zeros_like(benefits.reuse)
+        )  # what neighbours could share is done twice, and bounded as if it were not
+        return certify(schedule, apart, lower_bound(benefits, ranks))
 
 
 def pair_consecutive(benefits: Benefit, ranks: int) -> Placement:

@@ -48,5 +48,5 @@ class ScheduledStrategy(GroupStrategy):
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        found = compute_benefit(workload, costs)
-        return certify(lower(self.name, workload, self.seated(found, ranks), self.reuse, costs), found)
+        benefits = compute_benefit(workload, costs)
+        return certify(lower(self.name, workload, self.seated(benefits, ranks), self.reuse, costs), benefits)

@@ -14,11 +14,11 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 def mates(placement: Placement) -> Mates:
     """Return who shares a GPU and iteration with whom; int32 [groups], -1 for nobody."""
-    found = np.full(len(placement.slot), -1, np.int32)
+    partners = np.full(len(placement.slot), -1, np.int32)
     second = np.flatnonzero(placement.slot == 1)
     lead = placement.first()[second]
-    found[second], found[lead] = lead, second
-    return found
+    partners[second], partners[lead] = lead, second
+    return partners
 
 
 def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:

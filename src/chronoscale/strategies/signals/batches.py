@@ -82,8 +82,8 @@ def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: D
     shape = (model, data.sensors, data.edges, count, windows.window, windows.horizon)
     saved = np.asarray(saved_bytes(*shape), np.int64) * (step == TRAIN)
     work: Columns = {"nodes": data.sensors, "edges": data.edges, "rows": count * data.sensors, "width": model.hidden}
-    told = {**{name: work[name] for name in ("nodes", "edges", "rows")}, "batch": count, "later": step != TRAIN}
-    moved = [builder.kernels.bytes(op.name, **told) for op in (Op.FORWARD, Op.BACKWARD)]
+    variables = {**{name: work[name] for name in ("nodes", "edges", "rows")}, "batch": count, "later": step != TRAIN}
+    moved = [builder.kernels.bytes(op.name, **variables) for op in (Op.FORWARD, Op.BACKWARD)]
     forward: Columns = {**work, "flops": forward_flops(*shape), "bytes": moved[0], "alloc": saved}
     over: Columns = {"free": 0 if step == TRAIN else held}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, forward, over, where=batches.there, after=after)

@@ -157,14 +157,14 @@ def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, 
     """Count the work of `a3t-gcn` (`real_exec.signals.forecast.a3t`), a window."""
     wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
-    given = (
+    gates = (
         ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
     )
     first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
     later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
     later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
     attention = ForecasterWork(0, 3 * nodes * wide) * window
-    return given * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
+    return gates * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
 
 
 def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:

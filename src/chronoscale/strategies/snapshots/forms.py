@@ -55,11 +55,11 @@ def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
         load(timer, Forms(np.full(count, form, np.int8), tracked))
         return timer.busy
 
-    found = []
+    candidates = []
     for tracked in (True,) if must_track(workload) else (False, True):
         forms = [Form.FULL, Form.MAP, Form.DELTA] if tracked and workload.hyper.variant == "exact" else [Form.FULL, Form.DELTA]
         times = np.stack([spent(form, tracked) for form in forms])
         times[1:, 0] = np.iinfo(np.int64).max
         best = np.argmin(times, axis=0)
-        found.append((int(times.min(0).sum()), Forms(np.array(forms, np.int8)[best], tracked)))
-    return min(found, key=lambda pair: pair[0])[1]
+        candidates.append((int(times.min(0).sum()), Forms(np.array(forms, np.int8)[best], tracked)))
+    return min(candidates, key=lambda pair: pair[0])[1]

@@ -161,10 +161,10 @@ class Rows:
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
         saved = rows * width * model.stepped * FP32
         scored = 2 * self.nodes * model.width(layer) * model.summarises
-        one = np.ones(1, np.int64)
+        ones = np.ones(1, np.int64)
         across = model.depth * width
         flops = rows * across * (4 * model.gates * width + 4 * model.gates) + scored
-        return self._work(0 * one, rows * one, across, flops * one, saved * one)
+        return self._work(0 * ones, rows * ones, across, flops * ones, saved * ones)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
         """Return the BACKWARD row of a group.

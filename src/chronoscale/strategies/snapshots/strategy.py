@@ -48,9 +48,9 @@ class GroupStrategy(SnapshotStrategy):
         """Plan one epoch. Raises UserError for a workload of another family, 0 ranks, and a placement of other groups or ranks."""
         placed = self.place(workload, ranks, costs)
         columns = (placed.rank, placed.iteration, placed.slot)
-        if placed.ranks != ranks or any(len(one) != workload.groups or one.dtype.kind != "i" for one in columns):
-            found = f"{', '.join(f'{one.dtype} [{len(one)}]' for one in columns)} on {placed.ranks} ranks"
-            raise UserError(f"strategy '{self.name}': expected a place for each of {workload.groups} groups on {ranks} ranks, got {found}")
+        if placed.ranks != ranks or any(len(column) != workload.groups or column.dtype.kind != "i" for column in columns):
+            got = f"{', '.join(f'{column.dtype} [{len(column)}]' for column in columns)} on {placed.ranks} ranks"
+            raise UserError(f"strategy '{self.name}': expected a place for each of {workload.groups} groups on {ranks} ranks, got {got}")
         return lower(self.name, workload, placed, self.reuse, costs)
 
 

@@ -47,12 +47,12 @@ class StreamFeeding:
         words = schedule.feeding.split()
         placement = next((word for word in words if word in PLACEMENTS), "")
         operators: Operators = next((word for word in OPERATORS if word in words), "")
-        found = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
-        if str(found) != schedule.feeding:
+        feeding = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
+        if str(feeding) != schedule.feeding:
             optional = (COMPRESSED, " or ".join(PLACEMENTS), " or ".join(OPERATORS[1:]), BOUND)
             valid = f"{SLOTS} or {UNIQUE}, then, or not, {', '.join(optional)}"
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {valid}")
-        return found
+        return feeding
 
     def sampling(self, hyper: Hyper, shape: StreamShape) -> Sampling:
         """Return how a model's neighbours are sampled; the last of too few fan-outs serves the layers beyond. Raises UserError where there

@@ -76,8 +76,8 @@ class DistDGL(SnapshotStrategy):
         partition = workload.partition
         deal(workload.groups, 1 if ranks else 0)  # refuses 0 ranks
         if partition is None or partition.parts != ranks:
-            found = "none" if partition is None else f"one into {partition.parts}"
-            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {found}")
+            existing = "none" if partition is None else f"one into {partition.parts}"
+            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {existing}")
         return partition
 
     def _builder(self, workload: Workload, ranks: int) -> Builder:

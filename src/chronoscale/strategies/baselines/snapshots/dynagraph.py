@@ -34,8 +34,8 @@ def sampling_of(hyper: Hyper, epoch: int = 0) -> Sampling:
     Raises UserError for fan-outs that differ by layer, or below 1.
     """
     if len(set(hyper.fanout)) > 1:
-        said = ", ".join(map(str, hyper.fanout))
-        raise UserError(f"fanout: dynagraph samples a snapshot once for all layers, so expected one number, got {said}")
+        fanouts = ", ".join(map(str, hyper.fanout))
+        raise UserError(f"fanout: dynagraph samples a snapshot once for all layers, so expected one number, got {fanouts}")
     return Sampling(hyper.fanout[0] if hyper.fanout else FANOUT, hyper.seed, epoch)
 
 
@@ -68,8 +68,8 @@ class DynaGraph(SnapshotStrategy):
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         if workload.model.transforms_first or workload.model.summarises:
-            said = "attends" if workload.model.transforms_first else "reads all features in every step"
-            raise UserError(f"{self.name}: model '{workload.model.name}' {said}; cached aggregates take graph convolutions")
+            reason = "attends" if workload.model.transforms_first else "reads all features in every step"
+            raise UserError(f"{self.name}: model '{workload.model.name}' {reason}; cached aggregates take graph convolutions")
         if workload.chunking is None:
             raise UserError(f"{self.name}: '{workload.name}' needs its graphs' degrees, has none")
         if (rows := self.rows(workload, ranks)) > MOST:
@@ -120,9 +120,9 @@ class _Plan:
 
     def region(self, step: int) -> Region:
         """Return what ranks have of the snapshots at one place of the window (0: the oldest)."""
-        snapshot, found = self.newest - (self.length - 1 - step), self.samples
-        rows = np.tile(found.rows, len(snapshot))
-        edges, halo, sent = (column[snapshot].ravel() for column in (found.edges, found.halo, found.sent))
+        snapshot, samples = self.newest - (self.length - 1 - step), self.samples
+        rows = np.tile(samples.rows, len(snapshot))
+        edges, halo, sent = (column[snapshot].ravel() for column in (samples.edges, samples.halo, samples.sent))
         return Region(rows, edges, halo, sent, np.zeros_like(rows))
 
     def comes(self, step: int) -> NDArray[np.bool_]:
@@ -162,20 +162,20 @@ class _WindowRows:
 
     def deal(self) -> None:
         """Add the exchange that sends input features to the ranks that the epoch's assignment gives their nodes."""
-        plan, found = self.plan, self.plan.samples
+        plan, samples = self.plan, self.plan.samples
         if plan.ranks == 1:
             return
-        come, go = (column * plan.width * FP32 for column in (found.arriving, found.leaving))
-        row: Columns = {"nodes": found.rows, "rows": found.arriving, "width": np.full_like(come, plan.width), "bytes": come}
+        incoming, outgoing = (column * plan.width * FP32 for column in (samples.arriving, samples.leaving))
+        row: Columns = {"nodes": samples.rows, "rows": samples.arriving, "width": np.full_like(incoming, plan.width), "bytes": incoming}
         here: Site = {"rank": np.arange(plan.ranks), "iteration": 0, "order": -1, "collective": 0}
-        handles = self.builder.add(Op.ALLTOALL, Lane.COMM, here, row, {"alloc": come + go, "free": come + go})
+        handles = self.builder.add(Op.ALLTOALL, Lane.COMM, here, row, {"alloc": incoming + outgoing, "free": incoming + outgoing})
         self.exchanges = 1
         self.dealt = np.concatenate([handles, np.full(self.sites - plan.ranks, NONE, np.int64)])
 
     def forward(self) -> None:
         """Add the rows that sample and send snapshots and aggregate them, then those of every layer of every snapshot of the window."""
         plan, cells = self.plan, self.cells
-        came = [self._brought(step) for step in range(plan.length)]
+        arrivals = [self._brought(step) for step in range(plan.length)]
         for step in range(plan.length):
             at = plan.region(step)
             for layer in range(self.model.layers):
@@ -183,11 +183,11 @@ class _WindowRows:
                 for op in stages(self.model, layer):
                     aggregates = op is Op.AGGREGATE
                     if aggregates and plan.ranks > 1:
-                        self._add(Op.ALLTOALL, step, layer, cells.halo(at, layer), where, came[step] if layer == 0 else None)
+                        self._add(Op.ALLTOALL, step, layer, cells.halo(at, layer), where, arrivals[step] if layer == 0 else None)
                     row = cells.stage(op, at, layer)
                     if aggregates and layer == 0 and self.model.layers == 1:
                         row = {**row, "free": row["free"] + self._graph(step)}
-                    early = came[step] if aggregates and layer == 0 and plan.ranks == 1 else None
+                    early = arrivals[step] if aggregates and layer == 0 and plan.ranks == 1 else None
                     self._add(op, step, layer, row, where if aggregates else None, early)
 
     def backward(self) -> None:
@@ -225,10 +225,10 @@ class _WindowRows:
         candidates = plan.samples.candidates[plan.newest - (plan.length - 1 - step)].ravel()
         read = {"nodes": at.rows, "edges": candidates, "rows": row["edges"], "bytes": ENTRY * candidates + 2 * row["bytes"]}
         self.sampled.append(self.builder.add(Op.SAMPLE, Lane.HOST, here, read, where=comes))
-        came = self.builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=(self.sampled[-1],))
+        sent = self.builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=(self.sampled[-1],))
         if plan.ranks > 1:
             self.builder.link(self.sampled[-1], self.dealt)
-        return came
+        return sent
 
     def _graph(self, step: int) -> Ints:
         """Return the bytes of a snapshot's adjacency, int64 [iterations * ranks]."""

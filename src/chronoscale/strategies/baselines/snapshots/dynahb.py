@@ -87,8 +87,8 @@ class DynaHB(SnapshotStrategy):
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         if model.transforms_first or model.summarises:
-            said = "attends" if model.transforms_first else "reads all nodes in every step"
-            raise UserError(f"{self.name}: model '{model.name}' {said}; batches take graph convolutions")
+            reason = "attends" if model.transforms_first else "reads all nodes in every step"
+            raise UserError(f"{self.name}: model '{model.name}' {reason}; batches take graph convolutions")
         workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
         counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
@@ -117,20 +117,20 @@ def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
 def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
     cache."""
-    model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
+    model, snapshots = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
     own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
-    found = []
+    reached = []
     for iteration in range(count):
         for rank in range(ranks):
-            begin, batch = draws.drawn(own[rank], len(there), first.window, first.vertices, iteration, rank)
-            found.append(Reach.of(there[begin : begin + first.window], batch, model.layers))
-    rows = tuple(np.array([len(one.rows[layer]) for one in found]) for layer in range(model.layers))
+            begin, batch = draws.drawn(own[rank], len(snapshots), first.window, first.vertices, iteration, rank)
+            reached.append(Reach.of(snapshots[begin : begin + first.window], batch, model.layers))
+    rows = tuple(np.array([len(reach.rows[layer]) for reach in reached]) for layer in range(model.layers))
     hops = []
     for step in range(first.window):
-        edges = tuple(np.array([one.edges[step, layer] for one in found]) + rows[layer] for layer in range(model.layers))
-        hops.append(HopCounts(rows, edges, np.array([len(one.inputs[step]) for one in found])))
-    varies, held = task_of(workload.hyper.task).varies, [cached(there, nodes, model.layers) for nodes in own]
-    return hops, max(sum(one[:-1]) if varies else one[-1] for one in held) * model.inputs * FP32
+        edges = tuple(np.array([reach.edges[step, layer] for reach in reached]) + rows[layer] for layer in range(model.layers))
+        hops.append(HopCounts(rows, edges, np.array([len(reach.inputs[step]) for reach in reached])))
+    varies, cached_rows = task_of(workload.hyper.task).varies, [cached(snapshots, nodes, model.layers) for nodes in own]
+    return hops, max(sum(reach[:-1]) if varies else reach[-1] for reach in cached_rows) * model.inputs * FP32
 
 
 def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
@@ -163,22 +163,22 @@ def _lowered(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -
     iteration = np.arange(sites) // ranks
     site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}
     owed, gathers, loads = BackwardWork.none(sites), [], []
-    for step, found in enumerate(hops):
+    for step, counts in enumerate(hops):
         here: Columns = {**site, "step": np.full(sites, step)}
-        copied = 2 * found.inputs * model.inputs * FP32
-        gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
-        loaded = work.batch(found.rows, found.edges, found.inputs)
+        copied = 2 * counts.inputs * model.inputs * FP32
+        gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": counts.inputs, "rows": counts.inputs, "bytes": copied}))
+        loaded = work.batch(counts.rows, counts.edges, counts.inputs)
         loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
         owed.add(loaded, 0)
-    for step, found in enumerate(hops):
+    for step, counts in enumerate(hops):
         here = {**site, "step": np.full(sites, step)}
-        add_layers(builder, work, here, found, np.ones(sites, np.int64), owed, (loads[step],))
+        add_layers(builder, work, here, counts, np.ones(sites, np.int64), owed, (loads[step],))
     builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden))
     updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
     builder.link(gathers[0], handles_before(updated, LEAD * ranks))
     if ranks > 1:
-        told: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
-        summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, told, after=(updated,))
+        message: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
+        summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, message, after=(updated,))
         builder.link(updated, handles_before(summed, ranks))
         end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
         taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}

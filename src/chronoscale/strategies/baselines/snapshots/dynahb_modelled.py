@@ -105,14 +105,14 @@ class ModelledDynaHB(SnapshotStrategy):
         pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
         gathers, loads, last = [], [], pulled
         for step in range(workload.hyper.group_size):
-            found = self.hops(workload, ranks, step)
+            counts = self.hops(workload, ranks, step)
             here: Columns = {**site, "step": np.full(sites, step)}
-            copied = 2 * found.inputs * model.inputs * FP32
-            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
-            loaded = work.load(found.rows[0], found.edges[0], found.inputs)
+            copied = 2 * counts.inputs * model.inputs * FP32
+            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": counts.inputs, "rows": counts.inputs, "bytes": copied}))
+            loaded = work.load(counts.rows[0], counts.edges[0], counts.inputs)
             loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
             owed.add(loaded, 0)
-            last = add_layers(builder, work, here, found, groups, owed, (loads[-1], pulled))
+            last = add_layers(builder, work, here, counts, groups, owed, (loads[-1], pulled))
         backward = builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden), after=(last,))
         updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
         builder.link(gathers[0], handles_before(loads[-1], ranks))  # one batch ahead of the bus
@@ -125,13 +125,13 @@ class ModelledDynaHB(SnapshotStrategy):
 
 
 def add_layers(
-    builder: Builder, work: ShareWork, here: Columns, found: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
+    builder: Builder, work: ShareWork, here: Columns, counts: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
 ) -> Ints:
     """Add the layers of one snapshot, on rows that shrink towards a rank's own, to the builder and their gradients to `owed`. Returns the
     last row."""
-    model, sites, done = work.model, len(groups), after[0]
-    inputs = found.inputs
-    for layer, (rows, edges) in enumerate(zip(found.rows, found.edges, strict=True)):
+    model, sites, last = work.model, len(groups), after[0]
+    inputs = counts.inputs
+    for layer, (rows, edges) in enumerate(zip(counts.rows, counts.edges, strict=True)):
         at: Columns = {**here, "layer": np.full(sites, layer)}
         width, learns = model.width(layer), layer > 0
         if model.evolves_weights:
@@ -144,18 +144,18 @@ def add_layers(
             owed.add(dense, 2 if learns else 1)
             width, learns = model.hidden, True
         summed = work.aggregate(rows, edges, width)
-        done = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
+        last = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
         owed.add(summed, int(learns))
         if not model.transforms_first:
             dense = work.transform(rows, width)
-            done = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
+            last = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
             owed.add(dense, 2 if learns else 1)
         if model.recurs(layer) and not model.evolves_weights:
             cell = work.recurrence(rows, model.hidden)
-            done = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
+            last = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
             owed.add(cell, 2)
         inputs, after = rows, ()
-    return done
+    return last
 
 
 def handles_before(handles: Ints, back: int) -> Ints:

@@ -94,11 +94,11 @@ class _Chain:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer), after=after)
             state: Ints | None = None
             for step in steps if recurs else ():
-                came: tuple[Ints, ...] = ()
+                arrival: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
-                    came = (self._pass(step - 1, step, layer, state, site),)
+                    arrival = (self._pass(step - 1, step, layer, state, site),)
                 row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
-                state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=came)
+                state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=arrival)
             for step in steps:
                 for op in order[turn + 1 :]:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer))
@@ -112,10 +112,10 @@ class _Chain:
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
-                came: tuple[Ints, ...] = ()
+                arrival: tuple[Ints, ...] = ()
                 if recurs and done is not None and self.member[step] != self.member[step + 1]:
-                    came = (self._pass(step + 1, step, layer, done, site),)
+                    arrival = (self._pass(step + 1, step, layer, done, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
-                done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=came)
+                done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
                 self.last[self.member[step]] = done

@@ -55,8 +55,8 @@ def expected_distinct(pool: Ints, draws: Ints) -> Ints:
     """Return how many distinct rows `draws` uniform draws out of `pool` meet in expectation, rounded down: M (1 - (1 - 1/M)^k)
     (occupancy)."""
     m = np.maximum(pool, 2).astype(np.float64)
-    found = m * -np.expm1(draws * np.log1p(-1 / m))
-    return np.minimum(np.floor(found).astype(np.int64), np.minimum(pool, draws))
+    expected = m * -np.expm1(draws * np.log1p(-1 / m))
+    return np.minimum(np.floor(expected).astype(np.int64), np.minimum(pool, draws))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class ShareWork:
         return {"rows": count, "flops": 10 * count}
 
     def _work(self, op: Op, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
-        found = _columns(edges, rows, width, flops, alloc)
-        return {**found, "bytes": self.kernels.moved(op, Lane.COMPUTE, {**found, "step": 1})}
+        columns = _columns(edges, rows, width, flops, alloc)
+        return {**columns, "bytes": self.kernels.moved(op, Lane.COMPUTE, {**columns, "step": 1})}
 
 
 def _columns(edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
@@ -141,5 +141,5 @@ class BackwardWork:
 
     def columns(self, width: int) -> Columns:
         """Return the descriptors of the BACKWARD row."""
-        found = _columns(self.edges, self.rows, width, self.flops, 0 * self.rows)
-        return {**found, "bytes": self.bytes, "free": self.free}
+        columns = _columns(self.edges, self.rows, width, self.flops, 0 * self.rows)
+        return {**columns, "bytes": self.bytes, "free": self.free}

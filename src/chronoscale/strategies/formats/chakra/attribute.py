@@ -36,9 +36,9 @@ class ValueType(NamedTuple):
 
 
 def _packed(code: str) -> ValueType:
-    one = struct.Struct(f"<{code}")
-    wire = Wire.FIXED64 if one.size == 8 else Wire.FIXED32
-    return ValueType(wire, one.pack, lambda value: one.unpack(value)[0])  # type: ignore[arg-type]
+    layout = struct.Struct(f"<{code}")
+    wire = Wire.FIXED64 if layout.size == 8 else Wire.FIXED32
+    return ValueType(wire, layout.pack, lambda value: layout.unpack(value)[0])  # type: ignore[arg-type]
 
 
 def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> ValueType:
@@ -78,21 +78,21 @@ def attribute(name: str, kind: str, value: Value) -> bytes:
     begin = delimited(NAME, name.encode())
     if not isinstance(value, list):
         return begin + _one(FIELD[kind], KINDS[kind], value)
-    found = [KINDS[kind].encode(one) for one in value]
+    items = [KINDS[kind].encode(item) for item in value]
     if KINDS[kind].wire is Wire.DELIMITED:
-        inner = b"".join(delimited(VALUES, one) for one in found if isinstance(one, bytes))
+        inner = b"".join(delimited(VALUES, item) for item in items if isinstance(item, bytes))
     else:
-        packed = b"".join(varint(one) if isinstance(one, int) else one for one in found)
+        packed = b"".join(varint(item) if isinstance(item, int) else item for item in items)
         inner = delimited(VALUES, packed) if packed else b""
     return begin + delimited(FIELD[kind] + 1, inner)
 
 
 def _one(number: int, kind: ValueType, value: Scalar) -> bytes:
     """Encode one value as a field. It is written where it is zero, too: which type of value a oneof has is part of it."""
-    found = kind.encode(value)
-    if isinstance(found, int):
-        return tag(number, kind.wire) + varint(found)
-    return delimited(number, found) if kind.wire is Wire.DELIMITED else tag(number, kind.wire) + found
+    encoded = kind.encode(value)
+    if isinstance(encoded, int):
+        return tag(number, kind.wire) + varint(encoded)
+    return delimited(number, encoded) if kind.wire is Wire.DELIMITED else tag(number, kind.wire) + encoded
 
 
 def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
@@ -106,7 +106,9 @@ def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
             value = _decoded(_OF[field.number], field.wire, field.value, field.at)
         elif field.number - 1 in _OF:
             kind, inner = _OF[field.number - 1], _bytes(field.value, field.at)
-            value = [one for part in fields(data, field.at, field.at + len(inner)) if part.number == VALUES for one in _values(kind, part)]
+            value = [
+                item for part in fields(data, field.at, field.at + len(inner)) if part.number == VALUES for item in _values(kind, part)
+            ]
     return name, value
 
 
@@ -120,8 +122,8 @@ def _values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Sca
     while place < len(data):
         begin = place
         if KINDS[kind].wire is Wire.VARINT:
-            found, place = _relative(data, place, at)
-            yield _decoded(kind, Wire.VARINT, found, at + begin)
+            number, place = _relative(data, place, at)
+            yield _decoded(kind, Wire.VARINT, number, at + begin)
         else:
             place += 8 if KINDS[kind].wire is Wire.FIXED64 else 4
             if place > len(data):

@@ -45,8 +45,8 @@ class _Row(NamedTuple):
             raise self.wrong(f"{name} is {value!r}, expected a number from 0")
         return int(value)
 
-    def wrong(self, what: str) -> UserError:
-        return UserError(f"{self.path}, node {self.node.id} ({self.node.name}): {what}")
+    def wrong(self, problem: str) -> UserError:
+        return UserError(f"{self.path}, node {self.node.id} ({self.node.name}): {problem}")
 
 
 def foreign(files: Files) -> Recording:
@@ -73,12 +73,12 @@ def foreign(files: Files) -> Recording:
     values |= {"rank": np.array([row.rank for row in rows], np.int32), "collective": together}
     values |= {"flops": np.array([row.integer("num_ops") for row in rows], np.int64)}
     values |= {"bytes": np.array([_bytes(row, sizes, group) for row, group in zip(rows, together.tolist(), strict=True)], np.int64)}
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in deps], dtype=np.int64)])
-    dep = np.array([one for found in deps for one in found], np.int64)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(row_deps) for row_deps in deps], dtype=np.int64)])
+    dep = np.array([number for row_deps in deps for number in row_deps], np.int64)
     first = files[0][0]
     schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
-    start, took = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
-    trace = Trace.of(schedule, start, start + took, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
+    start, duration = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
+    trace = Trace.of(schedule, start, start + duration, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
     return Recording(schedule, trace, previous_in_fifo(schedule, [(lane,) for lane in Lane]))
 
 
@@ -88,27 +88,27 @@ def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
     if len(rows) < len(nodes):
         again = next(node.id for i, node in enumerate(nodes) if any(other.id == node.id for other in nodes[:i]))
         raise UserError(f"{path}: two nodes have id {again}")
-    left, after = {}, defaultdict(list)
+    waiting, after = {}, defaultdict(list)
     for row in rows.values():
-        left[row.node.id] = len(set(row.node.deps))
+        waiting[row.node.id] = len(set(row.node.deps))
         for dep in set(row.node.deps):
             if dep not in rows:
                 raise row.wrong(f"waits for node {dep}, which is not in the file")
             after[dep].append(row.node.id)
-    ready = [(rows[one].node.start_us, one) for one, count in left.items() if not count]
+    ready = [(rows[one].node.start_us, one) for one, count in waiting.items() if not count]
     heapq.heapify(ready)
-    found = []
+    ordered = []
     while ready:
-        _, one = heapq.heappop(ready)
-        found.append(rows[one])
-        for other in after[one]:
-            left[other] -= 1
-            if not left[other]:
+        _, number = heapq.heappop(ready)
+        ordered.append(rows[number])
+        for other in after[number]:
+            waiting[other] -= 1
+            if not waiting[other]:
                 heapq.heappush(ready, (rows[other].node.start_us, other))
-    if len(found) < len(nodes):
-        stuck = min(one for one, count in left.items() if count)
+    if len(ordered) < len(nodes):
+        stuck = min(one for one, count in waiting.items() if count)
         raise rows[stuck].wrong("waits for itself, by others")
-    return found
+    return ordered
 
 
 def _shape(row: _Row) -> tuple[Op, Lane]:
@@ -118,8 +118,8 @@ def _shape(row: _Row) -> tuple[Op, Lane]:
         number = row.integer("comm_type")
         if number not in COLLECTIVE:
             names = {CommType(value).name for value in COLLECTIVE}
-            said = CommType(number).name if number in CommType._value2member_map_ else str(number)
-            raise row.wrong(f"comm_type {said} is not modelled; known: {', '.join(sorted(names))}")
+            type_name = CommType(number).name if number in CommType._value2member_map_ else str(number)
+            raise row.wrong(f"comm_type {type_name} is not modelled; known: {', '.join(sorted(names))}")
         return COLLECTIVE[CommType(number)], Lane.COMM
     if kind in MESSAGE:
         return MESSAGE[NodeType(kind)], Lane.COMM
@@ -147,17 +147,19 @@ def _together(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
         groups[key, count[row.rank, key]].append(i)
         count[row.rank, key] += 1
     ranks = {key: {rows[i].rank for i in groups[key, 0]} for key, _ in groups}
-    found = np.full(len(rows), -1, np.int64)
-    for number, ((key, _), mine) in enumerate(groups.items()):
-        first = rows[mine[0]]
-        if len(key) > 1 and len(mine) < 2:
-            raise first.wrong(f"no {'RECV' if ops[mine[0]] is Op.SEND else 'SEND'} of message {' '.join(key)} (source, destination, tag)")
-        if gone := ranks[key] - {rows[i].rank for i in mine}:
-            raise first.wrong(f"rank {min(gone)} does not take part, and did before in process group '{key[0]}'")
-        if other := [rows[i] for i in mine if len(key) == 1 and rows[i].integer("comm_type") != first.integer("comm_type")]:
+    collective = np.full(len(rows), -1, np.int64)
+    for number, ((key, _), members) in enumerate(groups.items()):
+        first = rows[members[0]]
+        if len(key) > 1 and len(members) < 2:
+            raise first.wrong(
+                f"no {'RECV' if ops[members[0]] is Op.SEND else 'SEND'} of message {' '.join(key)} (source, destination, tag)"
+            )
+        if missing := ranks[key] - {rows[i].rank for i in members}:
+            raise first.wrong(f"rank {min(missing)} does not take part, and did before in process group '{key[0]}'")
+        if other := [rows[i] for i in members if len(key) == 1 and rows[i].integer("comm_type") != first.integer("comm_type")]:
             raise other[0].wrong(f"comm_type {other[0].integer('comm_type')} meets {first.integer('comm_type')} in {first.path}")
-        found[mine] = number
-    return found
+        collective[members] = number
+    return collective
 
 
 def _bytes(row: _Row, sizes: np.ndarray, group: int) -> int:

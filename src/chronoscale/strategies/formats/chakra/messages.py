@@ -70,23 +70,23 @@ class Node:
 
 def encode_metadata(attributes: Iterable[bytes]) -> bytes:
     """Encode the metadata message (`GlobalMetadata`) with encoded attributes."""
-    return delimited(1, VERSION.encode()) + b"".join(delimited(2, one) for one in attributes)
+    return delimited(1, VERSION.encode()) + b"".join(delimited(2, encoded) for encoded in attributes)
 
 
 def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
     """Encode a node as a message, with encoded attributes in place of its own."""
-    found = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
+    parts = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
     for number, deps in ((4, node.ctrl_deps), (5, node.data_deps)):
         if deps:
-            found.append(delimited(number, b"".join(map(varint, deps))))
-    found += [tag(6, Wire.VARINT), varint(node.start_us), tag(7, Wire.VARINT), varint(node.duration_us)]
-    return b"".join([*found, *(delimited(10, one) for one in attributes)])
+            parts.append(delimited(number, b"".join(map(varint, deps))))
+    parts += [tag(6, Wire.VARINT), varint(node.start_us), tag(7, Wire.VARINT), varint(node.duration_us)]
+    return b"".join([*parts, *(delimited(10, encoded) for encoded in attributes)])
 
 
 def write(path: Path, messages: Iterable[bytes]) -> None:
     """Write a file of messages, of which the metadata is the first."""
     with path.open("wb") as file:
-        file.writelines(varint(len(one)) + one for one in messages)
+        file.writelines(varint(len(message)) + message for message in messages)
 
 
 def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
@@ -101,7 +101,7 @@ def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
     first = next(spans, None)
     if first is None:
         raise Malformed(0, "no messages, a trace begins with its metadata")
-    attributes = dict(_named(data, [one for one in fields(data, *first) if one.number == 2]))
+    attributes = dict(_named(data, [part for part in fields(data, *first) if part.number == 2]))
     return attributes, [_node(data, at, end) for at, end in spans]
 
 
@@ -121,48 +121,48 @@ def _node(data: bytes, begin: int, end: int) -> Node:
     numbers = {1: 0, 3: 0, 6: 0, 7: 0}
     deps: dict[int, list[int]] = {4: [], 5: []}
     name, attributes = "", []
-    for one in fields(data, begin, end):
-        if one.number in numbers:
-            numbers[one.number] = _number(one)
-        elif one.number in deps:
-            deps[one.number] += _numbers(one)
-        elif one.number == 2:
-            name = text(one.value, one.at)
-        elif one.number == 10:
-            attributes.append(one)
-    found = dict(_named(data, attributes))
-    return Node(numbers[1], name, numbers[3], tuple(deps[4]), tuple(deps[5]), numbers[6], numbers[7], found)
+    for part in fields(data, begin, end):
+        if part.number in numbers:
+            numbers[part.number] = _number(part)
+        elif part.number in deps:
+            deps[part.number] += _numbers(part)
+        elif part.number == 2:
+            name = text(part.value, part.at)
+        elif part.number == 10:
+            attributes.append(part)
+    values = dict(_named(data, attributes))
+    return Node(numbers[1], name, numbers[3], tuple(deps[4]), tuple(deps[5]), numbers[6], numbers[7], values)
 
 
-def _named(data: bytes, found: Sequence[Field]) -> Iterator[tuple[str, Value]]:
-    for one in found:
-        if isinstance(one.value, int):
-            raise Malformed(one.at, "a number where an attribute is expected")
-        name, value = read_attribute(data, one.at, one.at + len(one.value))
+def _named(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[str, Value]]:
+    for part in parts:
+        if isinstance(part.value, int):
+            raise Malformed(part.at, "a number where an attribute is expected")
+        name, value = read_attribute(data, part.at, part.at + len(part.value))
         if value is not None:
             yield name, value
 
 
-def _number(one: Field) -> int:
-    if not isinstance(one.value, int):
-        raise Malformed(one.at, f"field {one.number} of a node is a number")
-    return one.value
+def _number(part: Field) -> int:
+    if not isinstance(part.value, int):
+        raise Malformed(part.at, f"field {part.number} of a node is a number")
+    return part.value
 
 
-def _numbers(one: Field) -> list[int]:
+def _numbers(part: Field) -> list[int]:
     """Decode a repeated number, packed or not. Raises Malformed."""
-    if isinstance(one.value, int):
-        return [one.value]
-    if one.wire is not Wire.DELIMITED:
-        raise Malformed(one.at, f"field {one.number} of a node holds numbers of varying length")
-    at, found = 0, []
-    while at < len(one.value):
+    if isinstance(part.value, int):
+        return [part.value]
+    if part.wire is not Wire.DELIMITED:
+        raise Malformed(part.at, f"field {part.number} of a node holds numbers of varying length")
+    at, numbers = 0, []
+    while at < len(part.value):
         try:
-            value, at = read_varint(one.value, at, len(one.value))
+            value, at = read_varint(part.value, at, len(part.value))
         except Malformed as error:
-            raise Malformed(one.at + error.at, "the data end inside a number") from None
-        found.append(value)
-    return found
+            raise Malformed(part.at + error.at, "the data end inside a number") from None
+        numbers.append(value)
+    return numbers
 
 
 __all__ = ["CommType", "Malformed", "Node", "NodeType", "attribute", "encode_metadata", "encode_node", "read", "write"]

@@ -67,16 +67,16 @@ def _by_rank(files: Sequence[_File]) -> dict[int, _File]:
     numbers = [NUMBER.search(file.path.name) for file in files]
     if len(files) == 1 and numbers[0] is None:
         return {0: files[0]}
-    found: dict[int, _File] = {}
+    by_rank: dict[int, _File] = {}
     for number, file in zip(numbers, files, strict=True):
         if number is None:
             raise UserError(f"{file.path}: which rank's? A trace of several ranks is named for them, as model.3.et")
-        if int(number[1]) in found:
-            raise UserError(f"{file.path}: rank {number[1]} is {found[int(number[1])].path}, too")
-        found[int(number[1])] = file
-    if gone := sorted(set(range(max(found) + 1)) - set(found)):
-        raise UserError(f"{files[0].path.parent}: no file of rank {gone[0]}, and one of rank {max(found)}")
-    return dict(sorted(found.items()))
+        if int(number[1]) in by_rank:
+            raise UserError(f"{file.path}: rank {number[1]} is {by_rank[int(number[1])].path}, too")
+        by_rank[int(number[1])] = file
+    if missing := sorted(set(range(max(by_rank) + 1)) - set(by_rank)):
+        raise UserError(f"{files[0].path.parent}: no file of rank {missing[0]}, and one of rank {max(by_rank)}")
+    return dict(sorted(by_rank.items()))
 
 
 def _own(files: Sequence[_File]) -> Recording:
@@ -85,7 +85,7 @@ def _own(files: Sequence[_File]) -> Recording:
         with _about(file):
             if file.about[MADE_BY] != FORMAT:
                 raise ValueError(f"written by another version, format {file.about[MADE_BY]}, here {FORMAT}")
-            if len({one.about["rank"] for one in files}) < len(files):
+            if len({other.about["rank"] for other in files}) < len(files):
                 raise ValueError("two files are of one rank")
             if any(file.about[name] != files[0].about[name] for name in (*ABOUT, "tasks", "device")):
                 raise ValueError(f"of another job than {files[0].path}")
@@ -96,11 +96,11 @@ def _own(files: Sequence[_File]) -> Recording:
         named = {name: TYPES[name](about[name]) for name in ABOUT}
         deps, prior = columns.pop("deps"), columns.pop("prior")
         times = {name: columns.pop(name) for name in ("start_ns", "duration_ns", "source")}
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in deps], dtype=np.int64)])
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(other) for other in deps], dtype=np.int64)])
         arrays: dict[str, Any] = {name: np.array(columns[name], COLUMNS[name]) for name in COLUMNS}
-        schedule = Schedule(**named, **arrays, dep_ptr=ptr, dep=np.array([dep for one in deps for dep in one], np.int64))
-        start, took = (np.array(times[name], np.int64) for name in ("start_ns", "duration_ns"))
-        trace = Trace.of(schedule, start, start + took, np.array(times["source"], np.uint8), str(about["device"]))
+        schedule = Schedule(**named, **arrays, dep_ptr=ptr, dep=np.array([dep for other in deps for dep in other], np.int64))
+        start, duration = (np.array(times[name], np.int64) for name in ("start_ns", "duration_ns"))
+        trace = Trace.of(schedule, start, start + duration, np.array(times["source"], np.uint8), str(about["device"]))
         return Recording(schedule, trace, np.array(prior, np.int64))
 
 
@@ -122,12 +122,16 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
 
 def _row(node: Node, rank: int) -> dict[str, Any]:
     """Return the columns of a row from a node's attributes."""
-    found, op = node.attributes, Op[node.name]
-    row: dict[str, Any] = {name: found.get(RENAMED.get(name, name), NOWHERE.get(name, 0)) for name in KEPT}
-    row |= {"op": op, "rank": rank, "lane": Lane[str(found["lane"])], "source": Source[str(found["source"]).upper()]}
-    row |= {"bytes": found.get("comm_size" if op in COLLECTIVES and row["collective"] >= 0 else "tensor_size", 0)}
+    attributes, op = node.attributes, Op[node.name]
+    row: dict[str, Any] = {name: attributes.get(RENAMED.get(name, name), NOWHERE.get(name, 0)) for name in KEPT}
+    row |= {"op": op, "rank": rank, "lane": Lane[str(attributes["lane"])], "source": Source[str(attributes["source"]).upper()]}
+    row |= {"bytes": attributes.get("comm_size" if op in COLLECTIVES and row["collective"] >= 0 else "tensor_size", 0)}
     row |= {"prior": node.ctrl_deps[0] if node.ctrl_deps else -1}
-    return row | {"start_ns": found["start_ns"], "duration_ns": found["duration_ns"], "deps": found.get("deps", list(node.data_deps))}
+    return row | {
+        "start_ns": attributes["start_ns"],
+        "duration_ns": attributes["duration_ns"],
+        "deps": attributes.get("deps", list(node.data_deps)),
+    }
 
 
 @contextmanager

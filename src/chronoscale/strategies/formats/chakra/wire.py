@@ -28,8 +28,8 @@ _WIRES = {wire.value: wire for wire in Wire}  # a look-up is faster than the cla
 class Malformed(ValueError):
     """An error for bytes that are no message: what is wrong, and at which byte."""
 
-    def __init__(self, at: int, what: str) -> None:
-        super().__init__(f"byte {at:,}: {what}")
+    def __init__(self, at: int, problem: str) -> None:
+        super().__init__(f"byte {at:,}: {problem}")
         self.at = at
 
 
@@ -50,12 +50,12 @@ def varint(value: int) -> bytes:
     if not -(1 << 63) <= value < 1 << 64:
         raise OverflowError(f"{value} has more than 64 bits")
     value &= (1 << 64) - 1
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:

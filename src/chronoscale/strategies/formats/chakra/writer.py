@@ -92,7 +92,9 @@ class _Nodes:
         self._sent, self._held = _integer("comm_size"), _integer("tensor_size", "uint64")
         groups = {tuple(ranks): name for name, ranks in process_groups(schedule).items()}
         self._together = {
-            row: found for rows in collective_members(schedule).values() for row, found in self._communication(rows.tolist(), groups)
+            row: attributes
+            for rows in collective_members(schedule).values()
+            for row, attributes in self._communication(rows.tolist(), groups)
         }
 
     def message(self, row: int) -> bytes:
@@ -100,23 +102,23 @@ class _Nodes:
         op, lane, own = Op(self._op[row]), Lane(self._lane[row]), self._schedule.rank[row]
         deps = self._schedule.dependencies(row)
         near = deps[self._schedule.rank[deps] == own]
-        found = [self._on_host[lane], self._lanes[lane], self._sources[Source(self._source[row])]]
-        found += [self._begin(self._start[row]), self._last(self._took[row])]
-        found += [write(values[row]) for write, values, nowhere in self._columns if values[row] != nowhere]
+        attributes = [self._on_host[lane], self._lanes[lane], self._sources[Source(self._source[row])]]
+        attributes += [self._begin(self._start[row]), self._last(self._took[row])]
+        attributes += [write(values[row]) for write, values, nowhere in self._columns if values[row] != nowhere]
         if self._bytes[row]:
-            found.append((self._sent if row in self._together else self._held)(self._bytes[row]))
-        found += self._together.get(row, ())
+            attributes.append((self._sent if row in self._together else self._held)(self._bytes[row]))
+        attributes += self._together.get(row, ())
         if len(near) < len(deps):
-            found.append(attribute("deps", "int64", deps.tolist()))
+            attributes.append(attribute("deps", "int64", deps.tolist()))
         control = () if self._before[row] < 0 else (self._before[row],)
         times = (max(self._start[row], 0) // 1000, round(self._took[row] / 1000))
-        return messages.encode_node(Node(row, op.name, TYPES.get(op, NodeType.COMP), control, tuple(near.tolist()), *times), found)
+        return messages.encode_node(Node(row, op.name, TYPES.get(op, NodeType.COMP), control, tuple(near.tolist()), *times), attributes)
 
     def _communication(self, rows: list[int], groups: dict[tuple[int, ...], str]) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the rows of one collective or message, each with the attributes that say with whom it communicates."""
         ranks, op = [int(self._schedule.rank[row]) for row in rows], Op(self._op[rows[0]])
         if op in COMM:
-            said = [attribute("comm_type", "int64", COMM[op]), attribute("pg_name", "string", groups[tuple(sorted(ranks))])]
+            attributes = [attribute("comm_type", "int64", COMM[op]), attribute("pg_name", "string", groups[tuple(sorted(ranks))])]
         else:
             ends = {Op(self._op[row]): rank for row, rank in zip(rows, ranks, strict=True)}
             known = {
@@ -124,9 +126,9 @@ class _Nodes:
                 "comm_dst": ends.get(Op.RECV),
                 "comm_tag": self._schedule.collective[rows[0]] & 0x7FFFFFFF,
             }
-            said = [attribute(name, "int32", int(value)) for name, value in known.items() if value is not None]
+            attributes = [attribute(name, "int32", int(value)) for name, value in known.items() if value is not None]
         for row in rows:
-            yield row, said
+            yield row, attributes
 
 
 def _integer(name: str, kind: str = "int64") -> Callable[[int], bytes]:

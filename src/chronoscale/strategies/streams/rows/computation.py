@@ -39,12 +39,19 @@ def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: I
             "rows": targets.sum(1),
             "layer": layer,
         }
-        told = {"upper": layer > 0, "later": phase.step != TRAIN, "filled": work.sampled[:, levels].sum(1), "width": shape.width(layer)}
-        told |= {name: sizes[name] for name in ("nodes", "edges", "rows")}
-        moved = kernels.bytes(Op.AGGREGATE.name, **told)
+        variables = {
+            "upper": layer > 0,
+            "later": phase.step != TRAIN,
+            "filled": work.sampled[:, levels].sum(1),
+            "width": shape.width(layer),
+        }
+        variables |= {name: sizes[name] for name in ("nodes", "edges", "rows")}
+        moved = kernels.bytes(Op.AGGREGATE.name, **variables)
         costs: Columns = {"width": shape.width(layer), "flops": flops, "bytes": moved, "alloc": saved}
         builder.add(Op.AGGREGATE, Lane.COMPUTE, site, sizes, costs, where=there, after=(ready,) * (not layer and not shape.memory))
-        total = [done + more for done, more in zip(total, (flops, kernels.bytes(gradient_law(Op.AGGREGATE), **told), saved), strict=True)]
+        total = [
+            done + more for done, more in zip(total, (flops, kernels.bytes(gradient_law(Op.AGGREGATE), **variables), saved), strict=True)
+        ]
     scored = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops = embed_work(shape, work.roots)[0] + scored[0]
     over: Columns = {"free": held}

@@ -90,11 +90,11 @@ def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
     each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded; sampled before
     together = memory * (2 + several)  # memory is gathered, brought back, written
     training = Deal(range(data.training), *limits)
-    found = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
+    rows = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
     if not hyper.validate:
-        return found
+        return rows
     validation = Deal(range(data.validation), *limits)
-    return found + validation.batches * each + validation.iterations * ranks * together + ranks * several
+    return rows + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
 def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> PhaseEnds:

@@ -62,8 +62,8 @@ class BasePhase(Generic[Counted]):
 
     def slots(self) -> Ints:
         """Return the slots of all levels of each batch, filled or not; int64 [batches]."""
-        found: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
-        return found
+        slots: Ints = (self.work.targets[:, :-1] * np.array(self.sampling.fanouts, np.int64)).sum(1)
+        return slots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,21 +93,21 @@ class Phase(BasePhase[BatchStatistics]):
 
     def features(self) -> Ints:
         """Return the bytes of node and edge features that are gathered and sent, int64 [batches]."""
-        found: Ints = self.loading.node * self.work.sent_nodes + self.loading.edge * self.work.sent_edges
-        return found
+        size: Ints = self.loading.node * self.work.sent_nodes + self.loading.edge * self.work.sent_edges
+        return size
 
     def read(self) -> Ints:
         """Return the bytes of features as a model reads them: of the batch's nodes, and of edges in slots; int64 [batches]."""
-        found: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
-        return found
+        size: Ints = self.loading.node * self.work.nodes + self.loading.edge * self.slots()
+        return size
 
     def index(self) -> Ints:
         """Return the bytes of the roots' times, of the indices that make trees of rows, and of those that say where rows are; int64
         [batches]."""
-        found: Ints = (
+        size: Ints = (
             TIME * self.work.roots + INDEX * (self.work.targets.sum(1) + self.work.index) + (2 * INDEX + FP32 + TRUTH) * self.slots()
         )
-        return found
+        return size
 
 
 def gathers(shape: StreamShape) -> bool:

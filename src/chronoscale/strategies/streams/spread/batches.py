@@ -62,8 +62,8 @@ class RowChain:
         self, op: Op, lane: Lane, site: Columns, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()
     ) -> Ints:
         """Add a row after the one before it, or, where lanes overlap, after those in `after`; return its handles."""
-        found = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
-        return self.went(found)
+        rows = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
+        return self.went(rows)
 
     def went(self, rows: Ints) -> Ints:
         """Take rows that were added otherwise as the next ones of the chain."""
@@ -176,12 +176,12 @@ def _settle(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
         return settled
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
     share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
-    told, heard = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
-    said = each if everything else INDEX + state_bytes(shape)
-    sizes = {"rows": told, "width": width, "bytes": said * told, "kernels": 0}
-    spoken = line.add(
+    sent_rows, received_rows = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
+    row_bytes = each if everything else INDEX + state_bytes(shape)
+    sizes = {"rows": sent_rows, "width": width, "bytes": row_bytes * sent_rows, "kernels": 0}
+    gathered = line.add(
         Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
     )
-    sizes = {"layer": COMMON, "rows": heard, "width": width, "bytes": heard * state_bytes(shape)}
-    line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(spoken,))
+    sizes = {"layer": COMMON, "rows": received_rows, "width": width, "bytes": received_rows * state_bytes(shape)}
+    line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(gathered,))
     return settled

@@ -72,20 +72,20 @@ class SpreadPhase(BasePhase[SpreadStatistics]):
         work = self.work
         asked, served = ((self.row() * nodes + self.edge() * edges) for nodes, edges in
                          ((work.asked_nodes, work.asked_edges), (work.served_nodes, work.served_edges)))  # fmt: skip
-        found: Ints = np.maximum(asked, served)
-        return found
+        size: Ints = np.maximum(asked, served)
+        return size
 
     def ids(self) -> Ints:
         """Return the bytes of ids that a rank sends or receives, whichever is more; int64 [batches]."""
         work = self.work
-        found: Ints = ID * np.maximum(work.asked_nodes + work.asked_edges, work.served_nodes + work.served_edges)
-        return found
+        size: Ints = ID * np.maximum(work.asked_nodes + work.asked_edges, work.served_nodes + work.served_edges)
+        return size
 
     def index(self) -> Ints:
         """Return the bytes of the roots' times and of the indices that make trees of rows; int64 [batches]."""
         weighed = FP32 * (self.sampling.boundary is not None)
-        found: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH + weighed) * self.slots()
-        return found
+        size: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH + weighed) * self.slots()
+        return size
 
     def local(self) -> tuple[Ints, Ints]:
         """Return the rows of nodes and of events that a rank reads of its own; int64 [batches] both."""

@@ -55,18 +55,18 @@ class Sharing:
         flags = {flag: flag in words for flag in FLAGS}
         synchronised: Synchronised = next((word for word in SYNCHRONISED if word in words), "all")
         neighbours: Neighbours = next((word for word in NEIGHBOURS if word in words), "recent")
-        found = cls(REPLICAS in words, synchronised=synchronised, neighbours=neighbours, **flags)
-        if str(found) != schedule.feeding:
+        sharing = cls(REPLICAS in words, synchronised=synchronised, neighbours=neighbours, **flags)
+        if str(sharing) != schedule.feeding:
             raise UserError(f"schedule '{schedule.name}': sharing '{schedule.feeding}' is unknown; it is of another version")
-        return found
+        return sharing
 
     def spread(self, hyper: Hyper) -> Spread:
         """Return how the event stream lies on ranks."""
         if self.replicated:
             return Spread("", newest=False)
-        given = hyper.events.sharing
-        remote = given.theta if self.negatives else 1.0
-        return Spread(given.policy, given.shared * self.shared, given.decay, self.synchronised == "all", remote)
+        settings = hyper.events.sharing
+        remote = settings.theta if self.negatives else 1.0
+        return Spread(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
@@ -76,12 +76,12 @@ class Sharing:
         if not shape.memory:
             known = ", ".join(kind.name for kind in STREAM_MODELS.values() if kind.memory)
             raise UserError(f"model '{shape.name}' has no node memory that ranks could share; models that have: {known}")
-        found = StreamFeeding(merged=True).sampling(hyper, shape)
+        sampling = StreamFeeding(merged=True).sampling(hyper, shape)
         if self.neighbours == "recent":
-            return found
+            return sampling
         if hyper.events.policy != "recent":
             raise UserError(f"training.sampling: boundary decay is of the most recent neighbours, got '{hyper.events.policy}'")
-        given = hyper.events.sharing
-        decay = given.decay if given.decay is not None else (1 / data.span if data.span else 0.0)
-        theta = given.theta if self.neighbours == "decay" else 0.0
-        return replace(found, boundary=Boundary(theta, decay, given.complete))
+        settings = hyper.events.sharing
+        decay = settings.decay if settings.decay is not None else (1 / data.span if data.span else 0.0)
+        theta = settings.theta if self.neighbours == "decay" else 0.0
+        return replace(sampling, boundary=Boundary(theta, decay, settings.complete))
