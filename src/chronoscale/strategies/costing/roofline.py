@@ -68,7 +68,9 @@ def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) ->
     Rows of the host take none, copies take no SMs, and no SMs are taken where the device's are unknown. A row of R rows of width W has R x
     W threads, out of as many as the SMs hold at once. ns: int64 [len(rows)].
     """
-    here, lane, op = np.ones(len(rows), bool), schedule.lane[rows], schedule.op[rows]
+    here = np.ones(len(rows), bool)
+    lane = schedule.lane[rows]
+    op = schedule.op[rows]
     here[(lane == Lane.HOST) | (op == Op.FETCH)] = False
     copies = np.isin(op, [Op.H2D, Op.D2H])
     memory = np.minimum(schedule.bytes[rows] / (np.maximum(ns, 1) * 1e-9 * device.memory_bandwidth), 1.0) * here

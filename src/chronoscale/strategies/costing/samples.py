@@ -27,7 +27,9 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 
     Raises UserError for costs that were not fitted, and for a curve without a fit.
     """
-    fitted, rows, spread = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
+    fitted = _fitted(costs)
+    rows = np.flatnonzero(schedule.collective < 0)
+    spread = np.zeros(len(schedule))
     for curve, own in curves(schedule, rows):
         spread[rows[own]] = fitted.of(curve).spread
     return spread

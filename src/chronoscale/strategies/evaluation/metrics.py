@@ -34,7 +34,9 @@ def occupied_ns(trace: Trace) -> Ints:
 
 def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
     """Return the time that the rows in `work`, bool [rows], cover on each rank, each moment once; int64 [ranks]."""
-    rank, start, end = trace.rank[work].astype(np.int64), trace.start_ns[work], trace.end_ns[work]
+    rank = trace.rank[work].astype(np.int64)
+    start = trace.start_ns[work]
+    end = trace.end_ns[work]
     busy = np.zeros(trace.ranks, np.int64)
     if not len(rank):
         return busy

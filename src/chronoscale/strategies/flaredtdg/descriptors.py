@@ -22,7 +22,9 @@ class Descriptors(WindowSites):
 
     def row(self, slot: Slot) -> Columns:
         """Return the descriptors of a row; its memory without that of snapshots, which `kept` counts."""
-        cells, at, layer = self.cells, self.region(slot.step, int(self.level[slot.step])), slot.layer
+        cells = self.cells
+        at = self.region(slot.step, int(self.level[slot.step]))
+        layer = slot.layer
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
             return {name: size for name, size in cells.transfer(at).items() if name != "bytes"}

@@ -20,7 +20,11 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.trace import Source, Trace
 
-HOST, RANGE, KERNEL, COPIED, FILLED = "cpu_op", "user_annotation", "kernel", "gpu_memcpy", "gpu_memset"
+HOST = "cpu_op"
+RANGE = "user_annotation"
+KERNEL = "kernel"
+COPIED = "gpu_memcpy"
+FILLED = "gpu_memset"
 DEVICE, LAUNCHES = (KERNEL, COPIED, FILLED), ("cuda_runtime", "cuda_driver")
 READ = (HOST, RANGE, *LAUNCHES, *DEVICE)  # categories; others are Python's frames, arrows, ranges as they came out on the device
 COPIES = {"Memcpy HtoD": (Op.H2D, Lane.H2D), "Memcpy DtoH": (Op.D2H, Lane.D2H), "Memcpy DtoD": (Op.COPY, Lane.COMPUTE)}

@@ -16,7 +16,9 @@ from chronoscale.strategies.trace import Trace
 DOCTYPE = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 SPEED = 1e9  # operations a second of every host: a row is as many operations as it takes ns
 SCRIPT = Path(__file__).with_name("simgrid_replay.py")
-PLATFORM, ROWS, REPLAY = "platform.xml", "rows.json", "replay.py"
+PLATFORM = "platform.xml"
+ROWS = "rows.json"
+REPLAY = "replay.py"
 
 
 def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> list[Path]:

@@ -24,7 +24,9 @@ class Replay:
     """A replay of the rows of a file by SimGrid; `end` is the latest end of a row so far."""
 
     def __init__(self, content: dict[str, Any], network: bool) -> None:
-        self.rows, self.network, self.end = content["rows"], network, 0.0
+        self.rows = content["rows"]
+        self.network = network
+        self.end = 0.0
         waiters = [dep for row in self.rows for dep in row["after"]]
         self.done = {dep: Semaphore(0) for dep in waiters}
         self.waiters = dict.fromkeys(waiters, 0)

@@ -78,7 +78,9 @@ class StreamCut:
 def published_communication(cut: StreamCut, widths: RowBytes, neighbours: float, theta: float, sent: float = 1.0) -> Communication:
     """Evaluate eq. 25 as printed. neighbours: n of each root; theta: θ, at most 1; sent: η, share of shared nodes' events after which their
     memory is synchronised."""
-    hot, cold, sampled = cut.hot_ends, 2 * cut.events - cut.hot_ends, neighbours * min(theta, 1.0)
+    hot = cut.hot_ends
+    cold = 2 * cut.events - cut.hot_ends
+    sampled = neighbours * min(theta, 1.0)
     mixed = 1 - hot / (2 * cut.events) if cut.events else 0.0
     return Communication(
         widths.node * sampled * cut.remote * hot * mixed,

@@ -47,7 +47,12 @@ class Builder:
         """Begin a schedule with these fields of `Schedule`; `kernels` counts the kernels and bytes of every block that does not say
         them."""
         self.kernels = kernels
-        self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
+        self.name = name
+        self.ranks = ranks
+        self.resident = resident
+        self.kind = kind
+        self.host = host
+        self.feeding = feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
         self._order: list[Ints] = []
         self._edges: list[tuple[Ints, Ints]] = []

@@ -21,7 +21,9 @@ class Timer:
     """
 
     def __init__(self, sites: int, costs: CostModel, kernels: Kernels) -> None:
-        self._costs, self._kernels, self._launched = costs, kernels, np.zeros(sites, np.int64)
+        self._costs = costs
+        self._kernels = kernels
+        self._launched = np.zeros(sites, np.int64)
         self._free = {lane: np.zeros(sites, np.int64) for lane in Lane}
         self.busy = np.zeros(sites, np.int64)  # sum of durations over all lanes and of launching, ns
 

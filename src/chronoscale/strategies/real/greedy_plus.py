@@ -30,7 +30,9 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
 
     Deterministic: bounded by `work` (units of exchange work), not by seconds.
     """
-    times, reuse, n = benefits.times, benefits.reuse, len(benefits.times)
+    times = benefits.times
+    reuse = benefits.reuse
+    n = len(benefits.times)
     if not n:
         return np.empty(0, np.int32)
     budget = min(WORK, LEAST_WORK + GROUP_WORK * n) if work is None else work

@@ -16,14 +16,14 @@ def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> So
     """Solve an integer program by HiGHS, within `seconds` or to a relative `gap`. Raises MachineError when HiGHS fails."""
     lp, rows = highspy.HighsLp(), model.rows
     lp.num_row_, lp.num_col_ = model.rows.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper
+    lp.col_cost_ = model.cost
+    lp.col_lower_ = model.lower
+    lp.col_upper_ = model.upper
     lp.row_lower_, lp.row_upper_ = model.row_lower, model.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
-        np.searchsorted(rows.column, np.arange(rows.shape[1] + 1)),
-        rows.row,
-        rows.value,
-    )
+    lp.a_matrix_.start_ = np.searchsorted(rows.column, np.arange(rows.shape[1] + 1))
+    lp.a_matrix_.index_ = rows.row
+    lp.a_matrix_.value_ = rows.value
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in model.integer]
     highspy.Highs.resetGlobalScheduler(True)  # threads of the process, made by its first run: another number of them is an error
@@ -36,7 +36,9 @@ def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> So
     highs.setSolution(start)
     began = time.perf_counter()
     highs.run()
-    took, status, info = time.perf_counter() - began, highs.getModelStatus(), highs.getInfo()
+    took = time.perf_counter() - began
+    status = highs.getModelStatus()
+    info = highs.getInfo()
     known = {
         highspy.HighsModelStatus.kOptimal: "optimal" if info.mip_gap <= 1e-9 else "gap",
         highspy.HighsModelStatus.kTimeLimit: "time limit",

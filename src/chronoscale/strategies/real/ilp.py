@@ -160,9 +160,13 @@ class RealL(GroupStrategy):
         try:
             answer = optimise(benefits, ranks, start, ILPSettings(limit, always=self.always), certified=certified)
         except MachineError as error:
-            fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
+            fallback = f"ILP failed: {error}; REAL-G+ instead"
+            mate = start
+            least = certified
         else:
-            fallback, mate, least = _fallback(answer, limit), answer.mate, answer.bound
+            fallback = _fallback(answer, limit)
+            mate = answer.mate
+            least = answer.bound
         if fallback:
             warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=3)
         return seat(benefits, mate, ranks), least, fallback or _note(answer)

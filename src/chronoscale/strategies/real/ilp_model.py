@@ -75,7 +75,10 @@ class _Constraints:
     """A collector of constraints in blocks: entries (row within the block, column, value), and limits a row."""
 
     def __init__(self) -> None:
-        self.count, self.row, self.column, self.value = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+        self.count = 0
+        self.row = [np.empty(0, np.int64)]
+        self.column = [np.empty(0, np.int64)]
+        self.value = [np.empty(0)]
         self.lower, self.upper = [np.empty(0)], [np.empty(0)]
 
     def add(self, count: int, entries: list[tuple[Ints, Ints, float | Floats]], lower: float, upper: float) -> None:
@@ -169,7 +172,9 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     level = _levels(load, seats(benefits, start)[2], levels)
     cell = np.searchsorted(level, load, side="right") - 1
     count, taken = len(level), np.arange(len(first))
-    n0, u0, total = len(first), len(first) + count, len(first) + 2 * count
+    n0 = len(first)
+    u0 = len(first) + count
+    total = len(first) + 2 * count
     unit = makespan(benefits, start, gpus, alpha) or 1.0
     up, rise = np.arange(count), np.arange(count - 1)
     rows = _Constraints()

@@ -70,7 +70,10 @@ def _builder(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, 
 def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds) -> BatchEnds:
     """Add the batches of training or of validation (`step`), from unit `first` on, after those that ended with `before`; return their
     ends."""
-    data, model, windows, ranks = workload.signal, workload.model, workload.windows, deal.ranks
+    data = workload.signal
+    model = workload.model
+    windows = workload.windows
+    ranks = deal.ranks
     if not deal.iterations:
         return before
     count = deal.sizes().ravel()

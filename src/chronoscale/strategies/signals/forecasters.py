@@ -100,7 +100,11 @@ def forecaster_shape(
 
     Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
     """
-    name, hidden, layers, hops, heads = choice.name, choice.hidden, choice.layers, choice.hops, choice.heads
+    name = choice.name
+    hidden = choice.hidden
+    layers = choice.layers
+    hops = choice.hops
+    heads = choice.heads
     if name not in FORECASTERS:
         raise unknown("forecaster", name, FORECASTERS)
     if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:
@@ -155,7 +159,9 @@ def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, hori
 
 def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
     """Count the work of `a3t-gcn` (`real_exec.signals.forecast.a3t`), a window."""
-    wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
+    wide = shape.hidden
+    inputs = shape.inputs
+    nodes = graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
     gates = (
         ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)

@@ -242,5 +242,9 @@ def expected_workers(count: Ints, workers: int) -> Ints:
     return np.where(count > 0, np.maximum(np.rint(workers * (1 - (1 - 1 / workers) ** count)), 1), 0).astype(np.int64)
 
 
-WINDOWS, ARRAY, DEVICE, SPREAD, PART = WindowStore(), ArrayStore(), DeviceStore(), EngineStore(), PartStore()
+WINDOWS = WindowStore()
+ARRAY = ArrayStore()
+DEVICE = DeviceStore()
+SPREAD = EngineStore()
+PART = PartStore()
 STORES: Mapping[str, Store] = {store.name: store for store in (WINDOWS, ARRAY, DEVICE, SPREAD, PART)}

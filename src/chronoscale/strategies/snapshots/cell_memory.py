@@ -74,7 +74,9 @@ class CellMemory:
 
     def _count_sizes(self, region: Region, layer: int) -> Columns:
         """Count the bytes of every tensor of a cell from the region's rows and the model's widths."""
-        model, width, hidden = self.model, self.model.width(layer), self.model.hidden
+        model = self.model
+        width = self.model.width(layer)
+        hidden = self.model.hidden
         recurrent = np.ones_like(region.rows) * hidden * width if model.evolves_weights else region.rows * hidden
         picked = np.minimum(region.rows, hidden) * width * model.summarises
         attended = region.rows * hidden + region.edges + region.rows  # sums and one weight an edge

@@ -130,7 +130,9 @@ class Cells(CellMemory):
 
     def _flops(self, op: Op, region: Region, layer: int, forward: bool) -> Ints:
         """Count the floating-point operations of one stage, int64 [n]."""
-        model, width, hidden = self.model, self.model.width(layer), self.model.hidden
+        model = self.model
+        width = self.model.width(layer)
+        hidden = self.model.hidden
         entries = region.edges + region.rows
         if op is Op.TRANSFORM:
             return 2 * region.rows * width * hidden

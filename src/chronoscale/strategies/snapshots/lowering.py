@@ -112,7 +112,10 @@ class Lowering:
     cheapest."""
 
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
-        self.workload, self.reuse, self.rows, self.kernels = workload, reuse, Rows(workload), kernels_of(workload)
+        self.workload = workload
+        self.reuse = reuse
+        self.rows = Rows(workload)
+        self.kernels = kernels_of(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
@@ -165,7 +168,9 @@ class Lowering:
                 continue
             moved = rows.transfer(snapshot, kind, self.forms.tracked, features)
             arrived = h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
-            held, edges, dense = moved["alloc"] - passing, zero, zero
+            held = moved["alloc"] - passing
+            edges = zero
+            dense = zero
             if kind is not Form.FULL and self.forms.tracked:
                 rebuilt = rows.rebuild(snapshot)
                 sink.add(Op.RECONSTRUCT, Lane.COMPUTE, site, rebuilt, where=mask, after=(h2d,))
@@ -196,7 +201,9 @@ class Lowering:
 
     def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
         """Add all rows of one group a site, forward and backward."""
-        rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
+        rows = self.rows
+        model = self.workload.model
+        size = self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)

@@ -173,7 +173,9 @@ class Rows:
         group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones.
         """
         model, size = self.workload.model, self.workload.hyper.group_size
-        hidden, nodes, upper = model.hidden, self.nodes, model.layers - 1
+        hidden = model.hidden
+        nodes = self.nodes
+        upper = model.layers - 1
         total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
         scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
         recurrent = [layer for layer in range(model.layers) if model.recurs(layer)]

@@ -13,7 +13,10 @@ from chronoscale.strategies.streams.models import FP32, StreamShape, delivers
 from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Hyper
 
-SLOTS, UNIQUE, COMPRESSED, BOUND = "slots", "unique", "compressed", "bound"
+SLOTS = "slots"
+UNIQUE = "unique"
+COMPRESSED = "compressed"
+BOUND = "bound"
 Operators = Literal["", "edges", "nodes"]
 OPERATORS: tuple[Operators, ...] = get_args(Operators)
 

@@ -10,7 +10,9 @@ from chronoscale.strategies.workload import Workload
 
 STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox, and of its rows' way to where they are read
 # Where rows of features are read elsewhere than they arrive: of their sending, of bringing them there, of that and of keeping some.
-SENT, EXPAND, KEEP = "SENT", "EXPAND", "KEEP"
+SENT = "SENT"
+EXPAND = "EXPAND"
+KEEP = "KEEP"
 
 
 def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:

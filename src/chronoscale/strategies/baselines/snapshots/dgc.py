@@ -45,7 +45,9 @@ class DGC(SnapshotStrategy):
     cut: float = 0.2
     skew: float = 0.25
 
-    name, title, kind = "dgc", "DGC (modelled)", "modelled"
+    name = "dgc"
+    title = "DGC (modelled)"
+    kind = "modelled"
     source = "Chen, Li, Wu; PACMMOD 2023; REAL §1, Table 1"
     summary = "Each GPU trains chunks of vertices over a few snapshots; boundary features and hidden states are exchanged."
     executes = False
@@ -75,7 +77,9 @@ class _Chunks:
     """A plan of DGC while it is built; columns have one entry a (rank, iteration), iteration by iteration, int64 [iterations * ranks]."""
 
     def __init__(self, model: DGC, workload: Workload, ranks: int) -> None:
-        self.dgc, self.workload, self.ranks = model, workload, ranks
+        self.dgc = model
+        self.workload = workload
+        self.ranks = ranks
         self.shape: ModelShape = workload.model
         self.batches, self.work = GroupBatches(workload, ranks), ShareWork(workload.model, kernels := kernels_of(workload))
         self.builder = Builder(model.name, ranks, 4 * self.shape.parameters * FP32, model.kind, kernels=kernels)
@@ -83,13 +87,17 @@ class _Chunks:
         iteration = np.repeat(np.arange(iterations), ranks)
         unit = np.repeat(self.batches.first, ranks)
         self.site: Columns = {"rank": np.tile(np.arange(ranks), iterations), "iteration": iteration, "order": iteration, "unit": unit}
-        self.sites, self.iterations, self.meetings = len(iteration), iterations, 0
+        self.sites = len(iteration)
+        self.iterations = iterations
+        self.meetings = 0
 
     def plan(self) -> Schedule:
         """Add the rows of all iterations and return the schedule."""
         size, span = self.workload.hyper.group_size, self.dgc.span
         ranges = [range(start, min(start + span, size)) for start in range(0, size, span)]
-        last, first, passes = np.full(self.sites, NONE, np.int64), None, []
+        last = np.full(self.sites, NONE, np.int64)
+        first = None
+        passes = []
         for number, steps in enumerate(ranges):
             weight = self.dgc.weights(self.ranks, self.iterations, number)
             owed, gradients = BackwardWork.none(self.sites), np.zeros(self.sites, np.int64)
@@ -122,7 +130,9 @@ class _Chunks:
 
         Returns handles of the transfer and of the last row, and the bytes of boundary rows that have a gradient.
         """
-        stats, model, work = self.workload.snapshots, self.shape, self.work
+        stats = self.workload.snapshots
+        model = self.shape
+        work = self.work
         edges = split_counts(self.batches.total(stats.edges, step), weight).ravel()
         rows = split_counts(self.batches.groups * stats.num_nodes, weight).ravel()
         active = np.repeat(self.batches.total(stats.nodes, step), self.ranks)

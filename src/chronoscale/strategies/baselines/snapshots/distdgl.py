@@ -31,7 +31,9 @@ class DistDGL(SnapshotStrategy):
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
     """
 
-    name, title, kind = "distdgl", "DistDGL", "parts"
+    name = "distdgl"
+    title = "DistDGL"
+    kind = "parts"
     source = "REAL §7.1 [66]"
     summary = "Every snapshot is cut into one vertex part a GPU; rows of remote neighbours are fetched for every layer."
     partitioned = True
@@ -44,7 +46,9 @@ class DistDGL(SnapshotStrategy):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch. Raises UserError for a workload of another family or without a partition into `ranks` parts, and for more rows
         than memory holds."""
-        groups, partition, rows = workload.groups, self._partition(workload, ranks), self.rows(workload, ranks)
+        groups = workload.groups
+        partition = self._partition(workload, ranks)
+        rows = self.rows(workload, ranks)
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
@@ -55,7 +59,9 @@ class DistDGL(SnapshotStrategy):
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
         """Plan the epoch as one stretch after another; an iteration's first rows wait for the optimiser step before, all others for a row
         of their rank."""
-        groups, partition, each = workload.groups, self._partition(workload, ranks), workload.hyper.groups_per_rank
+        groups = workload.groups
+        partition = self._partition(workload, ranks)
+        each = workload.hyper.groups_per_rank
         size = each * max(1, rows * groups // (self.rows(workload, ranks) * each))
         again, row = None, 0
         for begin in range(0, groups, size):
@@ -103,7 +109,9 @@ class _Parts:
     """Cells of some groups and of all vertex parts at once; columns have one entry a (group, part)."""
 
     def __init__(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, iterations: int) -> None:
-        self.model, self.builder, self.ranks = workload.model, builder, partition.parts
+        self.model = workload.model
+        self.builder = builder
+        self.ranks = partition.parts
         self.cells = Cells(workload.model, recomputes=False, parts=partition.parts > 1)
         self.part = np.tile(np.arange(self.ranks), len(units))
         start = workload.group_start(units)
@@ -113,7 +121,9 @@ class _Parts:
             at = start + step
             rows, edges, halo, sent = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
             self.regions.append(Region(rows, edges, halo, sent, np.full(len(self.part), summary)))
-        self.group, self.groups, self.exchanges = np.repeat(np.arange(len(units)), self.ranks), len(units), iterations
+        self.group = np.repeat(np.arange(len(units)), self.ranks)
+        self.groups = len(units)
+        self.exchanges = iterations
 
     def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
         """Add a collective of all ranks for every group, and return its handles."""
@@ -123,7 +133,9 @@ class _Parts:
 
     def epoch(self, site: Site) -> tuple[Ints, Ints]:
         """Add the forward and backward passes of all groups; return handles of each (group, part)'s first and last row."""
-        cells, steps, kernels = self.cells, range(len(self.regions)), self.builder.kernels
+        cells = self.cells
+        steps = range(len(self.regions))
+        kernels = self.builder.kernels
         before: tuple[Ints, ...] = ()
         first = np.full(len(self.part), NONE, np.int64)
         for step in steps:

@@ -47,7 +47,9 @@ class DynaGraph(SnapshotStrategy):
     have it. The recurrence runs over every window from the zero state. Nothing overlaps but transfers.
     """
 
-    name, title, kind = "dynagraph", "DynaGraph", "sampled"
+    name = "dynagraph"
+    title = "DynaGraph"
+    kind = "sampled"
     source = "FlareDTDG §2.2, §4.1 [10]"
     summary = "GPUs share the vertices of sliding windows of sampled snapshots, and keep what the first layer has aggregated."
     chunked = True
@@ -154,7 +156,9 @@ class _WindowRows:
     """The rows of an epoch of DynaGraph, each of which waits for the one added before it."""
 
     def __init__(self, plan: _Plan, builder: Builder) -> None:
-        self.plan, self.builder, self.cells = plan, builder, plan.cells
+        self.plan = plan
+        self.builder = builder
+        self.cells = plan.cells
         self.model, self.sites = plan.workload.model, len(plan.newest) * plan.ranks
         self.last = self.begun = np.full(self.sites, NONE, np.int64)
         self.exchanges = 0
@@ -192,7 +196,9 @@ class _WindowRows:
 
     def backward(self) -> None:
         """Add the gradient rows, the newest snapshot's first; what is cached of a snapshot is freed when no window has it any more."""
-        plan, cells, end = self.plan, self.cells, self.plan.length - 1
+        plan = self.plan
+        cells = self.cells
+        end = self.plan.length - 1
         for step in reversed(range(plan.length)):
             at = plan.region(step)
             for layer in reversed(range(self.model.layers)):

@@ -63,7 +63,9 @@ class DynaHB(SnapshotStrategy):
     left, and the rank's own step of i - 1. Batch sizes are chosen while training (by reinforcement learning in the paper).
     """
 
-    name, title, kind = "dynahb", "DynaHB", "hybrid"
+    name = "dynahb"
+    title = "DynaHB"
+    kind = "hybrid"
     source = "Song et al.; PVLDB 17(11), 2024; FlareDTDG §2.2, §4.1"
     summary = "Each GPU trains batches of its own vertices from a cache on its host; only parameters are exchanged."
     chunked = True
@@ -157,12 +159,16 @@ def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> t
 
 def _lowered(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
     """Return the schedule of an epoch from what its batches reach; columns have one entry a (rank, iteration)."""
-    model, kernels, sites = workload.model, kernels_of(workload), len(hops[0].inputs)
+    model = workload.model
+    kernels = kernels_of(workload)
+    sites = len(hops[0].inputs)
     work = ShareWork(model, kernels)
     builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)
     iteration = np.arange(sites) // ranks
     site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}
-    owed, gathers, loads = BackwardWork.none(sites), [], []
+    owed = BackwardWork.none(sites)
+    gathers = []
+    loads = []
     for step, counts in enumerate(hops):
         here: Columns = {**site, "step": np.full(sites, step)}
         copied = 2 * counts.inputs * model.inputs * FP32

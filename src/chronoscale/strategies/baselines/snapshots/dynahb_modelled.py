@@ -47,7 +47,9 @@ class ModelledDynaHB(SnapshotStrategy):
     redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
     """
 
-    name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
+    name = "dynahb"
+    title = "DynaHB (modelled)"
+    kind = "modelled"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
     summary = "Each GPU trains its own vertices from a cache on its host; only parameters are exchanged."
     executes = False
@@ -74,7 +76,9 @@ class ModelledDynaHB(SnapshotStrategy):
 
     def redundant(self, workload: Workload, ranks: int) -> int:
         """Count the entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
-        steps, groups, stats = range(workload.hyper.group_size), np.arange(workload.groups), workload.snapshots
+        steps = range(workload.hyper.group_size)
+        groups = np.arange(workload.groups)
+        stats = workload.snapshots
         done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
         own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
         return done - workload.model.layers * own
@@ -89,7 +93,9 @@ class ModelledDynaHB(SnapshotStrategy):
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
-        model, kernels, batches = workload.model, kernels_of(workload), GroupBatches(workload, ranks)
+        model = workload.model
+        kernels = kernels_of(workload)
+        batches = GroupBatches(workload, ranks)
         work = ShareWork(model, kernels)
         builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels)
         iterations = len(batches.first)
@@ -103,7 +109,9 @@ class ModelledDynaHB(SnapshotStrategy):
         sites, owed = len(iteration), BackwardWork.none(len(iteration))
         parameters = {"bytes": model.parameters * FP32, "rows": model.parameters}
         pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
-        gathers, loads, last = [], [], pulled
+        gathers = []
+        loads = []
+        last = pulled
         for step in range(workload.hyper.group_size):
             counts = self.hops(workload, ranks, step)
             here: Columns = {**site, "step": np.full(sites, step)}
@@ -129,7 +137,9 @@ def add_layers(
 ) -> Ints:
     """Add the layers of one snapshot, on rows that shrink towards a rank's own, to the builder and their gradients to `owed`. Returns the
     last row."""
-    model, sites, last = work.model, len(groups), after[0]
+    model = work.model
+    sites = len(groups)
+    last = after[0]
     inputs = counts.inputs
     for layer, (rows, edges) in enumerate(zip(counts.rows, counts.edges, strict=True)):
         at: Columns = {**here, "layer": np.full(sites, layer)}

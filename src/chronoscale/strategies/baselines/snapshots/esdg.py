@@ -24,7 +24,9 @@ class ESDG(SnapshotStrategy):
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
     """
 
-    name, title, kind = "esdg", "ESDG", "snapshots"
+    name = "esdg"
+    title = "ESDG"
+    kind = "snapshots"
     source = "REAL §7.1 [3]"
     summary = "The snapshots of a group are spread over GPUs, and the recurrent state travels from GPU to GPU."
 
@@ -55,7 +57,10 @@ class _Chain:
     step."""
 
     def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int) -> None:
-        self.model, self.builder, self.base, self.member = workload.model, builder, base, member
+        self.model = workload.model
+        self.builder = builder
+        self.base = base
+        self.member = member
         self.cells = Cells(workload.model, recomputes=True, parts=False)
         start, nodes = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes
         same = np.full_like(start, nodes)

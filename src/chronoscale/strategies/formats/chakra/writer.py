@@ -99,7 +99,9 @@ class _Nodes:
 
     def message(self, row: int) -> bytes:
         """Encode one row."""
-        op, lane, own = Op(self._op[row]), Lane(self._lane[row]), self._schedule.rank[row]
+        op = Op(self._op[row])
+        lane = Lane(self._lane[row])
+        own = self._schedule.rank[row]
         deps = self._schedule.dependencies(row)
         near = deps[self._schedule.rank[deps] == own]
         attributes = [self._on_host[lane], self._lanes[lane], self._sources[Source(self._source[row])]]

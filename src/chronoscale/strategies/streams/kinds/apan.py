@@ -26,7 +26,10 @@ class APAN(StreamKind):
         return square + 2 * shape.mail * hidden + shape.mails * shape.mail + 2 * hidden + 2 * (square + hidden)
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        hidden, mail, heads, slots = shape.hidden, shape.mail, shape.heads, shape.mails
+        hidden = shape.hidden
+        mail = shape.mail
+        heads = shape.heads
+        slots = shape.mails
         query = total(product(rows, hidden, hidden), product(rows, hidden, mail))
         attended = total(pairwise(rows, heads, slots, mail), product(rows * heads, mail, slots))
         answer = total(pairwise(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))

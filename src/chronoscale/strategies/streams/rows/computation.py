@@ -18,7 +18,10 @@ def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: I
 
     Returns the last row, and three totals: flops, bytes that their gradient moves, and bytes saved for it; int64 [batches] each.
     """
-    shape, work, there, kernels = phase.shape, phase.work, phase.work.events > 0, builder.kernels
+    shape = phase.shape
+    work = phase.work
+    there = phase.work.events > 0
+    kernels = builder.kernels
     flops, size = update_work(shape, work.nodes) if shape.memory else np.zeros((2, len(work)), np.int64)
     saved = size // 2 * (phase.step == TRAIN)  # what is written is kept, and read once more in the forward pass
     moved = kernels.bytes(gradient_law(Op.MEMORY_UPDATE), rows=work.nodes) if shape.memory else np.zeros(len(work), np.int64)

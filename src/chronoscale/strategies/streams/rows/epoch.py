@@ -52,7 +52,9 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
-    hyper, shape, data = workload.hyper, shape_of(workload), workload.events
+    hyper = workload.hyper
+    shape = shape_of(workload)
+    data = workload.events
     sampling, loading = feeding.sampling(hyper, shape), feeding.loading(hyper, shape)
     edgewise = bool(feeding.operators) and shape.spatial == "attention"
     cache, host = loading.room(data.num_nodes, data.events).total, data.num_nodes * state_bytes(shape)
@@ -82,7 +84,10 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
 
 def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
     """Count the rows of `plan_epoch`, without sampling."""
-    hyper, shape, data, several = workload.hyper, shape_of(workload), workload.events, ranks > 1
+    hyper = workload.hyper
+    shape = shape_of(workload)
+    data = workload.events
+    several = ranks > 1
     limits, memory = (ranks, hyper.batch_size, hyper.batches, hyper.events.every), bool(shape.memory)
     loading = feeding.loading(hyper, shape)
     cached, changes = loading.placement is not None, loading.placement is not None and loading.placement.dynamic
@@ -101,7 +106,9 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> Pha
     """Add the rows of training's or validation's batches, after those that ended with `before`; return their ends."""
     if not len(phase.work):
         return before
-    shape, ranks, there = phase.shape, phase.ranks, phase.work.events > 0
+    shape = phase.shape
+    ranks = phase.ranks
+    there = phase.work.events > 0
     fetch, compute, write = (phase.site(place) for place in (FETCH - PLACES * ahead if ahead else READ, COMPUTE, WRITE))
     sampled, ready, held = transfers.add_fetch(builder, phase, fetch, compute)
     if shape.memory:
@@ -132,7 +139,9 @@ def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[I
 
     Returns their first row, and their last.
     """
-    shape, work, row = phase.shape, phase.work, phase.shape.memory * FP32
+    shape = phase.shape
+    work = phase.work
+    row = phase.shape.memory * FP32
     ready = over
     if phase.ranks > 1:
         launched = builder.kernels.count(Op.ALLGATHER.name, present=work.events > 0)  # a rank without events has no rows to look up

@@ -16,7 +16,10 @@ from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import FP32, StreamShape, shape_of
 from chronoscale.strategies.workload import Workload
 
-INDEX, ID, TIME, TRUTH = 8, 4, 8, 1
+INDEX = 8
+ID = 4
+TIME = 8
+TRUTH = 1
 TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 # Places of rows in an iteration. What is fetched is the next one's, unless nothing overlaps: behind what computes, as one thread of the
 # host launches a GPU's rows in row order, and before what has to wait for that.

@@ -16,7 +16,11 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 
     Returns the first row, the last, and the bytes that are held until the batch is over, [batches] each.
     """
-    shape, work, there, index, moved = phase.shape, phase.work, phase.work.events > 0, phase.index(), phase.features()
+    shape = phase.shape
+    work = phase.work
+    there = phase.work.events > 0
+    index = phase.index()
+    moved = phase.features()
     sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
     if phase.keeps:  # all batches of the part are sampled before its first
         first: Columns = {**ahead, "order": np.min(np.asarray(ahead["order"]))}
@@ -45,7 +49,9 @@ def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, 
 
     Returns the last row, and the bytes that are held until the batch is over, [batches] each.
     """
-    shape, work, there = phase.shape, phase.work, phase.work.events > 0
+    shape = phase.shape
+    work = phase.work
+    there = phase.work.events > 0
     (site, after), each = known, pending_bytes(shape)
     moved, size = work.state * each, work.nodes * each
     rows: Columns = {"nodes": work.state, "rows": work.state, "width": shape.memory, "bytes": moved}

@@ -25,7 +25,9 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
 
     edges: slots that are filled, for attention edge by edge; None: it goes over all slots.
     """
-    hidden, width, heads = shape.hidden, shape.width(layer), shape.heads
+    hidden = shape.hidden
+    width = shape.width(layer)
+    heads = shape.heads
     slots = targets * fanout
     gathered = passes(slots * width, 2)
     if shape.spatial == "gat":

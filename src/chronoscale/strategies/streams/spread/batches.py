@@ -73,7 +73,9 @@ class RowChain:
 
 def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
     """Add the rows of training's or validation's batches."""
-    work, there, line = phase.work, phase.work.events > 0, RowChain(builder, phase)
+    work = phase.work
+    there = phase.work.events > 0
+    line = RowChain(builder, phase)
     sent, asked, held = _prepare(line, phase)
     fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
     held = held + brought
@@ -118,7 +120,9 @@ def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
 
     Returns the rows that bring the first, those that ask for the others, and the bytes held until the batch is over.
     """
-    work, there, site = phase.work, phase.work.events > 0, phase.place(PREPARE, phase.ahead)
+    work = phase.work
+    there = phase.work.events > 0
+    site = phase.place(PREPARE, phase.ahead)
     nodes, edges = phase.local()
     index, own = phase.index(), FP32 * phase.shape.features * nodes + phase.edge() * edges
     sizes: Columns = {"nodes": work.roots, "edges": work.sampled.sum(1), "rows": work.targets.sum(1)}
@@ -139,7 +143,9 @@ def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels
 
     Returns the rows that bring either, the row that reads own memory, and the bytes held until the batch is over.
     """
-    work, there, held = phase.work, phase.work.events > 0, np.zeros(len(phase.work), np.int64)
+    work = phase.work
+    there = phase.work.events > 0
+    held = np.zeros(len(phase.work), np.int64)
     remote = np.full(len(work), NONE, np.int64)
     if phase.exchanges:
         held = phase.row() * work.asked_nodes + phase.edge() * work.asked_edges
@@ -161,8 +167,13 @@ def _settle(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
 
     Returns the rows that settle what is not shared.
     """
-    shape, work, sharing, site = phase.shape, phase.work, phase.sharing, phase.place(SETTLE)
-    each, row, width = contribution_bytes(shape), FP32 * shape.memory, shape.memory + shape.mail
+    shape = phase.shape
+    work = phase.work
+    sharing = phase.sharing
+    site = phase.place(SETTLE)
+    each = contribution_bytes(shape)
+    row = FP32 * shape.memory
+    width = shape.memory + shape.mail
     brought: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there
     ready = line.add(Op.D2H, Lane.D2H, site, brought, where=work.events > 0, after=(updated,))
     down = ready

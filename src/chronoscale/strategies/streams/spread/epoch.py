@@ -35,7 +35,9 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
-    hyper, shape, data = workload.hyper, shape_of(workload), workload.events
+    hyper = workload.hyper
+    shape = shape_of(workload)
+    data = workload.events
     if data.spreading is None:
         raise UserError(f"strategy '{name}' cuts the stream into parts, and its events are not at hand")
     sampling, spreading = sharing.sampling(hyper, shape, data), data.spreading(sharing.spread(hyper), ranks, hyper.variant)
@@ -72,7 +74,9 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
     """Count the rows of `plan_epoch` where every rank that has events in some iteration has some in all; without sampling."""
-    hyper, shape, data = workload.hyper, shape_of(workload), workload.events
+    hyper = workload.hyper
+    shape = shape_of(workload)
+    data = workload.events
     limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks
     each = 6 + 2 * (not sharing.replicated and ranks > 1) + shape.layers + 3  # sampled to scored, and settled
     each += (ranks > 1 and not sharing.replicated) + 2 * (sharing.shared and ranks > 1 and sharing.synchronised != "never")

@@ -14,12 +14,18 @@ from chronoscale.strategies.streams.models import FP32, StreamShape
 from chronoscale.strategies.streams.rows.phase import ID, INDEX, TIME, TRUTH, BasePhase, state_bytes
 from chronoscale.strategies.streams.spread.sharing import Sharing
 
-IDS, ROWS, BACK = 0, 1, 2  # `layer` of ALLTOALL rows: ids that are asked for, their rows, contributions to others' rows
+# `layer` of ALLTOALL rows: ids that are asked for, their rows, contributions to others' rows
+IDS = 0
+ROWS = 1
+BACK = 2
 OWN, COMMON = 0, 1  # `layer` of MEMORY_WRITE rows: what a rank has computed or been sent; what has become of shared nodes
 STEPS = 8  # places in an iteration
 # Layers are issued as soon as they may be: behind them one thread of a GPU's host waits for what comes.
 BEGIN, COMPUTE, SETTLE, FETCH, COMMUNE, READ, PREPARE, UPDATE = range(8)
-GRADIENTS, SHARED, WORDS = 3, 4, 5  # collectives of an iteration beside IDS, ROWS and BACK; at most so many
+# collectives of an iteration beside IDS, ROWS and BACK; at most so many
+GRADIENTS = 3
+SHARED = 4
+WORDS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
