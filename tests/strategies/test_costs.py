@@ -162,12 +162,12 @@ def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path)
 
 def test_costs_of_another_device_are_not_taken_for_this_one_unless_they_may_be() -> None:
     costs = replace(COSTS, device="Some CPU 7")
-    assert costs.taken("Some CPU 7") is costs
+    assert costs.for_device("Some CPU 7") is costs
     with pytest.raises(UserError, match=r"^fitted on Some CPU 7, not on NVIDIA H200; name a profile of that device"):
-        costs.taken("NVIDIA H200")
+        costs.for_device("NVIDIA H200")
     with pytest.raises(UserError, match=r"^fitted on a device without a name, not on NVIDIA H200;"):
-        replace(costs, device="").taken("NVIDIA H200")
-    taken = replace(costs, extrapolate=True).taken("NVIDIA H200")
+        replace(costs, device="").for_device("NVIDIA H200")
+    taken = replace(costs, extrapolate=True).for_device("NVIDIA H200")
     found, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
     assert found.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
 

@@ -32,20 +32,20 @@ def measured() -> Trace:
     whole = replay(TWO.schedule, gpus(1), NsCosts())
     starts = np.array([0, 0, 40, 50, 50, 90])
     ends = np.array([40, 40, 50, 90, 90, 100])
-    return replace(whole, start_ns=starts, end_ns=ends).folded(STANDS)
+    return replace(whole, start_ns=starts, end_ns=ends).fold(STANDS)
 
 
 def test_a_graph_stands_from_its_first_start_to_its_last_end() -> None:
     whole = replay(TWO.schedule, gpus(1), NsCosts())
     assert log(TWO.schedule, whole)[3] == ("H2D", 0, 10, 20)  # beside the first iteration
-    folded = whole.folded(STANDS)
+    folded = whole.fold(STANDS)
     assert log(TWO.schedule, folded) == [("GRAPH", 0, 0, 30), ("OPTIMIZE", 0, 30, 35), ("GRAPH", 0, 10, 55), ("OPTIMIZE", 0, 55, 60)]
     assert folded.task.tolist() == [1, 2, 4, 5] and folded.lane.tolist() == 4 * [Lane.COMPUTE]
 
 
 def test_nothing_that_is_not_in_a_graph_is_changed() -> None:
     whole = replay(TWO.schedule, gpus(1), NsCosts())
-    same = whole.folded(np.full(6, -1))
+    same = whole.fold(np.full(6, -1))
     assert all(np.array_equal(getattr(whole, name), getattr(same, name)) for name in ("task", "op", "lane", "start_ns", "end_ns"))
     assert serialise_graphs(TWO.schedule, whole) is TWO.schedule and np.array_equal(fold_graphs(whole, whole).op, whole.op)
 
@@ -71,7 +71,7 @@ def test_each_rank_has_graphs_of_its_own() -> None:
     whole = replay(both.schedule, gpus(2), NsCosts())
     last = {rank: both.row[f"b/{rank}"] for rank in (0, 1)}
     inside = whole.op != Op.OPTIMIZE
-    folded = whole.folded(np.where(inside, np.where(whole.rank == 0, last[0], last[1]), -1))
+    folded = whole.fold(np.where(inside, np.where(whole.rank == 0, last[0], last[1]), -1))
     assert sorted(log(both.schedule, folded)) == [
         ("GRAPH", 0, 0, 40),
         ("GRAPH", 1, 0, 60),

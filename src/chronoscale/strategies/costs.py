@@ -104,24 +104,24 @@ class DatasheetCosts:
         moved = schedule.bytes[rows].astype(np.float64)
         on_host = schedule.lane[rows] == Lane.HOST
         if op is Op.FETCH and len(rows) and not on_host.all():
-            return self._fetched(schedule, rows), Source.SPECIFIED
+            return self._fetch_ns(schedule, rows), Source.SPECIFIED
         on_bus = on_host | (op in (Op.H2D, Op.D2H))  # datasheets name no host memory: taken to keep up with the bus
         seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
         if not on_bus.all():
             starts = schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
-            seconds = np.where(on_bus, seconds, self._worked(schedule, rows) + starts)
+            seconds = np.where(on_bus, seconds, self._device_seconds(schedule, rows) + starts)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         return occupied_shares(self.device, schedule, rows, ns)
 
-    def _worked(self, schedule: Schedule, rows: Ints) -> Floats:
+    def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
         if self.efficiency is None and len(rows):
             return roofline_s(self.device, schedule, rows)
         work = np.maximum(schedule.flops[rows] / self.device.flops, schedule.bytes[rows] / self.device.memory_bandwidth)
         return np.asarray(work / (self.efficiency or 1.0), np.float64)
 
-    def _fetched(self, schedule: Schedule, rows: Ints) -> Ints:
+    def _fetch_ns(self, schedule: Schedule, rows: Ints) -> Ints:
         if self.engine is None:
             raise UserError(
                 f"schedule '{schedule.name}' fetches data from other ranks, and the cluster has no data engine: its file needs "
@@ -234,7 +234,7 @@ class FittedCosts:
         """Whether rows or ranks were measured to vary from repeat to repeat."""
         return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
 
-    def taken(self, device: str) -> FittedCosts:
+    def for_device(self, device: str) -> FittedCosts:
         """Return the costs for use on `device`: themselves, or, where they may `extrapolate` to another device, costs that say so.
 
         Raises UserError for another device where they may not.

@@ -71,7 +71,7 @@ def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
 def require_complete(loaded: object, where: str) -> Strategy:
     """Return an object that was loaded as a strategy, an instance of the class where it is one. Raises UserError naming what it lacks."""
     try:
-        return _whole(loaded() if inspect.isclass(loaded) and not _absent(loaded) else loaded, where)
+        return _require_complete(loaded() if inspect.isclass(loaded) and not _missing_methods(loaded) else loaded, where)
     except UserError:
         raise
     except Exception as error:  # of the user's class: how it is made, or what it says of itself
@@ -80,13 +80,13 @@ def require_complete(loaded: object, where: str) -> Strategy:
         ) from error
 
 
-def _absent(kind: type) -> list[str]:
+def _missing_methods(kind: type) -> list[str]:
     """Return the abstract methods that a class has not defined."""
     return sorted(getattr(kind, "__abstractmethods__", ())) if issubclass(kind, Strategy) else []
 
 
-def _whole(loaded: object, where: str) -> Strategy:
-    absent = _absent(loaded) if inspect.isclass(loaded) else []
+def _require_complete(loaded: object, where: str) -> Strategy:
+    absent = _missing_methods(loaded) if inspect.isclass(loaded) else []
     if not isinstance(loaded, Strategy) and not absent:
         raise UserError(f"{where}: not a Strategy but {type(loaded).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
     if isinstance(loaded, Strategy):

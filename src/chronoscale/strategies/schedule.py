@@ -215,7 +215,7 @@ class Schedule:
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
-    def working(self, unit: Int32, **work: Ints) -> Schedule:
+    def with_work(self, unit: Int32, **work: Ints) -> Schedule:
         """Return the same rows on other units with other work, all columns of `WORK`, without checking what stays.
 
         Raises ValueError for a column that does not fit, or is negative.

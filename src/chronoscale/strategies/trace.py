@@ -80,7 +80,7 @@ class Trace:
         """The origins of the durations in this trace, in words."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
 
-    def folded(self, stands: Ints) -> Trace:
+    def fold(self, stands: Ints) -> Trace:
         """Return the trace with each set of rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first start to the
         last end.
 

@@ -131,7 +131,7 @@ def _named(experiment: Experiment, device: str) -> FittedCosts:
             raise UserError(f"costs: {experiment.costs} was {reason}")
         return replace(found, taken_for=device)
     try:
-        return found.taken(device)
+        return found.for_device(device)
     except UserError as error:
         raise UserError(f"costs: {experiment.costs} was {error}") from None
 

@@ -70,7 +70,7 @@ class Kernels:
     moves: Laws = field(default_factory=dict)
 
     @classmethod
-    def counted(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
+    def of_model(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
         """Return the counts for schedules of one kind and a model, by the key that tells models apart. Raises UserError for a model that
         was not counted."""
         known = read_laws()[kind]
@@ -85,9 +85,9 @@ class Kernels:
             return np.zeros(1, np.int64)
         if op in MOVES and op.name not in self.laws:
             return np.ones(1, np.int64)
-        return self.count(op.name, **self._told(columns))
+        return self.count(op.name, **self._variables(columns))
 
-    def _told(self, columns: Values) -> Values:
+    def _variables(self, columns: Values) -> Values:
         """Return the variables of laws that follow from a block's columns."""
         step, layer = (np.asarray(columns.get(name, -1)) for name in ("step", "layer"))
         return {
@@ -101,20 +101,20 @@ class Kernels:
     def count(self, name: str, **values: ArrayLike) -> Ints:
         """Return the number of kernels by the law `name`, int64; `values` of its variables differ from row to row and broadcast. Raises
         KeyError for a law that was not counted."""
-        return self._worth(self.laws[name] if self.laws else {"1": 1}, values)
+        return self._evaluate(self.laws[name] if self.laws else {"1": 1}, values)
 
     def moved(self, op: Op, lane: Lane, columns: Values) -> Ints:
         """Return the bytes that a block with these columns moves where its planner does not say; 0 in the host's lane."""
         if lane is Lane.HOST or op in MOVES or not self.moves:
             return np.zeros(1, np.int64)
-        return self.bytes(op.name, **self._told(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
+        return self.bytes(op.name, **self._variables(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
 
     def bytes(self, name: str, **values: ArrayLike) -> Ints:
         """Return the bytes that a row reads and writes in device memory by the law `name`, int64; 0 where nothing was counted. Raises
         KeyError for a law that was not counted."""
-        return self._worth(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
+        return self._evaluate(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
 
-    def _worth(self, terms: Law, values: Values) -> Ints:
+    def _evaluate(self, terms: Law, values: Values) -> Ints:
         """Evaluate a law: the sum of its coefficients times the products of its variables, int64."""
         variables: dict[str, ArrayLike] = {**self.sizes, **values}
         variables |= {name: 1 - np.asarray(variables[other], np.int64) for name, other in COMPLEMENTS.items() if other in variables}

@@ -27,7 +27,7 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 
     Raises UserError for costs that were not fitted, and for a curve without a fit.
     """
-    fitted = _fitted(costs)
+    fitted = _require_fitted(costs)
     rows = np.flatnonzero(schedule.collective < 0)
     spread = np.zeros(len(schedule))
     for curve, own in curves(schedule, rows):
@@ -38,10 +38,10 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 def rank_sway(costs: CostModel) -> float:
     """Return how much a rank's whole iteration varies beyond its rows (`FittedCosts.sway`). Raises UserError for costs that were not
     fitted."""
-    return _fitted(costs).sway
+    return _require_fitted(costs).sway
 
 
-def _fitted(costs: CostModel) -> FittedCosts:
+def _require_fitted(costs: CostModel) -> FittedCosts:
     if not isinstance(costs, FittedCosts):
         raise UserError(f"uncertainty: {costs.name} was not fitted, so no repeats say how much rows vary; state it as a number")
     return costs

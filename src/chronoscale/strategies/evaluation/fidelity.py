@@ -49,18 +49,18 @@ class Coverage:
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
     """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
-    both, measured_tasks = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
+    both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     tasks = np.union1d(predicted.task, measured_tasks)
-    compared_ns = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
+    compared_ns = np.array([_entries(trace, both).duration_ns.sum() for trace in measured], np.float64)
     total_ns = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
     unsampled = predicted.op[np.isin(predicted.task, both) & ~np.isin(predicted.source, SAMPLED)]
     return Coverage(
         rows=len(tasks),
         compared=len(both),
         share=float(np.median(compared_ns / total_ns)) if total_ns.all() else float("nan"),
-        unmeasured=_ops(predicted.op[~np.isin(predicted.task, both)]),
-        unpredicted=_ops(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
-        unsampled=_ops(unsampled),
+        unmeasured=_op_names(predicted.op[~np.isin(predicted.task, both)]),
+        unpredicted=_op_names(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
+        unsampled=_op_names(unsampled),
     )
 
 
@@ -76,14 +76,14 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     Raises ValueError when the traces are of different schedules.
     """
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
-    both, op = _common(predicted, measured)
-    prediction, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
+    both, op = _common_tasks(predicted, measured)
+    prediction, repeats = _entries(predicted, both), [_entries(trace, both) for trace in measured]
     times = np.stack([trace.duration_ns for trace in repeats])
     rows = []
     for code in np.unique(op):
         selected = op == code
         rows.append(
-            _row(
+            _fidelity_row(
                 Op(code).name,
                 prediction.duration_ns[selected].sum(),
                 times[:, selected].sum(1),
@@ -92,15 +92,18 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
             )
         )
     if iteration is not None and len(both):
-        lengths, measured_lengths = _lengths(prediction, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
-        rows.append(_row(ITERATION, float(np.median(lengths)), np.median(measured_lengths, axis=1), lengths, measured_lengths))
+        lengths, measured_lengths = (
+            _iteration_lengths(prediction, iteration[both]),
+            np.stack([_iteration_lengths(trace, iteration[both]) for trace in repeats]),
+        )
+        rows.append(_fidelity_row(ITERATION, float(np.median(lengths)), np.median(measured_lengths, axis=1), lengths, measured_lengths))
     no_tasks = np.zeros(0, np.int64)
     spans = np.array([trace.span_ns for trace in repeats])
-    rows.append(_row(TOTAL, prediction.span_ns if span_ns is None else span_ns, spans, no_tasks, no_tasks[None]))
+    rows.append(_fidelity_row(TOTAL, prediction.span_ns if span_ns is None else span_ns, spans, no_tasks, no_tasks[None]))
     return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
 
 
-def _row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints, samples: Ints) -> dict[str, object]:
+def _fidelity_row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints, samples: Ints) -> dict[str, object]:
     """Return one line of the table, from sums [repeats] of what is measured and each task's ns, predicted [tasks] and measured [repeats,
     tasks]."""
     middle, medians = float(np.median(measured)), np.median(samples, axis=0)
@@ -116,7 +119,7 @@ def _row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints
     }
 
 
-def _lengths(trace: Trace, iteration: Int32) -> Ints:
+def _iteration_lengths(trace: Trace, iteration: Int32) -> Ints:
     """Return the length of each iteration, int64 ns: how far it moves the end of all rows so far."""
     numbers, of = np.unique(iteration, return_inverse=True)
     end = np.full(len(numbers), trace.start_ns.min())
@@ -124,25 +127,25 @@ def _lengths(trace: Trace, iteration: Int32) -> Ints:
     return np.diff(np.maximum.accumulate(end), prepend=trace.start_ns.min())
 
 
-def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
+def _common_tasks(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
     """Return the tasks that are in all traces, ascending, and their operations. Raises ValueError when the traces are of different
     schedules."""
     both = predicted.task
     for trace in measured:
         both = np.intersect1d(both, trace.task)
-    prediction = _part(predicted, both)
+    prediction = _entries(predicted, both)
     for trace in measured:
-        measurement = _part(trace, both)
+        measurement = _entries(trace, both)
         if trace.ranks != predicted.ranks or (measurement.op != prediction.op).any() or (measurement.rank != prediction.rank).any():
             raise ValueError("fidelity joins traces of one schedule")
     return both, prediction.op.astype(np.int64)
 
 
-def _part(trace: Trace, tasks: Ints) -> Trace:
+def _entries(trace: Trace, tasks: Ints) -> Trace:
     """Return the entries of the given tasks (ascending), which the trace has."""
     order = np.argsort(trace.task)
     return trace.take(order[np.searchsorted(trace.task, tasks, sorter=order)])
 
 
-def _ops(codes: UInt8) -> tuple[str, ...]:
+def _op_names(codes: UInt8) -> tuple[str, ...]:
     return tuple(Op(code).name for code in np.unique(codes))

@@ -23,16 +23,16 @@ def frame(trace: Trace) -> pd.DataFrame:
 
 def busy_ns(trace: Trace) -> Ints:
     """Return the time in which each rank runs anything but collectives, lanes merged; int64 [ranks]."""
-    return _covered(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
+    return _covered_ns(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
 
 
 def occupied_ns(trace: Trace) -> Ints:
     """Return the time in which each rank runs anything, lanes merged; int64 [ranks]. In the rest of the epoch it waits for others, or for
     its host."""
-    return _covered(trace, np.ones(len(trace), bool))
+    return _covered_ns(trace, np.ones(len(trace), bool))
 
 
-def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
+def _covered_ns(trace: Trace, work: NDArray[np.bool_]) -> Ints:
     """Return the time that the rows in `work`, bool [rows], cover on each rank, each moment once; int64 [ranks]."""
     rank = trace.rank[work].astype(np.int64)
     start = trace.start_ns[work]

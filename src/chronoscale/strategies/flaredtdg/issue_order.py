@@ -107,7 +107,7 @@ def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: P
     Raises ValueError where coroutines wait for each other in a circle.
     """
     lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
-    turns = [turn for number, run in enumerate(snapshots) if (turn := _resumed(Runner(number, run, _NONE), 0)) is not None]
+    turns = [turn for number, run in enumerate(snapshots) if (turn := _resume(Runner(number, run, _NONE), 0)) is not None]
     while turns:
         ready = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
         if not ready:
@@ -120,7 +120,7 @@ def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: P
         slot, duration = turn.row.slot, ns.get(turn.row.slot, 0)
         turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + duration
         order.append(slot)
-        if _resumed(turn, len(order)) is None:
+        if _resume(turn, len(order)) is None:
             turns.remove(turn)
     return order
 
@@ -128,7 +128,7 @@ def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: P
 _NONE = Wait(Slot(Op.AGGREGATE, -1, -1))
 
 
-def _resumed(turn: Runner, asked: int) -> Runner | None:
+def _resume(turn: Runner, asked: int) -> Runner | None:
     """Resume a coroutine and return it with the row that it awaits next; None where it has ended."""
     try:
         turn.row, turn.asked = turn.run.send(None), asked

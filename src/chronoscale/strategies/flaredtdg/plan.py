@@ -37,10 +37,10 @@ class Plan(Descriptors):
 
     def _add(self, builder: Builder, slot: Slot, order: Ints, after: list[Ints], exchange: int) -> Ints:
         """Add a row of the window on every (rank, iteration) and return its handles. exchange: the first id of its collective."""
-        row, (takes, gives) = self.row(slot), self.kept(slot)
+        row, (takes, gives) = self.row(slot), self.snapshot_memory(slot)
         op = Op.ALLTOALL if slot.back and slot.op is Op.ALLGATHER else slot.op
         here = {**self.site(), "order": order, "step": slot.step, "layer": slot.layer}
-        memory = {"alloc": row["alloc"] + takes, "free": row["free"] + gives, "kernels": self.launched(slot, builder.kernels)}
+        memory = {"alloc": row["alloc"] + takes, "free": row["free"] + gives, "kernels": self.kernel_count(slot, builder.kernels)}
         if not slot.communicates:
             moved = {"bytes": self.moved(slot, row, builder.kernels)}
             return builder.add(op, Lane.COMPUTE, here, row, memory, moved, after=after)
@@ -55,7 +55,7 @@ class Plan(Descriptors):
         place: Mapping[Slot, Ints] = {slot: np.array([order.index(slot) for order in orders]) for slot in needs}
         builder = Builder(self.name, self.ranks, self.resident(), "blocks", feeding=str(self.keeping), kernels=self.kernels())
         begin = self.per_rank(np.arange(iterations) * size)
-        arrivals = {step: self._bring(builder, step, begin + step) for step in range(len(self.level))}
+        arrivals = {step: self._add_snapshot(builder, step, begin + step) for step in range(len(self.level))}
         handles: dict[Slot, Ints] = {}
         exchange = iterations
         last = NONE * np.ones(iterations * self.ranks, np.int64)
@@ -71,19 +71,19 @@ class Plan(Descriptors):
             for slot, others in needs.items():
                 for other in others:
                     builder.link(handles[slot], handles[other])
-        return self._step(builder, handles, last, begin + size - 1, arrivals, model.parameters)
+        return self._add_synchronisation(builder, handles, last, begin + size - 1, arrivals, model.parameters)
 
-    def _bring(self, builder: Builder, step: int, order: Ints) -> Ints:
+    def _add_snapshot(self, builder: Builder, step: int, order: Ints) -> Ints:
         """Add the rows that renumber and send a step's snapshot where it comes from the host; return handles of the transfer."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
-        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.held(step), 0))
+        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.level_on_device(step), 0))
         remapped: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
             remapped = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
         return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=remapped)
 
-    def _step(
+    def _add_synchronisation(
         self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, arrivals: dict[int, Ints], parameters: int
     ) -> Schedule:
         """Add the all-reduce and the optimiser step of every iteration, let snapshots wait for the steps before, and return the

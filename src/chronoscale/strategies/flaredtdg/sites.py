@@ -115,7 +115,7 @@ class WindowSites:
         grows = step + 1 == len(self.level) or (self.shrinks and self.level[step] < self.level[step + 1])
         return self.first | bool(grows)
 
-    def held(self, step: int) -> int:
+    def level_on_device(self, step: int) -> int:
         """Return the level at which a step's snapshot is on the device once it is there."""
         return int(self.level[step]) if self.shrinks else 0
 

@@ -63,15 +63,15 @@ class WindowStrategy(SnapshotStrategy):
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 
-def _decayed(recency: Recency) -> Decay:
+def _decayed_history(recency: Recency) -> Decay:
     return recency.decay
 
 
-def _whole(recency: Recency) -> Decay:
+def _whole_history(recency: Recency) -> Decay:
     return Decay(recency.decay.window, 0, 1.0)
 
 
-def _recent(recency: Recency) -> Decay:
+def _recent_history(recency: Recency) -> Decay:
     return Decay(recency.full, 0, 1.0)
 
 
@@ -79,14 +79,14 @@ FLAREDTDG = WindowStrategy(
     "flaredtdg",
     "FlareDTDG",
     "FlareDTDG §3",
-    _decayed,
+    _decayed_history,
     summary="GPUs share the vertices of sliding windows that keep less of a snapshot the older it is; communication overlaps.",
 )
 ROUND_ROBIN = WindowStrategy(
     "flaredtdg-turns",
     "FlareDTDG, snapshots in turn",
     "FlareDTDG §3.4",
-    _decayed,
+    _decayed_history,
     round_robin,
     summary="As flaredtdg, but the snapshots of a window are computed in turn, whichever is ready first.",
 )
@@ -94,7 +94,7 @@ IN_ORDER = WindowStrategy(
     "flaredtdg-no-overlap",
     "FlareDTDG, nothing overlaps",
     "FlareDTDG §4.3, Table 11",
-    _decayed,
+    _decayed_history,
     one_by_one,
     summary="As flaredtdg, but nothing overlaps: every row waits for the one before it.",
 )
@@ -102,7 +102,7 @@ REMAPPED = WindowStrategy(
     "flaredtdg-remap",
     "FlareDTDG, built anew in every step",
     "FlareDTDG §4.3, Table 9",
-    _decayed,
+    _decayed_history,
     shrinks=False,
     summary="As flaredtdg, but what is kept of older snapshots is built anew in every step.",
 )
@@ -110,14 +110,14 @@ FULL_HISTORY = WindowStrategy(
     "full-history",
     "Full history",
     "FlareDTDG §4.3, Table 6",
-    _whole,
+    _whole_history,
     summary="As flaredtdg, but windows keep all of their snapshots whole.",
 )
 RECENT_ONLY = WindowStrategy(
     "recent-only",
     "Recent only",
     "FlareDTDG §4.3, Table 6",
-    _recent,
+    _recent_history,
     inherits=False,
     summary="As flaredtdg, but windows have recent snapshots only, and begin without a hidden state.",
 )
@@ -125,6 +125,6 @@ RECENT_STATES = WindowStrategy(
     "recent-states",
     "Recent only, with inherited states",
     "FlareDTDG §3.5",
-    _recent,
+    _recent_history,
     summary="As recent-only, but hidden states go on from window to window.",
 )

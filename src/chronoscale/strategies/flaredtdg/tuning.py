@@ -49,7 +49,7 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
     seen: dict[tuple[int, int], Trial] = {}
 
     def evaluate(full: int, tenths: int, step: int) -> Trial:
-        decay = _decay(start.window, full, tenths)
+        decay = _decay_of(start.window, full, tenths)
         fitting = fits(decay)
         value = loss(decay) if fitting else None
         return Trial(step, full, decay.alpha, fitting, value, False)
@@ -73,8 +73,8 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
             break
         at = best_neighbour
         path.append(at)
-    trials = tuple(_marked(trial, place in path) for place, trial in seen.items())
-    return TuningResult(_decay(start.window, *at), _loss(seen[at]), trials)
+    trials = tuple(_mark(trial, place in path) for place, trial in seen.items())
+    return TuningResult(_decay_of(start.window, *at), _loss(seen[at]), trials)
 
 
 def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
@@ -84,7 +84,7 @@ def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
     return [(k, a) for k, a in steps if 1 <= k <= window and 1 <= a <= TENTHS]
 
 
-def _decay(window: int, full: int, tenths: int) -> Decay:
+def _decay_of(window: int, full: int, tenths: int) -> Decay:
     return Decay(full, window - full, tenths / TENTHS)
 
 
@@ -93,5 +93,5 @@ def _loss(trial: Trial) -> float:
     return trial.loss
 
 
-def _marked(trial: Trial, taken: bool) -> Trial:
+def _mark(trial: Trial, taken: bool) -> Trial:
     return Trial(trial.step, trial.full, trial.alpha, trial.fits, trial.loss, taken)

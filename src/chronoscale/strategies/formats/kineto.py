@@ -64,7 +64,7 @@ def read(path: Path) -> KinetoProfile:
     events = content.get("traceEvents") if isinstance(content, Mapping) else content
     if not isinstance(events, list):
         raise UserError(f"{path}: no traceEvents in it, a trace of torch.profiler is expected")
-    rows = [_event(path, number, event) for number, event in enumerate(events) if _counts(path, number, event)]
+    rows = [_read_event(path, number, event) for number, event in enumerate(events) if _is_work(path, number, event)]
     if not rows:
         raise UserError(f"{path}: no operation in it; a profiler that saw any exports events of {', '.join(READ)}")
     table = pd.DataFrame(rows, columns=["category", "name", "start", "length", "track", "bytes", "correlation"])
@@ -72,25 +72,25 @@ def read(path: Path) -> KinetoProfile:
     table = table.assign(start_ns=np.rint(begin).astype(np.int64), ns=np.rint(table["length"] * 1000).astype(np.int64))
     table = table.drop(columns=["start", "length"]).sort_values(["start_ns", "ns"], ascending=[True, False], kind="stable")
     about = content.get("distributedInfo", {}) if isinstance(content, Mapping) else {}
-    rank, ranks = (_whole(path, about, name, default) for name, default in (("rank", 0), ("world_size", 1)))
-    return KinetoProfile(path, rank, max(ranks, rank + 1), _device(content), table.reset_index(drop=True))
+    rank, ranks = (_require_count(path, about, name, default) for name, default in (("rank", 0), ("world_size", 1)))
+    return KinetoProfile(path, rank, max(ranks, rank + 1), _device_name(content), table.reset_index(drop=True))
 
 
-def _device(content: object) -> str:
+def _device_name(content: object) -> str:
     """Return the name of the first GPU, '' without one."""
     named = content.get("deviceProperties") if isinstance(content, Mapping) else None
     first = named[0] if isinstance(named, list) and named else {}
     return str(first.get("name", "")) if isinstance(first, Mapping) else ""
 
 
-def _counts(path: Path, number: int, event: Any) -> bool:
+def _is_work(path: Path, number: int, event: Any) -> bool:
     """Return whether an event is a piece of work. Raises UserError for what is no event."""
     if not isinstance(event, Mapping):
         raise UserError(f"{path}, event {number}: expected an object, got {event!r:.40}")
     return event.get("ph") == "X" and event.get("cat") in READ
 
 
-def _event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str, str, float, float, str, int, int]:
+def _read_event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str, str, float, float, str, int, int]:
     """Return one event as a row of the table. Raises UserError for times that are none."""
     times = []
     for key, quantity in (("ts", "a time"), ("dur", "a length")):
@@ -99,16 +99,16 @@ def _event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str, str,
             raise UserError(f"{path}, event {number} ({event.get('name')!r:.40}): {key} is {value!r:.40}, expected {quantity} in µs")
         times.append(float(value))
     args = event.get("args")
-    size, correlation = (_integer(args, name, default) for name, default in (("bytes", 0), ("correlation", -1)))
+    size, correlation = (_integer_arg(args, name, default) for name, default in (("bytes", 0), ("correlation", -1)))
     return str(event["cat"]), str(event.get("name")), times[0], times[1], f"{event.get('pid')}/{event.get('tid')}", size, correlation
 
 
-def _integer(args: object, name: str, default: int) -> int:
+def _integer_arg(args: object, name: str, default: int) -> int:
     value = args.get(name, default) if isinstance(args, Mapping) else default
     return value if isinstance(value, int) and abs(value) < 1 << 63 else default
 
 
-def _whole(path: Path, about: Any, name: str, default: int) -> int:
+def _require_count(path: Path, about: Any, name: str, default: int) -> int:
     value = about.get(name, default) if isinstance(about, Mapping) else default
     if not isinstance(value, int) or not 0 <= value < 1 << 31:
         raise UserError(f"{path}: distributedInfo: {name} is {value!r:.40}, expected a number")
@@ -126,7 +126,7 @@ def as_trace(profile: KinetoProfile) -> Trace:
     kernels = table[(table["category"] == KERNEL) & ~table["name"].str.startswith(NCCL)]
     busy = kernels.groupby("track")["ns"].sum()
     first, calls = (str(busy.idxmax()) if len(busy) else ""), Lane.HOST if profile.on_device else Lane.COMPUTE
-    shapes = [_shape(*row, first, calls) for row in zip(table["category"], table["name"], table["track"], strict=True)]
+    shapes = [_op_and_lane(*row, first, calls) for row in zip(table["category"], table["name"], table["track"], strict=True)]
     start, ns = table["start_ns"].to_numpy(), table["ns"].to_numpy()
     count, device = len(table), "GPU" if profile.on_device else "CPU"
     return Trace(
@@ -144,7 +144,7 @@ def as_trace(profile: KinetoProfile) -> Trace:
     )
 
 
-def _shape(category: str, name: str, track: str, first: str, calls: Lane) -> tuple[Op, Lane]:
+def _op_and_lane(category: str, name: str, track: str, first: str, calls: Lane) -> tuple[Op, Lane]:
     if category == HOST:
         return Op.COMPUTE, calls
     if category == COPIED:

@@ -98,28 +98,28 @@ class Builder:
         """Return the schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-            return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
-        rows, place = self._sorted()
+            return self._freeze(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
+        rows, place = self._sort_rows()
         columns: dict[str, Any] = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
         task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
-        return self._frozen(columns, ptr, dep[by_task])
+        return self._freeze(columns, ptr, dep[by_task])
 
     def places(self) -> list[tuple[Ints, Ints]]:
         """Return handles and row numbers in the schedule for each block, one a site; int64 [sites] both."""
-        _, place = self._sorted()
+        _, place = self._sort_rows()
         ends = np.cumsum([len(order) for order in self._order])
         return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]
 
-    def _sorted(self) -> tuple[Ints, Ints]:
+    def _sort_rows(self) -> tuple[Ints, Ints]:
         """Return the rows sorted by `order`, and the place of each row in that order."""
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)
         return rows, place
 
-    def _frozen(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+    def _freeze(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
         columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}
         return Schedule(self.name, self.ranks, self.resident, **columns)

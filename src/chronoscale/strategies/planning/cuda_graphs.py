@@ -45,7 +45,7 @@ def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
         last = np.sort(measured.task[graphs & (measured.rank == rank)])
         rows = np.flatnonzero(inside & (predicted.rank == rank) & (predicted.task <= last[-1]))
         stands[rows] = last[np.searchsorted(last, predicted.task[rows])]
-    return predicted.folded(stands)
+    return predicted.fold(stands)
 
 
 def _inside(tasks: Ints, measured: Trace) -> NDArray[np.bool_]:

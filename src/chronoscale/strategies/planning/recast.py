@@ -84,7 +84,7 @@ class Recast:
         """Return the schedule and begin the next one. Raises ValueError for blocks that are missing."""
         if len(self._added) != len(self._blocks):
             raise ValueError(f"schedule '{self._schedule.name}': {len(self._added)} of {len(self._blocks)} blocks")
-        self._schedule = self._schedule.working(**{name: self._column(name) for name in CHANGING})
+        self._schedule = self._schedule.with_work(**{name: self._column(name) for name in CHANGING})
         self._added = []
         return self._schedule
 

@@ -43,18 +43,18 @@ def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
     """
     lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
     stride, size = workload.hyper.stride, workload.hyper.group_size
-    alone = _span(lowering, np.arange(n), None, 0, costs)
+    alone = _pair_times(lowering, np.arange(n), None, 0, costs)
     band = max((size - 1) // stride, 1)
     reuse = np.zeros((n, band))
     for near in range(1, (size - 1) // stride + 1):
         first = np.arange(max(n - near, 0))
         if len(first):
-            together = _span(lowering, first, first + near, near * stride, costs)
+            together = _pair_times(lowering, first, first + near, near * stride, costs)
             reuse[first, near - 1] = np.maximum(alone[first] + alone[first + near] - together, 0)
     return Benefit(alone, reuse)
 
 
-def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
+def _pair_times(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
     """Return the time of groups, or of pairs where `second` is given and starts `shift` snapshots later; float64 ns."""
     timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
     paired = np.full(len(first), second is not None)

@@ -106,13 +106,13 @@ class _BoundProblem:
         mix = np.zeros(len(step))
         price = 0.0
         for turn in range(ROUNDS):
-            value, price, seen = self._priced(mix, step, few, many, price)
+            value, price, seen = self._best_price(mix, step, few, many, price)
             best = max(best, value + float((mix * count * step).sum()))
             wanted = (count * gpus > seen).astype(np.float64)
             mix += (wanted - mix) / (turn + 2)
         return best + self.alpha * m
 
-    def _priced(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
+    def _best_price(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
         """Return the best Lagrangian value over a few multipliers, that multiplier, and N(level) of its matching."""
         knots = np.concatenate([[0.0], np.cumsum((1 - mix) * step)]) / self.gpus
         levels = np.concatenate([[0.0], self.level])

@@ -27,13 +27,13 @@ def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) ->
 
     Raises UserError unless every group is placed once, at most two a GPU and iteration, and for a group with a row in another place.
     """
-    _together(schedule)
+    _require_one_place(schedule)
     rows = schedule.tasks(Op.BACKWARD)
     places = zip(schedule.unit[rows].tolist(), schedule.iteration[rows].tolist(), schedule.rank[rows].tolist(), strict=True)
     return _makespan(places, schedule.ranks, benefits, alpha)
 
 
-def _together(schedule: Schedule) -> None:
+def _require_one_place(schedule: Schedule) -> None:
     """Raise UserError for a group with rows in several places."""
     rows = np.flatnonzero(schedule.unit >= 0)
     unit, site = schedule.unit[rows], schedule.iteration[rows].astype(np.int64) * schedule.ranks + schedule.rank[rows]

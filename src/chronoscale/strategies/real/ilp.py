@@ -135,7 +135,7 @@ class RealL(GroupStrategy):
     solves = True
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        return self._settled(compute_benefit(workload, costs), ranks)[0]
+        return self._solve_placement(compute_benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks.
@@ -144,7 +144,7 @@ class RealL(GroupStrategy):
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
         benefits = compute_benefit(workload, costs)
-        placement, least, note = self._settled(benefits, ranks)
+        placement, least, note = self._solve_placement(benefits, ranks)
         return certify(lower(self.name, workload, placement, self.reuse, costs), benefits, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
@@ -152,7 +152,7 @@ class RealL(GroupStrategy):
         placement = seat(benefits := compute_benefit(workload, costs), search(benefits, ranks), ranks)
         return certify(lower(self.name, workload, placement, self.reuse, costs), benefits)
 
-    def _settled(self, benefits: Benefit, ranks: int) -> tuple[Placement, float, str]:
+    def _solve_placement(self, benefits: Benefit, ranks: int) -> tuple[Placement, float, str]:
         """Return the placement, the best lower bound known (ns), and a note on how the two came about."""
         start = search(benefits, ranks)
         limit = max(EPOCHS * makespan(benefits, start, ranks) / 1e9, self.floor_s)

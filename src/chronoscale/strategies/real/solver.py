@@ -55,14 +55,14 @@ def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name 
     """
     if solver != "highs" and (solver == "gurobi" or licence_covers(model)):
         try:
-            return _installed("gurobi")(model, seconds, gap, threads)
+            return _import_solver("gurobi")(model, seconds, gap, threads)
         except (SolverNotInstalled, BeyondLicence) as error:
             if solver == "gurobi":
                 raise MachineError(str(error)) from error
-    return _installed("highs")(model, seconds, gap, threads)
+    return _import_solver("highs")(model, seconds, gap, threads)
 
 
-def _installed(name: str) -> Callable[[IntegerProgram, float, float, int], Solution]:
+def _import_solver(name: str) -> Callable[[IntegerProgram, float, float, int], Solution]:
     """Return the solve function of a solver, imported now, as either may be absent. Raises SolverNotInstalled."""
     try:
         solve: Callable[[IntegerProgram, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve

@@ -36,11 +36,11 @@ class BatchEnds:
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
     """Plan one epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
     hyper, resident = workload.hyper, 4 * workload.model.parameters * FP32 + feeding.store.device_bytes(workload)
-    builder = _builder(name, workload, ranks, feeding, resident, "windows")
+    builder = _begin(name, workload, ranks, feeding, resident, "windows")
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))
     nothing = BatchEnds(np.empty((0, ranks), np.int64), np.full((1, ranks), NONE, np.int64))
-    done = _phase(builder, workload, feeding, training, TRAIN, 0, nothing)
-    done = _phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
+    done = _add_phase(builder, workload, feeding, training, TRAIN, 0, nothing)
+    done = _add_phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
     if validation.iterations and ranks > 1:
         unit = training.iterations + validation.iterations
         at: Columns = {"rank": np.arange(ranks), "order": unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
@@ -54,20 +54,22 @@ def plan_preparation(name: str, workload: Workload, ranks: int, feeding: SignalF
     Raises UserError for another family or a series that is too short.
     """
     data = workload.signal
-    builder = _builder(name, workload, ranks, feeding, feeding.store.device_bytes(workload), "preparation")
+    builder = _begin(name, workload, ranks, feeding, feeding.store.device_bytes(workload), "preparation")
     site: Columns = {"rank": np.arange(ranks), "order": 0, "nodes": data.sensors, "width": data.channels}
     feeding.store.prepare(builder, workload, site)
     return builder.finish()
 
 
-def _builder(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, resident: int, kind: str) -> Builder:
+def _begin(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, resident: int, kind: str) -> Builder:
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload, ranks) if kind == "windows" else SINGLE
     return Builder(name, ranks, resident, kind, host, str(feeding), kernels)
 
 
-def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds) -> BatchEnds:
+def _add_phase(
+    builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds
+) -> BatchEnds:
     """Add the batches of training or of validation (`step`), from unit `first` on, after those that ended with `before`; return their
     ends."""
     data = workload.signal
@@ -94,7 +96,7 @@ def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: D
     if step == TRAIN:
         twice: Columns = {**work, "flops": 2 * np.asarray(forward_flops(*shape)), "bytes": moved[1]}
         last = builder.add(Op.BACKWARD, Lane.COMPUTE, site, twice, {"free": held + saved}, where=batches.there)
-        updated = _update(builder, workload, site, unit, last)
+        updated = _add_update(builder, workload, site, unit, last)
     computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
     if (ahead := feeding.store.ahead) == 0:  # on demand: asked for when the batch before is over
         ended = np.concatenate([before.over, (last if step == VALIDATE else updated).reshape(-1, ranks)])
@@ -106,7 +108,7 @@ def _phase(builder: Builder, workload: Workload, feeding: SignalFeeding, deal: D
     return BatchEnds(computed, before.over)
 
 
-def _update(builder: Builder, workload: Workload, site: Columns, unit: Ints, backward: Ints) -> Ints:
+def _add_update(builder: Builder, workload: Workload, site: Columns, unit: Ints, backward: Ints) -> Ints:
     """Add the all-reduce of the gradients with the count of readings, and the optimiser step, on every rank, with windows or without."""
     parameters = workload.model.parameters
     ready = backward

@@ -88,7 +88,7 @@ class GraphOperations:
         computed."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
-    def made(self, width: int, read: int = 0) -> ForecasterWork:
+    def elementwise(self, width: int, read: int = 0) -> ForecasterWork:
         """Return the work of an elementwise result that is kept for the backward pass, from `read` values."""
         return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
@@ -144,11 +144,18 @@ def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, hori
 
     def narrow(inputs: int) -> ForecasterWork:
         """Count the work on the first layer's input: diffused, kept, multiplied for three gates."""
-        return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
+        return graph.diffusion(inputs) + graph.elementwise(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
 
-    first = graph.made(wide, wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)  # update gate, candidate, state
+    first = (
+        graph.elementwise(wide, wide) + graph.elementwise(wide, wide) + graph.elementwise(wide, 3 * wide)
+    )  # update gate, candidate, state
     later = graph.convolution(wide, 2 * wide) + graph.convolution(wide, wide)
-    later += graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    later += (
+        graph.elementwise(2 * wide, 2 * wide)
+        + graph.elementwise(wide, 2 * wide)
+        + graph.elementwise(wide, wide)
+        + graph.elementwise(wide, 3 * wide)
+    )
     upper = graph.convolution(wide, 3 * wide) * (shape.layers - 1)
     encoder = (narrow(shape.inputs) + upper) * window + (first + later * (window - 1)) * shape.layers
     readout = graph.product(wide, 1) * horizon
@@ -164,25 +171,34 @@ def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, 
     nodes = graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
     gates = (
-        ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
+        ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries)
+        + graph.elementwise(inputs, inputs)
+        + graph.product(inputs, 3 * wide)
     )
-    first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
-    later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
-    later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    first = graph.elementwise(wide, wide) * 2 + graph.elementwise(wide, 3 * wide)
+    later = graph.product(wide, 3 * wide) + graph.elementwise(2 * wide, 2 * wide) + graph.elementwise(wide, 2 * wide)
+    later += graph.elementwise(wide, wide) + graph.elementwise(wide, 3 * wide)
     attention = ForecasterWork(0, 3 * nodes * wide) * window
-    return gates * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
+    return gates * window + first + later * (window - 1) + attention + graph.elementwise(wide, wide) + graph.product(wide, horizon)
 
 
 def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
     """Count the work of `st-transformer` (`real_exec.signals.forecast.transformer`), a window; attention keeps no N x N matrix."""
     wide, nodes = shape.hidden, graph.nodes
-    norm = graph.made(wide + 2, wide)
-    attention = ForecasterWork(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
-    block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
-    block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
-    block += graph.product(4 * wide, wide) + graph.made(wide, wide)
+    norm = graph.elementwise(wide + 2, wide)
+    attention = ForecasterWork(4 * nodes**2 * wide, 3 * nodes * wide) + graph.elementwise(wide + shape.heads)
+    block = (
+        norm
+        + graph.product(wide, 3 * wide)
+        + graph.elementwise(3 * wide)
+        + attention
+        + graph.product(wide, wide)
+        + graph.elementwise(wide, wide)
+    )
+    block += norm + graph.product(wide, 4 * wide) + graph.elementwise(4 * wide) + graph.elementwise(4 * wide, 4 * wide)
+    block += graph.product(4 * wide, wide) + graph.elementwise(wide, wide)
     read = window * (shape.inputs - shape.calendar)
-    tokens = graph.made(read, read) + graph.product(read, wide) + graph.made(wide, wide)
+    tokens = graph.elementwise(read, read) + graph.product(read, wide) + graph.elementwise(wide, wide)
     clock = graph.product(shape.calendar, wide)
     return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
 

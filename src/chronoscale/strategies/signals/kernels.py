@@ -30,4 +30,4 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "calendar": model.calendar,
         "parameters": model.parameters,
     }
-    return Kernels.counted("windows", model_key(workload), sizes)
+    return Kernels.of_model("windows", model_key(workload), sizes)

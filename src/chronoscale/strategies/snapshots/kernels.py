@@ -26,4 +26,4 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
         "spread": int(ranks > 1),
     }
     widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
-    return Kernels.counted(kind, structure_name(model), {**sizes, **widths})
+    return Kernels.of_model(kind, structure_name(model), {**sizes, **widths})

@@ -119,9 +119,9 @@ class Lowering:
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
-            self.forms = choose_forms(workload, costs, self._bring)
+            self.forms = choose_forms(workload, costs, self._add_snapshots)
 
-    def _bring(self, timer: Timer, forms: Forms) -> None:
+    def _add_snapshots(self, timer: Timer, forms: Forms) -> None:
         """Add the rows of every snapshot alone in the given forms, without features: what the choice between forms compares.
 
         The first snapshot has no predecessor and so one form; the last ones are predicted alone.
@@ -129,21 +129,21 @@ class Lowering:
         self.forms = forms
         snapshot = np.arange(len(forms.form))
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
-        self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
+        self._add_first_layer(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
 
     @property
     def incremented(self) -> bool:
         """Whether the sums of any snapshot are incremented, so that those of the others are kept for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
-    def _stepped(self, step: int) -> TemporalVariant:
+    def _temporal_variant(self, step: int) -> TemporalVariant:
         """Return which implementation runs a recurrent step."""
         first = step == 0 and not self.workload.model.evolves_weights
         if self.reuse.pipeline:
             return TemporalVariant.FIRST_BESIDE if first else TemporalVariant.ON_BESIDE
         return TemporalVariant.FIRST if first else TemporalVariant.ON
 
-    def _load(
+    def _add_first_layer(
         self,
         sink: Sink,
         site: Columns,
@@ -222,7 +222,7 @@ class Lowering:
                     features = own & (not self.reuse.snapshots or step == 0)
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
-                    loaded = self._load(sink, here, snapshot, form, own, features, [gate, *waits])
+                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, [gate, *waits])
                     ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -246,7 +246,7 @@ class Lowering:
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
                 cell = rows.recurrence(layer)
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._stepped(step)}, after=(ready,))
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._temporal_variant(step)}, after=(ready,))
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
@@ -300,7 +300,7 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
         rows = lowering.emit(builder, sites)
         for field in fields(GroupRows):
             getattr(done, field.name)[g] = getattr(rows, field.name)
-    _synchronise(builder, placement, workload.model.parameters, reuse, done)
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, done)
     return builder.finish()
 
 
@@ -311,7 +311,7 @@ def pair_shifts(workload: Workload, placement: Placement) -> Ints:
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
-def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: GroupRows) -> None:
+def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: GroupRows) -> None:
     """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)

@@ -50,4 +50,4 @@ def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernel
         "outputs": shape.outputs,
         "parameters": shape.parameters,
     }
-    return Kernels.counted("events", model_key(shape, feeding), sizes)
+    return Kernels.of_model("events", model_key(shape, feeding), sizes)

@@ -103,11 +103,11 @@ class _Chunks:
             owed, gradients = BackwardWork.none(self.sites), np.zeros(self.sites, np.int64)
             handed = None
             if number and not self.shape.evolves_weights:
-                states = self._moved(steps[0], weight)
-                handed = self._exchange(steps[0], self.shape.layers - 1, states, last)
+                states = self._state_bytes(steps[0], weight)
+                handed = self._add_exchange(steps[0], self.shape.layers - 1, states, last)
                 gradients = gradients + states
             for step in steps:
-                loaded, last, halo = self._step(step, weight, owed, handed)
+                loaded, last, halo = self._add_step(step, weight, owed, handed)
                 first, handed, gradients = loaded if first is None else first, None, gradients + halo
             passes.append((steps[0], owed, gradients))
         done = last
@@ -115,17 +115,17 @@ class _Chunks:
             here: Columns = {**self.site, "step": np.full(self.sites, step)}
             done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, owed.columns(self.shape.hidden), after=(done,))
             if self.shape.layers > 1 or self.shape.transforms_first or (number and not self.shape.evolves_weights):
-                done = self._exchange(step, -1, gradients, done)
+                done = self._add_exchange(step, -1, gradients, done)
         if self.ranks > 1:
             reduced = {"bytes": self.shape.parameters * FP32}
-            done = self.builder.add(Op.ALLREDUCE, Lane.COMM, self.site, self._meeting(), reduced, after=(done,))
+            done = self.builder.add(Op.ALLREDUCE, Lane.COMM, self.site, self._next_collective(), reduced, after=(done,))
         updated = self.builder.add(Op.OPTIMIZE, Lane.COMPUTE, self.site, self.work.optimize(), after=(done,))
         assert first is not None
         before = np.concatenate([np.full(self.ranks, NONE, np.int64), updated[: -self.ranks]])
         self.builder.link(first, before)
         return self.builder.finish()
 
-    def _step(self, step: int, weight: Floats, owed: BackwardWork, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
+    def _add_step(self, step: int, weight: Floats, owed: BackwardWork, handed: Ints | None) -> tuple[Ints, Ints, Ints]:
         """Add the forward rows of one snapshot of every group.
 
         Returns handles of the transfer and of the last row, and the bytes of boundary rows that have a gradient.
@@ -148,14 +148,14 @@ class _Chunks:
             at: Columns = {**here, "layer": np.full(self.sites, layer)}
             width, learns = model.width(layer), layer > 0
             if model.evolves_weights:
-                self._evolve(at, width, ready, owed)
+                self._add_evolution(at, width, ready, owed)
             if model.transforms_first:
                 dense = work.transform(rows, width)
                 ready = self.builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense, after=(ready,))
                 owed.add(dense, 2 if learns else 1)
                 width, learns = model.hidden, True
             boundary = halo * width * FP32
-            came = self._exchange(step, layer, boundary, ready, boundary)
+            came = self._add_exchange(step, layer, boundary, ready, boundary)
             gradients = gradients + boundary * learns
             summed = work.aggregate(rows, edges + rows, width)
             ready = self.builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, {"free": boundary * (self.ranks > 1)}, after=(ready, came))
@@ -171,18 +171,18 @@ class _Chunks:
                 owed.add(cell, 2)
         return arrived, ready, gradients
 
-    def _evolve(self, at: Columns, width: int, ready: Ints, owed: BackwardWork) -> None:
+    def _add_evolution(self, at: Columns, width: int, ready: Ints, owed: BackwardWork) -> None:
         """Add the rows that compute the next weights of every group, on every rank; EvolveGCN-H gathers its snapshot's highest-scored rows
         first."""
         groups = np.repeat(self.batches.groups, self.ranks)
         if self.shape.summarises and self.ranks > 1:
             moved = {"bytes": -(-groups * self.shape.hidden // self.ranks) * width * FP32}
-            ready = self.builder.add(Op.ALLGATHER, Lane.COMM, at, self._meeting(), moved, after=(ready,))
+            ready = self.builder.add(Op.ALLGATHER, Lane.COMM, at, self._next_collective(), moved, after=(ready,))
         cell = self.work.recurrence(groups * self.shape.hidden, width)
         self.builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=(ready,))
         owed.add(cell, 2)
 
-    def _moved(self, step: int, weight: Floats) -> Ints:
+    def _state_bytes(self, step: int, weight: Floats) -> Ints:
         """Return the bytes of hidden states that a rank receives at a new range: those of vertices that were placed anew and come from
         another rank."""
         changed = split_counts(self.batches.total(self.workload.snapshots.changed_nodes, step), weight).ravel()
@@ -190,15 +190,15 @@ class _Chunks:
         moved: Ints = np.floor(changed * (1 - 1 / self.ranks)).astype(np.int64) * (values * FP32)
         return moved
 
-    def _exchange(self, step: int, layer: int, size: Ints, after: Ints, alloc: Ints | int = 0) -> Ints:
+    def _add_exchange(self, step: int, layer: int, size: Ints, after: Ints, alloc: Ints | int = 0) -> Ints:
         """Add an all-to-all of all ranks and return its handles; on one rank add nothing and return `after`."""
         if self.ranks == 1:
             return after
         same = np.zeros_like(size)
         row: Columns = {"bytes": size, "step": same + step, "layer": same + layer, "alloc": same + alloc}
-        return self.builder.add(Op.ALLTOALL, Lane.COMM, self.site, self._meeting(), row, after=(after,))
+        return self.builder.add(Op.ALLTOALL, Lane.COMM, self.site, self._next_collective(), row, after=(after,))
 
-    def _meeting(self) -> Columns:
+    def _next_collective(self) -> Columns:
         """Return the columns that give every iteration a new collective id."""
         self.meetings += 1
         return {"collective": self.meetings * self.iterations + self.site["iteration"]}

@@ -53,7 +53,7 @@ class DistDGL(SnapshotStrategy):
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
         builder = self._builder(workload, ranks)
-        self._lay(workload, builder, partition, np.arange(groups), opens=False)
+        self._add_iterations(workload, builder, partition, np.arange(groups), opens=False)
         return builder.finish()
 
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
@@ -67,11 +67,11 @@ class DistDGL(SnapshotStrategy):
         for begin in range(0, groups, size):
             units = np.arange(begin, min(begin + size, groups))
             if again is not None and len(units) == size:
-                self._lay(workload, again, partition, units, opens=True)
+                self._add_iterations(workload, again, partition, units, opens=True)
                 schedule = again.finish()
             else:
                 builder = self._builder(workload, ranks)
-                self._lay(workload, builder, partition, units, opens=True)
+                self._add_iterations(workload, builder, partition, units, opens=True)
                 schedule = builder.finish()
                 again = again or Recast(builder, schedule)
             yield Stretch(schedule, begin // each, row)
@@ -89,7 +89,7 @@ class DistDGL(SnapshotStrategy):
     def _builder(self, workload: Workload, ranks: int) -> Builder:
         return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
 
-    def _lay(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
+    def _add_iterations(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
         """Add the iterations of consecutive groups `units`, int64 [groups]; `opens`: preceded by the optimiser steps of the iteration
         before."""
         ranks, each = partition.parts, workload.hyper.groups_per_rank
@@ -125,7 +125,7 @@ class _Parts:
         self.groups = len(units)
         self.exchanges = iterations
 
-    def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
+    def _add_collective(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
         """Add a collective of all ranks for every group, and return its handles."""
         ids = {"collective": self.exchanges + self.group}
         self.exchanges += self.groups
@@ -147,10 +147,10 @@ class _Parts:
                     first = before[0] if step == 0 else first
                 for op in stages(self.model, layer):
                     if op is Op.AGGREGATE and cells.parts:
-                        before = self._together(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
+                        before = self._add_collective(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
                     before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer), after=before),)
                     if op is Op.AGGREGATE and cells.gathers:
-                        before = self._together(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
+                        before = self._add_collective(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
         for step in reversed(steps):
             at = self.regions[step]
             for layer in reversed(range(self.model.layers)):
@@ -159,7 +159,7 @@ class _Parts:
                 before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.returns(layer):
                     row = {**cells.halo_gradient(at, layer), "kernels": kernels.count("RETURN")}
-                    before = self._together(Op.ALLTOALL, here, row, before[0])
+                    before = self._add_collective(Op.ALLTOALL, here, row, before[0])
                 if cells.splits:
                     half = cells.backward_transform(at, layer)
                     row = {
@@ -170,5 +170,5 @@ class _Parts:
                     before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.gathers and layer:
                     row = {**cells.gather_gradient(at, layer), "kernels": kernels.count("RETURN_CANDIDATES")}
-                    before = self._together(Op.ALLTOALL, here, row, before[0])
+                    before = self._add_collective(Op.ALLTOALL, here, row, before[0])
         return first, before[0]

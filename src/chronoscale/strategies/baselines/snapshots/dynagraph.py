@@ -179,7 +179,7 @@ class _WindowRows:
     def forward(self) -> None:
         """Add the rows that sample and send snapshots and aggregate them, then those of every layer of every snapshot of the window."""
         plan, cells = self.plan, self.cells
-        arrivals = [self._brought(step) for step in range(plan.length)]
+        arrivals = [self._add_snapshot(step) for step in range(plan.length)]
         for step in range(plan.length):
             at = plan.region(step)
             for layer in range(self.model.layers):
@@ -190,7 +190,7 @@ class _WindowRows:
                         self._add(Op.ALLTOALL, step, layer, cells.halo(at, layer), where, arrivals[step] if layer == 0 else None)
                     row = cells.stage(op, at, layer)
                     if aggregates and layer == 0 and self.model.layers == 1:
-                        row = {**row, "free": row["free"] + self._graph(step)}
+                        row = {**row, "free": row["free"] + self._graph_bytes(step)}
                     early = arrivals[step] if aggregates and layer == 0 and plan.ranks == 1 else None
                     self._add(op, step, layer, row, where if aggregates else None, early)
 
@@ -204,7 +204,7 @@ class _WindowRows:
             for layer in reversed(range(self.model.layers)):
                 row = cells.backward(at, layer, step == 0, step == end, received=False)
                 if layer == 0:
-                    graph, kept = self._graph(step), at.rows * self.model.inputs * FP32
+                    graph, kept = self._graph_bytes(step), at.rows * self.model.inputs * FP32
                     leaves = (plan.last | (step == 0)) * (kept + graph * (self.model.layers > 1))
                     row = {**row, "free": row["free"] - graph - kept + leaves}
                 self._add(Op.BACKWARD, step, layer, row)
@@ -222,7 +222,7 @@ class _WindowRows:
         for handle in self.sampled:
             self.builder.link(handle, handles_before(self.last, AHEAD * plan.ranks))
 
-    def _brought(self, step: int) -> Ints:
+    def _add_snapshot(self, step: int) -> Ints:
         """Add the rows that sample a snapshot and send it with the input features of own rows; return handles of the transfer."""
         plan, at = self.plan, self.plan.region(step)
         here: Site = {**plan.site, "step": step, "layer": 0}
@@ -236,7 +236,7 @@ class _WindowRows:
             self.builder.link(self.sampled[-1], self.dealt)
         return sent
 
-    def _graph(self, step: int) -> Ints:
+    def _graph_bytes(self, step: int) -> Ints:
         """Return the bytes of a snapshot's adjacency, int64 [iterations * ranks]."""
         row = self.cells.transfer(self.plan.region(step))
         return np.asarray(row["bytes"] - row["rows"] * self.model.inputs * FP32)

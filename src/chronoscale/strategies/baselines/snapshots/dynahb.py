@@ -100,12 +100,12 @@ class DynaHB(SnapshotStrategy):
         first = first_batch(limit)
         count = iterations_per_epoch(first, workload.steps, int(sizes.max()))
         if counted is not None and parts is not None and count * ranks <= COUNTED:
-            hops, host = _exact(workload, counted, parts, ranks, first, count)
+            hops, host = _count_hops(workload, counted, parts, ranks, first, count)
             note = ""
         else:
-            hops, host = _reckoned(workload, ranks, first, count)
+            hops, host = _estimate_hops(workload, ranks, first, count)
             note = "; neighbourhoods are reckoned from counts"
-        return replace(_lowered(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
+        return replace(_build_schedule(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
 def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
@@ -116,7 +116,7 @@ def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
     return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
+def _count_hops(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
     cache."""
     model, snapshots = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
@@ -135,7 +135,7 @@ def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first:
     return hops, max(sum(reach[:-1]) if varies else reach[-1] for reach in cached_rows) * model.inputs * FP32
 
 
-def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
+def _estimate_hops(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """Estimate what batches reach from statistics of the mean snapshot: in-neighbours are uniform draws among active nodes. Returns the
     same as `_exact`."""
     stats, model = workload.snapshots, workload.model
@@ -157,7 +157,7 @@ def _reckoned(workload: Workload, ranks: int, first: BatchSize, count: int) -> t
     return [hops] * first.window, cache * model.inputs * FP32
 
 
-def _lowered(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
+def _build_schedule(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
     """Return the schedule of an epoch from what its batches reach; columns have one entry a (rank, iteration)."""
     model = workload.model
     kernels = kernels_of(workload)

@@ -71,7 +71,7 @@ class _Chain:
         self.first: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
         self.last: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
 
-    def _pass(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
+    def _add_message(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
         """Add the message that takes the state (or its gradient, where time runs back) from one step's rank to another's; return the
         arrival's handles."""
         ids = {"collective": self.messages + np.arange(len(self.base)), "layer": layer}
@@ -101,7 +101,7 @@ class _Chain:
             for step in steps if recurs else ():
                 arrival: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
-                    arrival = (self._pass(step - 1, step, layer, state, site),)
+                    arrival = (self._add_message(step - 1, step, layer, state, site),)
                 row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
                 state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=arrival)
             for step in steps:
@@ -119,7 +119,7 @@ class _Chain:
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
                 arrival: tuple[Ints, ...] = ()
                 if recurs and done is not None and self.member[step] != self.member[step + 1]:
-                    arrival = (self._pass(step + 1, step, layer, done, site),)
+                    arrival = (self._add_message(step + 1, step, layer, done, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
                 done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)

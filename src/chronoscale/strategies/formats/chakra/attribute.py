@@ -35,13 +35,13 @@ class ValueType(NamedTuple):
     decode: Callable[[int | bytes], Scalar]
 
 
-def _packed(code: str) -> ValueType:
+def _packed_type(code: str) -> ValueType:
     layout = struct.Struct(f"<{code}")
     wire = Wire.FIXED64 if layout.size == 8 else Wire.FIXED32
     return ValueType(wire, layout.pack, lambda value: layout.unpack(value)[0])  # type: ignore[arg-type]
 
 
-def _varint(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> ValueType:
+def _varint_type(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> ValueType:
     return ValueType(Wire.VARINT, encode, decode)  # type: ignore[arg-type]
 
 
@@ -53,19 +53,19 @@ def _narrow(value: int) -> int:
 
 # Kinds in the order of et_def.proto of mlcommons/chakra (schema/protobuf, 6dc63e1): the value's field is 3 + 2i, its list's 4 + 2i.
 KINDS = {
-    "double": _packed("d"),
-    "float": _packed("f"),
-    "int32": _varint(int, _narrow),
-    "int64": _varint(int, signed),
-    "uint32": _varint(int, lambda value: value & 0xFFFFFFFF),
-    "uint64": _varint(int, int),
-    "sint32": _varint(zigzag, lambda value: _narrow(unzigzag(value & 0xFFFFFFFF))),
-    "sint64": _varint(zigzag, unzigzag),
-    "fixed32": _packed("I"),
-    "fixed64": _packed("Q"),
-    "sfixed32": _packed("i"),
-    "sfixed64": _packed("q"),
-    "bool": _varint(int, bool),
+    "double": _packed_type("d"),
+    "float": _packed_type("f"),
+    "int32": _varint_type(int, _narrow),
+    "int64": _varint_type(int, signed),
+    "uint32": _varint_type(int, lambda value: value & 0xFFFFFFFF),
+    "uint64": _varint_type(int, int),
+    "sint32": _varint_type(zigzag, lambda value: _narrow(unzigzag(value & 0xFFFFFFFF))),
+    "sint64": _varint_type(zigzag, unzigzag),
+    "fixed32": _packed_type("I"),
+    "fixed64": _packed_type("Q"),
+    "sfixed32": _packed_type("i"),
+    "sfixed64": _packed_type("q"),
+    "bool": _varint_type(int, bool),
     "string": ValueType(Wire.DELIMITED, lambda value: str(value).encode(), lambda value: value.decode()),  # type: ignore[union-attr]
     "bytes": ValueType(Wire.DELIMITED, bytes, bytes),  # type: ignore[arg-type]
 }
@@ -77,7 +77,7 @@ def attribute(name: str, kind: str, value: Value) -> bytes:
     """Encode one attribute as a message; a list goes into the type's list field."""
     begin = delimited(NAME, name.encode())
     if not isinstance(value, list):
-        return begin + _one(FIELD[kind], KINDS[kind], value)
+        return begin + _encode_value(FIELD[kind], KINDS[kind], value)
     items = [KINDS[kind].encode(item) for item in value]
     if KINDS[kind].wire is Wire.DELIMITED:
         inner = b"".join(delimited(VALUES, item) for item in items if isinstance(item, bytes))
@@ -87,7 +87,7 @@ def attribute(name: str, kind: str, value: Value) -> bytes:
     return begin + delimited(FIELD[kind] + 1, inner)
 
 
-def _one(number: int, kind: ValueType, value: Scalar) -> bytes:
+def _encode_value(number: int, kind: ValueType, value: Scalar) -> bytes:
     """Encode one value as a field. It is written where it is zero, too: which type of value a oneof has is part of it."""
     encoded = kind.encode(value)
     if isinstance(encoded, int):
@@ -103,35 +103,38 @@ def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
         if field.number == NAME:
             name = text(field.value, field.at)
         elif field.number in _OF:
-            value = _decoded(_OF[field.number], field.wire, field.value, field.at)
+            value = _decode(_OF[field.number], field.wire, field.value, field.at)
         elif field.number - 1 in _OF:
-            kind, inner = _OF[field.number - 1], _bytes(field.value, field.at)
+            kind, inner = _OF[field.number - 1], _require_bytes(field.value, field.at)
             value = [
-                item for part in fields(data, field.at, field.at + len(inner)) if part.number == VALUES for item in _values(kind, part)
+                item
+                for part in fields(data, field.at, field.at + len(inner))
+                if part.number == VALUES
+                for item in _decode_values(kind, part)
             ]
     return name, value
 
 
-def _values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Scalar]:
+def _decode_values(kind: str, part: tuple[int, Wire, int | bytes, int]) -> Iterator[Scalar]:
     """Yield the values of a list's field: one, or several that are packed."""
     _, wire, value, at = part
     if wire is not Wire.DELIMITED or KINDS[kind].wire is Wire.DELIMITED:
-        yield _decoded(kind, wire, value, at)
+        yield _decode(kind, wire, value, at)
         return
-    data, place = _bytes(value, at), 0
+    data, place = _require_bytes(value, at), 0
     while place < len(data):
         begin = place
         if KINDS[kind].wire is Wire.VARINT:
-            number, place = _relative(data, place, at)
-            yield _decoded(kind, Wire.VARINT, number, at + begin)
+            number, place = _read_inner_varint(data, place, at)
+            yield _decode(kind, Wire.VARINT, number, at + begin)
         else:
             place += 8 if KINDS[kind].wire is Wire.FIXED64 else 4
             if place > len(data):
                 raise Malformed(at + begin, f"a list of {kind} ends inside a value")
-            yield _decoded(kind, KINDS[kind].wire, data[begin:place], at + begin)
+            yield _decode(kind, KINDS[kind].wire, data[begin:place], at + begin)
 
 
-def _relative(data: bytes, place: int, at: int) -> tuple[int, int]:
+def _read_inner_varint(data: bytes, place: int, at: int) -> tuple[int, int]:
     """Read a varint of a part that begins at byte `at` of the whole, so that errors name the byte of the whole."""
     try:
         return read_varint(data, place, len(data))
@@ -139,7 +142,7 @@ def _relative(data: bytes, place: int, at: int) -> tuple[int, int]:
         raise Malformed(at + error.at, str(error).partition(": ")[2]) from None
 
 
-def _decoded(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
+def _decode(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
     if wire is not KINDS[kind].wire:
         raise Malformed(at, f"a value of {kind} is laid out as {wire.name.lower()}")
     if kind == "string":
@@ -150,12 +153,12 @@ def _decoded(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
 def text(value: int | bytes, at: int) -> str:
     """Decode a field as text. Raises Malformed where it is none."""
     try:
-        return _bytes(value, at).decode()
+        return _require_bytes(value, at).decode()
     except UnicodeDecodeError:
         raise Malformed(at, "text that is no UTF-8") from None
 
 
-def _bytes(value: int | bytes, at: int) -> bytes:
+def _require_bytes(value: int | bytes, at: int) -> bytes:
     if isinstance(value, int):
         raise Malformed(at, "a number where bytes are expected")
     return value

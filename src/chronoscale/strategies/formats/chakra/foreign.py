@@ -61,11 +61,11 @@ def foreign(files: Files) -> Recording:
     Raises UserError naming file and node for a dependency on what is not there or on itself, for collectives that have no partner or are
     not modelled, and for values that no schedule holds.
     """
-    rows = [row for rank, (path, nodes) in files.items() for row in _ordered(rank, path, nodes)]
+    rows = [row for rank, (path, nodes) in files.items() for row in _order_nodes(rank, path, nodes)]
     place = {(row.rank, row.node.id): i for i, row in enumerate(rows)}
     deps = [sorted({place[row.rank, dep] for dep in row.node.deps}) for row in rows]
-    shapes = [_shape(row) for row in rows]
-    together = _together(rows, [op for op, _ in shapes])
+    shapes = [_op_and_lane(row) for row in rows]
+    together = _match_collectives(rows, [op for op, _ in shapes])
     sizes = np.bincount(together[together >= 0]) if (together >= 0).any() else np.zeros(0, np.int64)
     values: dict[str, object] = {name: np.zeros(len(rows), dtype) for name, dtype in COLUMNS.items()}
     values |= {name: np.full(len(rows), -1, np.int32) for name in ("unit", "step", "layer")}
@@ -77,12 +77,12 @@ def foreign(files: Files) -> Recording:
     dep = np.array([number for row_deps in deps for number in row_deps], np.int64)
     first = files[0][0]
     schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
-    start, duration = (np.array([_ns(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
+    start, duration = (np.array([_nanoseconds(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
     trace = Trace.of(schedule, start, start + duration, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
     return Recording(schedule, trace, previous_in_fifo(schedule, [(lane,) for lane in Lane]))
 
 
-def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
+def _order_nodes(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
     """Return the nodes of a rank, each after all that it waits for. Raises UserError where that cannot be."""
     rows = {node.id: _Row(rank, path, node) for node in nodes}
     if len(rows) < len(nodes):
@@ -111,7 +111,7 @@ def _ordered(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
     return ordered
 
 
-def _shape(row: _Row) -> tuple[Op, Lane]:
+def _op_and_lane(row: _Row) -> tuple[Op, Lane]:
     """Return a node's operation and lane. Raises UserError for a type or a collective that is not modelled."""
     kind = row.node.type
     if kind == NodeType.COMM_COLL:
@@ -131,7 +131,7 @@ def _shape(row: _Row) -> tuple[Op, Lane]:
     return Op.COMPUTE, Lane.HOST if on_host else Lane.COMPUTE
 
 
-def _together(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
+def _match_collectives(rows: Sequence[_Row], ops: Sequence[Op]) -> np.ndarray:
     """Return the collective of each row, -1 for none; int64 [rows]. Raises UserError for collectives and messages without partners."""
     count: dict[tuple[int, Key], int] = defaultdict(int)
     groups: dict[tuple[Key, int], list[int]] = defaultdict(list)
@@ -171,7 +171,7 @@ def _bytes(row: _Row, sizes: np.ndarray, group: int) -> int:
     )
 
 
-def _ns(row: _Row, name: str) -> int:
+def _nanoseconds(row: _Row, name: str) -> int:
     micros = int(getattr(row.node, name))
     if micros >= 1 << 52:
         raise row.wrong(f"{name.removesuffix('_us')} of {micros} µs")

@@ -101,8 +101,8 @@ def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
     first = next(spans, None)
     if first is None:
         raise Malformed(0, "no messages, a trace begins with its metadata")
-    attributes = dict(_named(data, [part for part in fields(data, *first) if part.number == 2]))
-    return attributes, [_node(data, at, end) for at, end in spans]
+    attributes = dict(_decode_attributes(data, [part for part in fields(data, *first) if part.number == 2]))
+    return attributes, [_decode_node(data, at, end) for at, end in spans]
 
 
 def _spans(data: bytes) -> Iterator[tuple[int, int]]:
@@ -117,24 +117,24 @@ def _spans(data: bytes) -> Iterator[tuple[int, int]]:
         at += size
 
 
-def _node(data: bytes, begin: int, end: int) -> Node:
+def _decode_node(data: bytes, begin: int, end: int) -> Node:
     numbers = {1: 0, 3: 0, 6: 0, 7: 0}
     deps: dict[int, list[int]] = {4: [], 5: []}
     name, attributes = "", []
     for part in fields(data, begin, end):
         if part.number in numbers:
-            numbers[part.number] = _number(part)
+            numbers[part.number] = _decode_number(part)
         elif part.number in deps:
-            deps[part.number] += _numbers(part)
+            deps[part.number] += _decode_numbers(part)
         elif part.number == 2:
             name = text(part.value, part.at)
         elif part.number == 10:
             attributes.append(part)
-    values = dict(_named(data, attributes))
+    values = dict(_decode_attributes(data, attributes))
     return Node(numbers[1], name, numbers[3], tuple(deps[4]), tuple(deps[5]), numbers[6], numbers[7], values)
 
 
-def _named(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[str, Value]]:
+def _decode_attributes(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[str, Value]]:
     for part in parts:
         if isinstance(part.value, int):
             raise Malformed(part.at, "a number where an attribute is expected")
@@ -143,13 +143,13 @@ def _named(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[str, Value]]:
             yield name, value
 
 
-def _number(part: Field) -> int:
+def _decode_number(part: Field) -> int:
     if not isinstance(part.value, int):
         raise Malformed(part.at, f"field {part.number} of a node is a number")
     return part.value
 
 
-def _numbers(part: Field) -> list[int]:
+def _decode_numbers(part: Field) -> list[int]:
     """Decode a repeated number, packed or not. Raises Malformed."""
     if isinstance(part.value, int):
         return [part.value]

@@ -39,7 +39,7 @@ def read(paths: Sequence[Path]) -> Recording:
     Raises UserError naming the file, and the byte or the node, for what is no trace, for one that is cut off, and for ranks that do not fit
     together.
     """
-    files = [_file(path) for path in paths]
+    files = [_read_file(path) for path in paths]
     if not files:
         raise UserError("a Chakra trace needs a file for every rank, got none")
     ours = [file for file in files if MADE_BY in file.about]
@@ -48,10 +48,10 @@ def read(paths: Sequence[Path]) -> Recording:
     if len(ours) < len(files):
         other = next(file for file in files if file not in ours)
         raise UserError(f"{other.path}: not written by chronoscale, as {ours[0].path} is; name the files of one job")
-    return _own(files)
+    return _rebuild(files)
 
 
-def _file(path: Path) -> _File:
+def _read_file(path: Path) -> _File:
     try:
         return _File(path, *messages.read(path))
     except FileNotFoundError:
@@ -79,10 +79,10 @@ def _by_rank(files: Sequence[_File]) -> dict[int, _File]:
     return dict(sorted(by_rank.items()))
 
 
-def _own(files: Sequence[_File]) -> Recording:
+def _rebuild(files: Sequence[_File]) -> Recording:
     """Rebuild schedule and trace from files that `writer.write` wrote. Raises UserError for files of several jobs or of another version."""
     for file in files:
-        with _about(file):
+        with _naming_file(file):
             if file.about[MADE_BY] != FORMAT:
                 raise ValueError(f"written by another version, format {file.about[MADE_BY]}, here {FORMAT}")
             if len({other.about["rank"] for other in files}) < len(files):
@@ -92,7 +92,7 @@ def _own(files: Sequence[_File]) -> Recording:
             if len(files) != file.about["ranks"]:
                 raise ValueError(f"one of {file.about['ranks']} ranks of '{file.about['name']}', and {len(files)} files are named")
     about, columns = files[0].about, _columns(files)
-    with _about(files[0]):
+    with _naming_file(files[0]):
         named = {name: TYPES[name](about[name]) for name in ABOUT}
         deps, prior = columns.pop("deps"), columns.pop("prior")
         times = {name: columns.pop(name) for name in ("start_ns", "duration_ns", "source")}
@@ -110,7 +110,7 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
     for file in files:
         rank = file.about["rank"]
         for node in file.nodes:
-            with _about(file, node):
+            with _naming_file(file, node):
                 if node.id >= len(rows) or rows[node.id] is not None:
                     raise ValueError(f"a row there is once, of 0..{len(rows) - 1}")
                 rows[node.id] = _row(node, rank)
@@ -135,7 +135,7 @@ def _row(node: Node, rank: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _about(file: _File, node: Node | None = None) -> Iterator[None]:
+def _naming_file(file: _File, node: Node | None = None) -> Iterator[None]:
     """Turn errors inside into a UserError that names the file, and the node."""
     where = f"{file.path}{'' if node is None else f', node {node.id}'}"
     try:

@@ -63,11 +63,11 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
     nothing = PhaseEnds(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
     training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise, loading)
-    done, known = _phase(builder, training, ahead, nothing), training.known()
+    done, known = _add_phase(builder, training, ahead, nothing), training.lookahead_bytes()
     if hyper.validate:
         counted = data.work(True, ranks, *limits)
         validation = Phase(workload, sampling, counted, ranks, VALIDATE, training.iterations, edgewise, loading)
-        done, known = _phase(builder, validation, ahead, done), max(known, validation.known())
+        done, known = _add_phase(builder, validation, ahead, done), max(known, validation.lookahead_bytes())
         if ranks > 1:
             unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
             site: Columns = {
@@ -102,7 +102,7 @@ def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
     return rows + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 
-def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> PhaseEnds:
+def _add_phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> PhaseEnds:
     """Add the rows of training's or validation's batches, after those that ended with `before`; return their ends."""
     if not len(phase.work):
         return before
@@ -122,7 +122,7 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> Pha
     else:
         entered = over = last
     if shape.memory:
-        gathered, over = _write(builder, phase, write, over)
+        gathered, over = _add_write(builder, phase, write, over)
         entered = entered if phase.step == TRAIN else gathered
     computed = np.concatenate([before.computed, last.reshape(-1, ranks)])
     overs = np.concatenate([before.over[None], over.reshape(-1, ranks)])
@@ -133,7 +133,7 @@ def _phase(builder: Builder, phase: Phase, ahead: int, before: PhaseEnds) -> Pha
     return PhaseEnds(np.maximum.accumulate(computed)[-ahead - 1 :], np.maximum.accumulate(overs)[-1])
 
 
-def _write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:
+def _add_write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tuple[Ints, Ints]:
     """Add the rows that write what a batch did to node memory: gathered from all ranks, sent to the host, and written with the mails that
     follow.
 

@@ -85,7 +85,7 @@ class Phase(BasePhase[BatchStatistics]):
         """Whether what the device holds changes from batch to batch."""
         return gathers(self.shape) and self.loading.placement is not None and self.loading.placement.dynamic
 
-    def known(self) -> int:
+    def lookahead_bytes(self) -> int:
         """Return the host bytes a rank of what is known of batches ahead: their ids and next uses, and a slot and a use for every row."""
         if not self.keeps:
             return 0

@@ -63,9 +63,9 @@ class RowChain:
     ) -> Ints:
         """Add a row after the one before it, or, where lanes overlap, after those in `after`; return its handles."""
         rows = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
-        return self.went(rows)
+        return self.follow(rows)
 
-    def went(self, rows: Ints) -> Ints:
+    def follow(self, rows: Ints) -> Ints:
         """Take rows that were added otherwise as the next ones of the chain."""
         self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
         return rows
@@ -76,25 +76,25 @@ def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
     work = phase.work
     there = phase.work.events > 0
     line = RowChain(builder, phase)
-    sent, asked, held = _prepare(line, phase)
-    fetched, opened, brought = _fetch(line, phase, (sent, asked), builder.kernels.count(STATE))
+    sent, asked, held = _add_sampling(line, phase)
+    fetched, opened, brought = _add_reads(line, phase, (sent, asked), builder.kernels.count(STATE))
     held = held + brought
     flops, written = update_work(phase.shape, work.nodes)
     rows: Columns = {"nodes": work.nodes, "rows": work.nodes, "width": phase.shape.memory}
     costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
     after = (sent, fetched[0], fetched[1])
     updated = line.add(Op.MEMORY_UPDATE, Lane.COMPUTE, phase.place(BEGIN), rows, costs, where=there, after=after)
-    settled = _settle(line, phase, updated) if phase.sharing.pipelined else updated
+    settled = _add_writes(line, phase, updated) if phase.sharing.pipelined else updated
     computed, total = add_forward(builder, phase, phase.place(COMPUTE), np.full_like(updated, NONE), held)
-    line.went(computed)
+    line.follow(computed)
     if phase.step == TRAIN:
-        computed = line.went(add_backward(builder, phase, phase.place(COMPUTE), total, held))
+        computed = line.follow(add_backward(builder, phase, phase.place(COMPUTE), total, held))
         entered, over = add_update(builder, phase, phase.place(UPDATE), computed, phase.collective(GRADIENTS))
         if not phase.sharing.pipelined:
             builder.link(np.where(there, NONE, entered), line.last)
-        line.went(over)
+        line.follow(over)
     if not phase.sharing.pipelined:
-        settled = _settle(line, phase, updated)
+        settled = _add_writes(line, phase, updated)
     shape = phase.iterations, phase.ranks
     return BatchHandles(*(part.reshape(shape) for part in (line.first, line.last, fetched[0], opened, settled, computed)))
 
@@ -115,7 +115,7 @@ def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> No
             builder.link(unit.settled[:-behind].ravel(), read[behind:].ravel())
 
 
-def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
+def _add_sampling(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     """Add the rows that need no memory: sampling, features that the rank has, and ids of those that it has not.
 
     Returns the rows that bring the first, those that ask for the others, and the bytes held until the batch is over.
@@ -138,7 +138,7 @@ def _prepare(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     return sent, asked, own + index
 
 
-def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
+def _add_reads(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
     """Add the rows that fetch other ranks' rows and read the rank's own memory.
 
     Returns the rows that bring either, the row that reads own memory, and the bytes held until the batch is over.
@@ -162,7 +162,7 @@ def _fetch(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels
     return (remote, arrived), opened, held + moved
 
 
-def _settle(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
+def _add_writes(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     """Add the rows that send a batch's changes of memory to the rows' ranks, write them there, and synchronise shared nodes.
 
     Returns the rows that settle what is not shared.
