@@ -1,4 +1,4 @@
-"""Table: what a schedule and a trace share. Arrays of one entry a row, of the dtypes that their fields name, kept as Parquet."""
+"""Columnar tables: arrays of one entry a row with fixed dtypes, stored as Parquet; schedules and traces are such tables."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def columns_of(kind: type) -> dict[str, type[np.generic]]:
 
 @cache
 def _types(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields."""
     return get_type_hints(kind)
 
 

@@ -1,4 +1,4 @@
-"""CostModel: how long a task takes, and how that is known."""
+"""CostModel: how long a row takes, from a datasheet or fitted to a profile, and where that figure comes from."""
 
 from __future__ import annotations
 
@@ -116,12 +116,14 @@ class DatasheetCosts:
         return occupied_shares(self.device, schedule, rows, ns)
 
     def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
+        """Return the time of work on the device, float64 [rows] s, without launches."""
         if self.efficiency is None and len(rows):
             return roofline_s(self.device, schedule, rows)
         work = np.maximum(schedule.flops[rows] / self.device.flops, schedule.bytes[rows] / self.device.memory_bandwidth)
         return np.asarray(work / (self.efficiency or 1.0), np.float64)
 
     def _fetch_ns(self, schedule: Schedule, rows: Ints) -> Ints:
+        """Return the time of fetches through the data engine, int64 [rows] ns. Raises UserError where the cluster has none."""
         if self.engine is None:
             raise UserError(
                 f"schedule '{schedule.name}' fetches data from other ranks, and the cluster has no data engine: its file needs "
@@ -142,10 +144,12 @@ class RegressionForm(NamedTuple):
 
 
 def _linear(*names: str) -> RegressionForm:
+    """Return a form that is linear in the named descriptors, with a constant."""
     return RegressionForm(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
 
 
 def _u_curve(row: Described) -> Floats:
+    """Return the features of REAL's appendix B: rows, mean degree d, 1 / d, and 1."""
     degree = np.maximum(row["edges"], 1) / np.maximum(row["rows"], 1)
     return np.stack([row["rows"], degree, 1 / degree, np.ones_like(degree)], axis=1)
 
@@ -275,6 +279,7 @@ class FittedCosts:
         raise UserError(f"costs {self.name}: no fit for {curve} ({curve.op} {known}); profile this experiment first")
 
     def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
+        """Return whether rows leave the range of a fit. Raises UserError where they do and extrapolation is not allowed."""
         for name in set(FORMS[fit.form].reads) & set(RANGED):
             column = getattr(schedule, name)[rows]
             low, high = fit.low[name] * (1 - self.slack), fit.high[name] * (1 + self.slack)

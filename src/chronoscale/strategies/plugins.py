@@ -1,4 +1,4 @@
-"""Outside: strategies from files and from installed packages, taken only if they are whole."""
+"""Plug-ins: strategies from files and from installed packages, accepted only if they are complete."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def load_file(name: str, names_in_use: Collection[str]) -> Strategy:
 
 
 def _is_strategy(value: object) -> bool:
+    """Return whether an object is a strategy, or a class of strategies."""
     return isinstance(value, Strategy) or (inspect.isclass(value) and issubclass(value, Strategy))
 
 
@@ -86,6 +87,7 @@ def _missing_methods(kind: type) -> list[str]:
 
 
 def _require_complete(loaded: object, where: str) -> Strategy:
+    """Return a loaded object as a strategy. Raises UserError naming what it lacks, and warns of names that have changed."""
     absent = _missing_methods(loaded) if inspect.isclass(loaded) else []
     if not isinstance(loaded, Strategy) and not absent:
         raise UserError(f"{where}: not a Strategy but {type(loaded).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")

@@ -1,4 +1,4 @@
-"""Row names: what a schedule's row is called in the traces of a profiler, and how to find it there."""
+"""Row names: the names of a schedule's rows in the traces of a profiler."""
 
 from __future__ import annotations
 

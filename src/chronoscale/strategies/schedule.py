@@ -1,4 +1,4 @@
-"""Schedule: what a strategy plans. One row a task, columnar; both interpreters read the same one."""
+"""Schedule: the plan of an epoch, a table with one row an operation on a rank; it is executed and simulated alike."""
 
 from __future__ import annotations
 
@@ -144,11 +144,13 @@ class Schedule:
         self._check_collectives()
 
     def _check_work(self, names: tuple[str, ...] = WORK) -> None:
+        """Raise ValueError for a column of work with a negative entry."""
         for name in names:
             if len(self) and int(getattr(self, name).min()) < 0:
                 raise ValueError(f"schedule '{self.name}': negative {name}")
 
     def _check_collectives(self) -> None:
+        """Raise ValueError for a collective with a rank twice, or with several operations."""
         tasks = np.flatnonzero(self.collective >= 0)
         if not len(tasks):
             return

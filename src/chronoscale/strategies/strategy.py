@@ -1,4 +1,4 @@
-"""Strategy: turns a workload into a schedule. It runs nothing, and says of itself what it is."""
+"""Strategy: the base class of planners, which turn a workload into a schedule and run nothing."""
 
 from __future__ import annotations
 

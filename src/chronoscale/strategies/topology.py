@@ -1,4 +1,4 @@
-"""Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file says it.
+"""Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file describes it.
 
 Bandwidths are bytes/s in one direction. What a file leaves out is not modelled: without `host` its memory is never full, without
 `switches` every GPU has lanes of its own to its host, without `fabric` no switch between machines is ever full.
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 
 def _of_bytes(value: float) -> float:
+    """Check a bandwidth: numbers below 1e6 are taken for other units."""
     if not value >= 1e6:  # nor a number that is none
         raise ValueError("expected bytes/s in one direction, at least 1e6 (400 Gb/s are 50.0e+9)")
     return value
@@ -21,6 +22,8 @@ Bandwidth = Annotated[float, AfterValidator(_of_bytes)]
 
 
 class _Keys(BaseModel):
+    """A group of keys, none of which may be unknown."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -79,6 +82,7 @@ class Fabric(_Keys):
 
     @model_validator(mode="after")
     def _one(self) -> Fabric:
+        """Check that one form is given."""
         if sum(way is not None for way in (self.leaf_spine, self.dragonfly, self.cables)) != 1:
             raise ValueError("expected one of leaf_spine, dragonfly and cables")
         return self

@@ -1,4 +1,4 @@
-"""Trace: what happened, or would happen, when. Executed and simulated runs share it."""
+"""Trace: when every row of a schedule started and ended, executed or simulated."""
 
 from __future__ import annotations
 

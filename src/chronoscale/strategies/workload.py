@@ -1,4 +1,4 @@
-"""Workload: what planning needs to know of a dataset and a model, and nothing else."""
+"""Workload: the statistics of a dataset, the sizes of a model and the hyper-parameters that planning needs, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrated: costs fitted to what a training run has shown so far, and a scaled guess for what it has not."""
+"""CalibratedCosts: costs fitted to the epochs of a training run so far, and a scaled guess for operations that it has not shown."""
 
 from __future__ import annotations
 

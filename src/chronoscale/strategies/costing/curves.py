@@ -1,4 +1,4 @@
-"""Curves: which rows of a schedule share one: an operation at one input width, where it runs, and by which implementation."""
+"""Curves: which rows of a schedule share a cost curve: those of one operation, input width, place and implementation."""
 
 from __future__ import annotations
 

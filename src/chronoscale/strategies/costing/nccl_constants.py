@@ -1,4 +1,4 @@
-"""Tuning: the constants of NCCL's model of its own collectives, by algorithm and protocol."""
+"""NCCLConstants: the constants of NCCL's own model of its collectives, by algorithm and protocol."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ Shares = Annotated[tuple[Share, ...], Field(strict=False, min_length=1)]
 
 
 class _Constants(BaseModel):
+    """A group of constants, none of which may be unknown."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 

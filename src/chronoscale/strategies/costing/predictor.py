@@ -1,4 +1,4 @@
-"""Predictor: a small network that tells how long a task takes from what it works on (FlareDTDG §3.4, "Execution Time Prediction")."""
+"""Predictor: a small neural network that predicts how long a task takes from its sizes (FlareDTDG §3.4, "Execution Time Prediction")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded: what a trace tells of a schedule, and costs made of it, so that what was traced once can be replayed on another cluster."""
+"""RecordedCosts: costs that replay a recorded trace, for instance on another cluster."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Recording:
 
     @property
     def costs(self) -> RecordedCosts:
+        """Costs that replay what was recorded."""
         return RecordedCosts(self.trace, start_gaps(self.trace, self.schedule, self.prior))
 
 

@@ -1,4 +1,4 @@
-"""Asked: what planners and replays ask of costs, so that a profile measures that, or nothing."""
+"""CostRequests: the curves and ranges that planners and replays ask of costs, so that a profile measures these and nothing else."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class UnmeasuredCosts:
         self._asked()
 
     def _asked(self) -> NoReturn:
+        """Stop the planner. Raises CostsNeeded."""
         raise CostsNeeded
 
 

@@ -1,4 +1,4 @@
-"""Roofline: how long work takes a device of which nothing is known but its datasheet, by the kind of work and its size.
+"""Roofline: how long work takes on a device that only its datasheet describes, by the kind of work and its size.
 
 A row takes the longer of its operations at a share of the peak and its bytes at a share of the bandwidth. The shares are those of large
 work (`roofline.yaml`, each with its source). A kernel that moves n bytes reaches n / (n + n_half) of its share, n_half being bandwidth x

@@ -42,6 +42,7 @@ def rank_sway(costs: CostModel) -> float:
 
 
 def _require_fitted(costs: CostModel) -> FittedCosts:
+    """Return the costs as fitted ones. Raises UserError for others, which no repeats say the variation of."""
     if not isinstance(costs, FittedCosts):
         raise UserError(f"uncertainty: {costs.name} was not fitted, so no repeats say how much rows vary; state it as a number")
     return costs

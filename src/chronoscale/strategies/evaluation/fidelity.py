@@ -148,4 +148,5 @@ def _entries(trace: Trace, tasks: Ints) -> Trace:
 
 
 def _op_names(codes: UInt8) -> tuple[str, ...]:
+    """Return the names of operations by their codes."""
     return tuple(Op(code).name for code in np.unique(codes))

@@ -1,4 +1,4 @@
-"""Groups: which rows meet in each collective of a schedule, which follow one another in a FIFO, and how long after that they start."""
+"""FIFOs: which rows follow one another in a FIFO, which meet in a collective, and how long after they could each row started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: what is read off traces, measured or simulated alike."""
+"""Metrics of traces, measured or simulated alike: busy and idle time, exposed communication, imbalance, efficiency."""
 
 from __future__ import annotations
 

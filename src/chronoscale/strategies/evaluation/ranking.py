@@ -44,6 +44,7 @@ def compare_pairs(times: Sequence[EpochTimes]) -> list[StrategyPair]:
 
 
 def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
+    """Return the comparison of two strategies, the first of which was measured to be no slower."""
     spread = faster.spread_s + slower.spread_s
     order: Order = "right" if faster.predicted_s < slower.predicted_s else "wrong"
     if faster.predicted_s == slower.predicted_s:  # strategies may plan the same rows

@@ -1,4 +1,4 @@
-"""FAST and what its ablation (section 6.3) leaves of it."""
+"""FAST and the strategies of its ablation (section 6.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptors: how much work a row of a window is on every site, and what memory it takes and gives back."""
+"""Descriptors: the work of every row of a window, and the memory that it takes and frees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Descriptors(WindowSites):
     """The work and memory of every row of a window, on every (rank, iteration); columns int64 [iterations * ranks]."""
 
     def row(self, slot: Slot) -> Columns:
-        """Return the descriptors of a row; its memory without that of snapshots, which `kept` counts."""
+        """Return the descriptors of a row; its memory without that of snapshots, which `snapshot_memory` counts."""
         cells = self.cells
         at = self.region(slot.step, int(self.level[slot.step]))
         layer = slot.layer

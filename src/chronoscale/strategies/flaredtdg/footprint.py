@@ -66,6 +66,7 @@ class Footprint:
 
     @property
     def total(self) -> float:
+        """The bytes in all."""
         return self.adjacency + self.inputs + self.kept + self.working
 
 

@@ -1,4 +1,5 @@
-"""Turns: in which order the rows of a window are issued. Every snapshot is a coroutine (FlareDTDG §3.4); a policy says who goes on.
+"""Issue order: the order in which the rows of a window are issued. Every snapshot is a coroutine; a policy says which goes on (FlareDTDG
+§3.4).
 
 The order is found once, from predicted times, for all ranks alike: a collective that two ranks issue in different orders never ends.
 """
@@ -102,26 +103,26 @@ def awaited_rows(run: Snapshot) -> list[Wait]:
 
 
 def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, issued: Iterable[Slot] = ()) -> list[Slot]:
-    """Return the order in which a policy issues all rows of some coroutines; `given` were issued before. ns: predicted durations.
+    """Return the order in which a policy issues all rows of some coroutines; `issued` were issued before. ns: predicted durations.
 
     Raises ValueError where coroutines wait for each other in a circle.
     """
     lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
-    turns = [turn for number, run in enumerate(snapshots) if (turn := _resume(Runner(number, run, _NONE), 0)) is not None]
-    while turns:
-        ready = [turn for turn in turns if all(slot in lanes.end for slot in turn.row.after)]
+    runners = [runner for number, run in enumerate(snapshots) if (runner := _resume(Runner(number, run, _NONE), 0)) is not None]
+    while runners:
+        ready = [turn for turn in runners if all(slot in lanes.end for slot in turn.row.after)]
         if not ready:
-            raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in turns)}")
-        for turn in ready:
-            turn.ready_ns = max([turn.end_ns, *(lanes.end[slot] for slot in turn.row.after)])
-            if turn.row.slot.communicates:
-                turn.comm_ns = ns.get(turn.row.slot, 0)
-        turn = min(ready, key=lambda turn: policy(turn, lanes))
-        slot, duration = turn.row.slot, ns.get(turn.row.slot, 0)
-        turn.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(turn) + duration
+            raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in runners)}")
+        for runner in ready:
+            runner.ready_ns = max([runner.end_ns, *(lanes.end[slot] for slot in runner.row.after)])
+            if runner.row.slot.communicates:
+                runner.comm_ns = ns.get(runner.row.slot, 0)
+        runner = min(ready, key=lambda turn: policy(turn, lanes))
+        slot, duration = runner.row.slot, ns.get(runner.row.slot, 0)
+        runner.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(runner) + duration
         order.append(slot)
-        if _resume(turn, len(order)) is None:
-            turns.remove(turn)
+        if _resume(runner, len(order)) is None:
+            runners.remove(runner)
     return order
 
 

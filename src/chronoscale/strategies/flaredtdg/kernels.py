@@ -1,4 +1,4 @@
-"""Kernels of windows: what tells one row of a snapshot's cell from another, beside what tells cells of all kinds."""
+"""Variables of the laws of kernels (`costing.kernels`) that only rows of sliding windows have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping: what a schedule's windows keep of older snapshots; a schedule carries it, for whoever executes it."""
+"""WindowRetention: what sliding windows keep of older snapshots, as `Schedule.feeding` carries it to whoever executes a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sites: an epoch of sliding windows, one window an iteration, on all ranks: what comes when, what is kept of it, what each rank has."""
+"""WindowSites: an epoch of sliding windows, one window an iteration, on all ranks: which snapshots come when, and what each rank has of
+them."""
 
 from __future__ import annotations
 
@@ -88,10 +89,12 @@ class WindowSites:
 
     @cached_property
     def cells(self) -> Cells:
+        """The row descriptors of the model's cells."""
         return Cells(self.workload.model, recomputes=False, parts=self.ranks > 1, replicated=True)
 
     @cached_property
     def window(self) -> Window:
+        """The rows of one window, as coroutines."""
         remaps = frozenset(np.flatnonzero(self.level > 0).tolist() if not self.shrinks else ())
         return Window(self.workload.model, len(self.level), self.ranks > 1, remaps)
 

@@ -59,19 +59,23 @@ class WindowStrategy(SnapshotStrategy):
         return self._plan(workload, ranks).schedule(costs)
 
     def _plan(self, workload: Workload, ranks: int) -> Plan:
+        """Return the plan of an epoch, before its rows are put in order."""
         keeping = WindowRetention(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 
 def _decayed_history(recency: Recency) -> Decay:
+    """Return the experiment's own retention."""
     return recency.decay
 
 
 def _whole_history(recency: Recency) -> Decay:
+    """Return a retention that keeps all snapshots of the experiment's windows whole."""
     return Decay(recency.decay.window, 0, 1.0)
 
 
 def _recent_history(recency: Recency) -> Decay:
+    """Return a retention that keeps the whole snapshots of the experiment's windows alone."""
     return Decay(recency.full, 0, 1.0)
 
 

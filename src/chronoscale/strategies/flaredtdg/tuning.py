@@ -49,6 +49,7 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
     seen: dict[tuple[int, int], Trial] = {}
 
     def evaluate(full: int, tenths: int, step: int) -> Trial:
+        """Train with a setting, unless it does not fit."""
         decay = _decay_of(start.window, full, tenths)
         fitting = fits(decay)
         value = loss(decay) if fitting else None
@@ -85,13 +86,16 @@ def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
 
 
 def _decay_of(window: int, full: int, tenths: int) -> Decay:
+    """Return the retention of a setting (K, alpha in tenths)."""
     return Decay(full, window - full, tenths / TENTHS)
 
 
 def _loss(trial: Trial) -> float:
+    """Return the loss of a trial that has one."""
     assert trial.loss is not None
     return trial.loss
 
 
 def _mark(trial: Trial, taken: bool) -> Trial:
+    """Return a trial with whether the search went on from it."""
     return Trial(trial.step, trial.full, trial.alpha, trial.fits, trial.loss, taken)

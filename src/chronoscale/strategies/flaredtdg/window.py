@@ -63,4 +63,5 @@ class Window:
         return needs
 
     def _before(self, op: Op, step: int, layer: int) -> tuple[Slot, ...]:
+        """Return the slots that an operation waits for beside those of its snapshot: a recurrence for the one of the snapshot before."""
         return (Slot(Op.TEMPORAL, step - 1, layer),) if op is Op.TEMPORAL and step else ()

@@ -1,4 +1,4 @@
-"""Kineto: what torch.profiler saw of one rank, as it exports it to Chrome's trace-event format.
+"""Reader of what torch.profiler recorded on one rank (Kineto), exported to Chrome's trace-event format.
 
 Categories, names and arguments of events: torch 2.13's exports, and pytorch/kineto (libkineto/src/output_json.cpp).
 """
@@ -104,11 +104,13 @@ def _read_event(path: Path, number: int, event: Mapping[str, Any]) -> tuple[str,
 
 
 def _integer_arg(args: object, name: str, default: int) -> int:
+    """Return an integer argument of an event, or the default where it is absent or none."""
     value = args.get(name, default) if isinstance(args, Mapping) else default
     return value if isinstance(value, int) and abs(value) < 1 << 63 else default
 
 
 def _require_count(path: Path, about: Any, name: str, default: int) -> int:
+    """Return a number of distributedInfo, or the default where it is absent. Raises UserError where it is none."""
     value = about.get(name, default) if isinstance(about, Mapping) else default
     if not isinstance(value, int) or not 0 <= value < 1 << 31:
         raise UserError(f"{path}: distributedInfo: {name} is {value!r:.40}, expected a number")
@@ -145,6 +147,7 @@ def as_trace(profile: KinetoProfile) -> Trace:
 
 
 def _op_and_lane(category: str, name: str, track: str, first: str, calls: Lane) -> tuple[Op, Lane]:
+    """Return the operation and the lane of an event; `first` is the busiest stream, `calls` the lane of calls."""
     if category == HOST:
         return Op.COMPUTE, calls
     if category == COPIED:

@@ -1,4 +1,4 @@
-"""SimGrid out: a trace as a platform, its rows, and a script that replays them with SimGrid (simgrid.org) 4.1."""
+"""Writer of a trace as a SimGrid platform, its rows, and a script that replays them with SimGrid (simgrid.org) 4.1."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def platform(cluster: Cluster, ranks: int) -> str:
 
 
 def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX") -> None:
+    """Add a link to the platform's XML, with half its latency."""
     values = {"bandwidth": f"{link.bandwidth!r}Bps", "latency": f"{link.latency_s / 2!r}s", "sharing_policy": policy}
     xml.SubElement(zone, "link", {"id": name, **values})
 

@@ -1,4 +1,4 @@
-"""MemShare, and what its ablation (section 5.4) leaves of it."""
+"""MemShare and the strategies of its ablation (section 5.4)."""
 
 from __future__ import annotations
 

@@ -80,6 +80,7 @@ class Builder:
         handles[chosen] = self._count + np.arange(len(chosen))
 
         def column(name: str) -> NDArray[np.generic]:
+            """Return a column of the block's rows."""
             return np.broadcast_to(np.asarray(values.get(name, 0), dtype=COLUMNS[name]), sites)[chosen]
 
         self._blocks.append({name: column(name) for name in COLUMNS})
@@ -121,5 +122,6 @@ class Builder:
         return rows, place
 
     def _freeze(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+        """Return a schedule of these columns and dependencies."""
         columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}
         return Schedule(self.name, self.ranks, self.resident, **columns)

@@ -1,4 +1,4 @@
-"""Graphs: a prediction seen as what ran as CUDA graphs, of which a measurement has a row each."""
+"""CUDA graphs: a prediction folded to one entry a graph, so that it compares with a measurement that ran as graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recast: schedules that differ from one that was built in what their rows work on, and in nothing else."""
+"""Recast: schedules that differ from one that was built only in what their rows work on."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class _Block(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule, handles: Ints, at: Ints) -> _Block:
+        """Return the places of the rows `at`, which `handles` name."""
         run = int(np.argmax(np.diff(at, append=-1) != 1)) + 1
         step = int(at[run] - at[0]) if run < len(at) else run
         even = at[0] + (step * np.arange(-(-len(at) // run))[:, None] + np.arange(run)).ravel()
@@ -89,6 +90,7 @@ class Recast:
         return self._schedule
 
     def _column(self, name: str) -> NDArray[Any]:
+        """Return a column of the next schedule; the last one's where no block differs."""
         arrays = [array[name] for array in self._added]
         if all(array.size == 1 for array in arrays):
             before, self._even[name] = self._even.get(name), np.array([array.item() for array in arrays], np.int64)

@@ -1,4 +1,4 @@
-"""Limited: a planner that gets so much time and no more, in a process of its own, so that it can be ended."""
+"""Time limit: a planner in a process of its own, which can be ended when its time is up."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
 
 
 def _plan(parent: int, connection: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+    """Plan in a process of its own, write the schedule to `path`, and send what went wrong and the warnings."""
     die_with_parent(parent)
     os.nice(LOW)
     connection.send("started")

@@ -72,6 +72,7 @@ class _BoundProblem:
 
     @classmethod
     def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _BoundProblem:
+        """Return the problem of these benefits. Raises UserError where a pair saves more than it takes."""
         times, n = benefits.times, len(benefits.times)
         loads = _band_loads(benefits)
         if (loads < 0).any():
@@ -118,6 +119,7 @@ class _BoundProblem:
         levels = np.concatenate([[0.0], self.level])
 
         def seat(load: Floats) -> Floats:
+            """Return the price of seats by their load."""
             return np.interp(load, levels, knots)
 
         half = _halves(self.times, levels, knots, self.gpus)

@@ -1,4 +1,4 @@
-"""Check: a placement, or a whole schedule, against REAL eq. 9-12, by plain loops that share nothing with the planners."""
+"""Check of a placement, or a whole schedule, against REAL eq. 9-12, by plain loops that share nothing with the planners."""
 
 from __future__ import annotations
 

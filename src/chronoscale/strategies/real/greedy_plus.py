@@ -38,6 +38,7 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
     budget = min(WORK, LEAST_WORK + GROUP_WORK * n) if work is None else work
 
     def improve(start: Mates, share: int, pull: float, threshold: float, seed: int = 0) -> tuple[float, Mates]:
+        """Exchange groups from a start with a share of the budget; return the makespan and the matching."""
         walk = Walk(budget // share, pull, threshold * float(times.mean()), seed)
         mate, value = exchange(times, reuse, gpus, start, walk, alpha)
         return value, mate

@@ -1,4 +1,4 @@
-"""Gurobi."""
+"""Gurobi as a solver of integer programs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> So
 
 
 def _solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
+    """Solve by Gurobi. Raises GurobiError."""
     rows = sparse.csr_array((model.rows.value, (model.rows.row, model.rows.column)), shape=model.rows.shape)
     with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as grb:
         kinds = np.where(model.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)

@@ -1,4 +1,4 @@
-"""HiGHS."""
+"""HiGHS as a solver of integer programs."""
 
 from __future__ import annotations
 

@@ -197,6 +197,7 @@ def _note(answer: ILPResult) -> str:
 
 
 def _percent(share: float) -> str:
+    """Write a share as a percentage."""
     return f"{100 * share:z.1f} %"
 
 

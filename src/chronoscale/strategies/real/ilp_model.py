@@ -146,6 +146,7 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
     first[u0 + placed.iteration] = 1
 
     def decode(values: Floats) -> Mates:
+        """Return the partners that a solution means."""
         site = np.argmax(values[:y0].reshape(n, places), axis=1)
         order = np.argsort(site, kind="stable")
         partners = np.full(n, -1, np.int32)
@@ -199,6 +200,7 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     begin[u0:] = np.ceil(begin[n0:u0] / gpus)
 
     def decode(values: Floats) -> Mates:
+        """Return the partners that a solution means."""
         partners = np.full(n, -1, np.int32)
         pairs = np.flatnonzero((values[:n0] > 0.5) & paired)
         partners[first[pairs]], partners[second[pairs]] = second[pairs], first[pairs]

@@ -1,4 +1,5 @@
-"""Scheduled: groups placed by what they take and what they share; the schedule carries its makespan and a bound on it (REAL §5)."""
+"""ScheduledStrategy: groups placed by their times and by what pairs of them share; schedules carry a makespan and a bound on it (REAL
+§5)."""
 
 from __future__ import annotations
 

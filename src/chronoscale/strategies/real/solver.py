@@ -1,4 +1,4 @@
-"""Solver: an integer program given to Gurobi where it is there and its licence covers it, else to HiGHS."""
+"""Solver: an integer program given to Gurobi where it is installed and its licence covers it, else to HiGHS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: an epoch on a signal as rows. A unit is a batch of windows; strategies differ in where its readings lie and who brings them.
+"""Epochs and preparations on a signal as rows. A unit is a batch of windows; strategies differ in where its readings lie.
 
 Rows of optimiser step i have iteration = unit = i and step 0. Validation batches follow: unit = steps + j, step 1, in the last iteration.
 """
@@ -61,6 +61,7 @@ def plan_preparation(name: str, workload: Workload, ranks: int, feeding: SignalF
 
 
 def _begin(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, resident: int, kind: str) -> Builder:
+    """Return an empty builder of schedules of a kind. Raises UserError for 0 ranks."""
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
     host, kernels = feeding.store.host_bytes(workload, ranks), kernels_of(workload, ranks) if kind == "windows" else SINGLE

@@ -1,4 +1,4 @@
-"""Feeding: how a strategy feeds its batches; a schedule carries it, for whoever executes it."""
+"""SignalFeeding: how a strategy feeds its batches, as `Schedule.feeding` carries it to whoever executes a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of schedules on a signal's windows."""
+"""Counts of kernels for schedules on a signal's windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SignalStrategy: a strategy on signals is a name and a way to feed batches; it also plans what happens once, before the first epoch."""
+"""SignalStrategy: a strategy on signals, defined by a name and a way to feed batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms: which snapshots come to the device as their difference maps (REAL's adaptive choice, §4.1.1), decided on effective changes."""
+"""Forms: which snapshots are sent as difference maps (REAL's adaptive choice, §4.1.1), decided on effective changes."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
     count = len(workload.snapshots.edges)
 
     def spent(form: Form, tracked: bool) -> Ints:
+        """Return the time of every snapshot in one form, int64 [T] ns."""
         timer = Timer(count, costs, kernels_of(workload))
         load(timer, Forms(np.full(count, form, np.int8), tracked))
         return timer.busy

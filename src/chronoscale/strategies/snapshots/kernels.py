@@ -1,4 +1,4 @@
-"""Kernels of schedules on snapshots."""
+"""Counts of kernels for schedules on snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lowering: placed snapshot groups to schedule rows. PSG, BLAD and every REAL strategy differ only in placement and in `Reuse`.
+"""Lowering of placed snapshot groups to rows; PSG, BLAD and every REAL strategy differ only in placement and in `Reuse`.
 
 Rows follow SCHEDULES.md. Layers are the outer loop, so that aggregation of snapshot s+1 overlaps the recurrence of snapshot s.
 """

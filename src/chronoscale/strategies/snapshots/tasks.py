@@ -57,6 +57,7 @@ class SnapshotTask:
 
 
 def _logarithms(snapshot: Snapshot, degrees: tuple[Degree, ...]) -> Float32:
+    """Return log(1 + degree) of every node, float32 [N, degrees]."""
     return np.stack([np.log1p(degree(snapshot)) for degree in degrees], axis=1).astype(np.float32)
 
 

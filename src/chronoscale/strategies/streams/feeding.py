@@ -1,4 +1,4 @@
-"""Feeding: how a strategy brings a batch's rows to the device; a schedule carries it, for whoever executes it."""
+"""StreamFeeding: how a strategy brings a batch's rows to the device, as `Schedule.feeding` carries it to whoever executes a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of schedules on events."""
+"""Counts of kernels for schedules on events."""
 
 from __future__ import annotations
 

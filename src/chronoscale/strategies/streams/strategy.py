@@ -1,4 +1,4 @@
-"""StreamStrategy: a strategy on events is a name, a way to feed batches, and how far ahead they are fetched."""
+"""StreamStrategy: a strategy on events, defined by a name, a way to feed batches, and how far ahead they are fetched."""
 
 from __future__ import annotations
 

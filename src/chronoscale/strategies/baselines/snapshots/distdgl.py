@@ -87,6 +87,7 @@ class DistDGL(SnapshotStrategy):
         return partition
 
     def _builder(self, workload: Workload, ranks: int) -> Builder:
+        """Return an empty builder of this strategy's schedules."""
         return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
 
     def _add_iterations(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:

@@ -113,10 +113,12 @@ class _Plan:
 
     @cached_property
     def cells(self) -> Cells:
+        """The row descriptors of the model's cells."""
         return Cells(self.workload.model, recomputes=False, parts=self.ranks > 1)
 
     @cached_property
     def site(self) -> dict[str, Ints]:
+        """The columns rank, iteration, unit and order of every (rank, iteration)."""
         iteration = np.repeat(np.arange(len(self.newest)), self.ranks)
         return {"rank": np.tile(np.arange(self.ranks), len(self.newest)), **dict.fromkeys(("iteration", "unit", "order"), iteration)}
 

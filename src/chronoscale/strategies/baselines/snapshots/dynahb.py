@@ -137,11 +137,12 @@ def _count_hops(workload: Workload, counted: Counted, parts: Ints, ranks: int, f
 
 def _estimate_hops(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
     """Estimate what batches reach from statistics of the mean snapshot: in-neighbours are uniform draws among active nodes. Returns the
-    same as `_exact`."""
+    same as `_count_hops`."""
     stats, model = workload.snapshots, workload.model
     edges, active = (int(column[: workload.steps].mean()) for column in (stats.edges, stats.nodes))
 
     def reached(batch: int, times: int) -> tuple[list[int], int]:
+        """Return the rows of every layer and of the inputs that a batch reaches; below the top layer edges of `times` snapshots count."""
         rows = [batch]
         for layer in range(model.layers):
             drawn = rows[0] * edges * (times if layer + 1 < model.layers else 1) // max(stats.num_nodes, 1)

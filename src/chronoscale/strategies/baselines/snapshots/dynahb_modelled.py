@@ -1,4 +1,4 @@
-"""DynaHB: hybrid batches from a vertex cache on the host, without exchange between GPUs (Song et al.; PVLDB 2024), for simulation."""
+"""DynaHB as a model from statistics, for simulation: batches of own vertices from a cache on the host (Song et al.; PVLDB 2024)."""
 
 from __future__ import annotations
 

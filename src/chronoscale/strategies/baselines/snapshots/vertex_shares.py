@@ -1,4 +1,4 @@
-"""Shares: what each rank has of an iteration's groups where vertices are divided, not groups; counted from statistics alone."""
+"""Shares of a rank where vertices are divided, not groups: counts and row descriptors from statistics alone."""
 
 from __future__ import annotations
 
@@ -105,11 +105,13 @@ class ShareWork:
         return {"rows": count, "flops": 10 * count}
 
     def _work(self, op: Op, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
+        """Return the columns of a row of computation, with the bytes that it moves."""
         columns = _columns(edges, rows, width, flops, alloc)
         return {**columns, "bytes": self.kernels.moved(op, Lane.COMPUTE, {**columns, "step": 1})}
 
 
 def _columns(edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints) -> Columns:
+    """Return work columns, int64 [n] each."""
     return {"nodes": rows, "edges": edges, "rows": rows, "width": np.zeros_like(rows) + width, "flops": flops, "alloc": alloc}
 
 

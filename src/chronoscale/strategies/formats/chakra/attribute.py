@@ -36,12 +36,14 @@ class ValueType(NamedTuple):
 
 
 def _packed_type(code: str) -> ValueType:
+    """Return a type of fixed width, by its `struct` code."""
     layout = struct.Struct(f"<{code}")
     wire = Wire.FIXED64 if layout.size == 8 else Wire.FIXED32
     return ValueType(wire, layout.pack, lambda value: layout.unpack(value)[0])  # type: ignore[arg-type]
 
 
 def _varint_type(encode: Callable[[int], int], decode: Callable[[int], Scalar]) -> ValueType:
+    """Return a type that is laid out as a varint."""
     return ValueType(Wire.VARINT, encode, decode)  # type: ignore[arg-type]
 
 
@@ -143,6 +145,7 @@ def _read_inner_varint(data: bytes, place: int, at: int) -> tuple[int, int]:
 
 
 def _decode(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
+    """Decode one value of a type. Raises Malformed for another layout."""
     if wire is not KINDS[kind].wire:
         raise Malformed(at, f"a value of {kind} is laid out as {wire.name.lower()}")
     if kind == "string":
@@ -159,6 +162,7 @@ def text(value: int | bytes, at: int) -> str:
 
 
 def _require_bytes(value: int | bytes, at: int) -> bytes:
+    """Return a field's bytes. Raises Malformed for a number."""
     if isinstance(value, int):
         raise Malformed(at, "a number where bytes are expected")
     return value

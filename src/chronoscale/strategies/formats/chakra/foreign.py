@@ -1,4 +1,4 @@
-"""Chakra foreign: execution traces of other tools as a schedule that can be replayed."""
+"""Conversion of the execution traces of other tools to a schedule that can be replayed."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ Key = tuple[str, ...]
 
 
 class _Row(NamedTuple):
+    """A node and the file and rank that it comes from."""
+
     rank: int
     path: Path
     node: Node
@@ -46,6 +48,7 @@ class _Row(NamedTuple):
         return int(value)
 
     def wrong(self, problem: str) -> UserError:
+        """Return an error that names file and node."""
         return UserError(f"{self.path}, node {self.node.id} ({self.node.name}): {problem}")
 
 
@@ -172,6 +175,7 @@ def _bytes(row: _Row, sizes: np.ndarray, group: int) -> int:
 
 
 def _nanoseconds(row: _Row, name: str) -> int:
+    """Return a time of a node in ns. Raises UserError for one that is too large."""
     micros = int(getattr(row.node, name))
     if micros >= 1 << 52:
         raise row.wrong(f"{name.removesuffix('_us')} of {micros} µs")

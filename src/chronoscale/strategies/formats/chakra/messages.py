@@ -1,4 +1,4 @@
-"""Chakra: execution traces of MLCommons, a file a rank: metadata and nodes, each message with its length in front.
+"""Messages of Chakra execution traces (MLCommons): a file a rank, of metadata and nodes, each with its length in front.
 
 Messages, field numbers and values of enumerations: et_def.proto of mlcommons/chakra (schema/protobuf, 6dc63e1). Names and kinds of the
 attributes that simulators read: its et_feeder_node.cpp (src/feeder, 02da5d0).
@@ -118,6 +118,7 @@ def _spans(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _decode_node(data: bytes, begin: int, end: int) -> Node:
+    """Decode the node in data[begin:end]. Raises Malformed."""
     numbers = {1: 0, 3: 0, 6: 0, 7: 0}
     deps: dict[int, list[int]] = {4: [], 5: []}
     name, attributes = "", []
@@ -135,6 +136,7 @@ def _decode_node(data: bytes, begin: int, end: int) -> Node:
 
 
 def _decode_attributes(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[str, Value]]:
+    """Yield name and value of the attributes in fields, those of unknown types left out. Raises Malformed."""
     for part in parts:
         if isinstance(part.value, int):
             raise Malformed(part.at, "a number where an attribute is expected")
@@ -144,6 +146,7 @@ def _decode_attributes(data: bytes, parts: Sequence[Field]) -> Iterator[tuple[st
 
 
 def _decode_number(part: Field) -> int:
+    """Return a field's number. Raises Malformed where it is none."""
     if not isinstance(part.value, int):
         raise Malformed(part.at, f"field {part.number} of a node is a number")
     return part.value

@@ -1,4 +1,4 @@
-"""Chakra in: execution traces, a file a rank, as a schedule and a trace. Those that we wrote give back what was written."""
+"""Reader of Chakra execution traces, a file a rank, as a schedule and a trace; those that `writer` wrote come back as they were."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "
 
 
 class _File(NamedTuple):
+    """A file that was read: the metadata's attributes, and its nodes."""
+
     path: Path
     about: Mapping[str, Any]  # the metadata's attributes
     nodes: Sequence[Node]
@@ -52,6 +54,7 @@ def read(paths: Sequence[Path]) -> Recording:
 
 
 def _read_file(path: Path) -> _File:
+    """Read one file. Raises UserError that names it."""
     try:
         return _File(path, *messages.read(path))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Chakra out: a trace and its schedule as execution traces, from which both can be read back whole."""
+"""Writer of a trace and its schedule as Chakra execution traces, from which both can be read back whole."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ def groups_json(schedule: Schedule) -> str:
 
 
 def _messages(metadata: bytes, nodes: _Nodes, rows: list[int]) -> Iterator[bytes]:
+    """Yield the messages of a file: the metadata, then one node a row."""
     yield metadata
     for row in rows:
         yield nodes.message(row)

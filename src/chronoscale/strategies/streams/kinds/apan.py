@@ -1,4 +1,4 @@
-"""APAN: attention over a node's mails, which its neighbours' events send, too."""
+"""APAN: attention over the mails of a node's mailbox, which its neighbours' events send, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computing: rows of a schedule that compute a batch, however its rows have come."""
+"""Rows that compute a batch of events, however its features have come to the device."""
 
 from __future__ import annotations
 

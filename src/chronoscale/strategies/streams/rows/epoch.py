@@ -1,4 +1,4 @@
-"""Batches: an epoch on events as rows. A unit is an iteration's batch on one rank; strategies differ in what is gathered and what overlaps.
+"""An epoch on events as rows. A unit is one batch on one rank; strategies differ in what is gathered and what overlaps.
 
 Rows of optimiser step i have iteration = unit = i and step 0. Batches that validate follow: unit = steps + j, step 1, in the last
 iteration.

@@ -1,4 +1,4 @@
-"""Phase: the batches of one part of an epoch, and the bytes that each of them reads, sends and holds."""
+"""Phase: the batches of training or of validation, and the bytes that each of them reads, sends and holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing: rows of a schedule that bring a batch to where it is computed: features ahead of it, node memory when it is known."""
+"""Rows that bring a batch of events to the device: features ahead of it, node memory once it is known."""
 
 from __future__ import annotations
 

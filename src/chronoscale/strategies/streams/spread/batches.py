@@ -1,4 +1,4 @@
-"""Batches whose memory is spread over ranks, as rows: their own, and what they wait for in others."""
+"""Rows of batches whose node memory is spread over ranks, and the rows of other batches that they wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An epoch on events whose memory is spread over ranks (MemShare, TGL-dist, MSPipe, DistTGL) as rows.
+"""An epoch on events whose node memory is spread over ranks (MemShare, TGL-dist, MSPipe, DistTGL), as rows.
 
 A unit is an iteration's batch on one rank; optimiser step i has iteration = unit = i and step 0; batches that validate follow, step 1, in
 the last iteration. Node memory is updated when a batch begins, and brought to where it lies at once: what follows does not change it.
@@ -49,6 +49,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)
 
     def phase(validates: bool, first: int) -> SpreadPhase:
+        """Return the batches of training or of validation."""
         edges = bool(shape.edge and shape.layers)
         work = spreading.work(validates, hyper.batch_size, sampling, hyper.batches, hyper.events.every, edges)
         return SpreadPhase(workload, sampling, work, ranks, int(validates), first, sharing=sharing)

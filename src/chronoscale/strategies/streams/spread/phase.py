@@ -1,5 +1,4 @@
-"""SpreadPhase: the batches of one part of an epoch whose memory is spread over ranks: when their rows come, and the bytes that ranks
-exchange."""
+"""SpreadPhase: the batches of training or of validation where node memory is spread over ranks, and the bytes that ranks exchange."""
 
 from __future__ import annotations
 

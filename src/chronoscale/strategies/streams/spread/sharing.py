@@ -1,4 +1,4 @@
-"""Sharing: what ranks have in common where node memory is spread over them; a schedule carries it, for whoever executes it."""
+"""Sharing: what ranks have in common where node memory is spread over them, as `Schedule.feeding` carries it."""
 
 from __future__ import annotations
 

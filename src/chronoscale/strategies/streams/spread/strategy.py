@@ -1,4 +1,4 @@
-"""SpreadStrategy: a strategy on events whose memory is spread over ranks is a name and what ranks share."""
+"""SpreadStrategy: a strategy on events whose node memory is spread over ranks, defined by a name and what ranks share."""
 
 from __future__ import annotations
 
