@@ -209,8 +209,8 @@ class Schedule:
         new = np.full(len(self), -1, np.int64)
         new[tasks] = np.arange(len(tasks))
         counts = np.diff(self.dep_ptr)
-        kept = np.repeat(new >= 0, counts)
-        dep = new[self.dep[kept]]
+        selected = np.repeat(new >= 0, counts)
+        dep = new[self.dep[selected]]
         if (dep < 0).any():
             raise ValueError(f"schedule '{self.name}': a kept task depends on one that is left out")
         columns = {name: getattr(self, name)[tasks] for name in COLUMNS}

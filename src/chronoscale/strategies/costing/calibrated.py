@@ -41,12 +41,12 @@ class CalibratedCosts:
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED
-        seen = {fit.curve for fit in self.fitted.fits}
+        fitted_curves = {fit.curve for fit in self.fitted.fits}
         for curve, chosen in curves(schedule, rows):
-            known = curve in seen
-            durations, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
-            ns[chosen] = durations if known else np.rint(durations * self.factor).astype(np.int64)
-            source = source if known and origin is Source.FITTED else Source.EXTRAPOLATED
+            is_fitted = curve in fitted_curves
+            durations, origin = (self.fitted if is_fitted else self.rough).predict(schedule, rows[chosen])
+            ns[chosen] = durations if is_fitted else np.rint(durations * self.factor).astype(np.int64)
+            source = source if is_fitted and origin is Source.FITTED else Source.EXTRAPOLATED
         return ns, source
 
 

@@ -73,10 +73,12 @@ class Kernels:
     def of_model(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
         """Return the counts for schedules of one kind and a model, by the key that tells models apart. Raises UserError for a model that
         was not counted."""
-        known = read_laws()[kind]
-        if model not in known:
-            raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
-        return cls(known[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
+        laws_by_model = read_laws()[kind]
+        if model not in laws_by_model:
+            raise UserError(
+                f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(laws_by_model)}"
+            )
+        return cls(laws_by_model[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
         """Return the kernels of a block with these columns of a schedule, int64; 0 in the host's lane. Raises KeyError for an operation

@@ -63,9 +63,9 @@ class CostRequests:
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
         """Record rows of a schedule (default: all) as if costs had been asked for them."""
         for curve, ranges in descriptor_ranges(schedule, rows).items():
-            known = self.ranges.setdefault(curve, dict(ranges))
+            recorded = self.ranges.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
-                known[name] = min(known[name][0], low), max(known[name][1], high)
+                recorded[name] = min(recorded[name][0], low), max(recorded[name][1], high)
 
 
 def descriptor_ranges(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:

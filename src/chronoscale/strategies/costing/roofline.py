@@ -40,8 +40,8 @@ class WorkKind:
 def work_kinds() -> Mapping[Op, WorkKind]:
     """Return the kind of work of each operation, from roofline.yaml."""
     content: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
-    known = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
-    return {Op[op]: known[name] for op, name in content["operations"].items()}
+    kinds = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
+    return {Op[op]: kinds[name] for op, name in content["operations"].items()}
 
 
 def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:

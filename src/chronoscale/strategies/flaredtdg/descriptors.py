@@ -33,8 +33,8 @@ class Descriptors(WindowSites):
             own = FP32 * working_numbers(self.workload.model, at.rows, layer)
             return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_freed(slot)}
         if slot.op is Op.TEMPORAL:
-            row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
-            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + gone}
+            row, (joined, freed) = cells.stage(slot.op, at, layer), self._states(slot)
+            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + freed}
         if slot.op is Op.ALLTOALL:
             return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
         if slot.op is Op.ALLGATHER:
@@ -107,13 +107,13 @@ class Descriptors(WindowSites):
     def moved(self, slot: Slot, row: Columns, kernels: Kernels) -> Ints:
         """Return the bytes that a row of computation moves through device memory."""
         sizes, end = {name: row.get(name, 0) for name in DESCRIPTORS}, len(self.level) - 1
-        came = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
-        whole = self.region(slot.step, came)
+        level = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
+        full_region = self.region(slot.step, level)
         beside = {
             "earlier": self._own_rows(slot.step - 1),
             "after": self._own_rows(slot.step + 1),
-            "entries": whole.edges,
-            "vertices": whole.rows,
+            "entries": full_region.edges,
+            "vertices": full_region.rows,
         }
         return kernels.bytes(slot.op.name, **self._variables(slot), **sizes, **beside)
 

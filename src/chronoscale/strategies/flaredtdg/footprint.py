@@ -99,8 +99,8 @@ def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int
     """
     nodes, first = stats.num_nodes, stack.inputs
     row = sum(stack.convolution(layer) for layer in range(stack.convolutions)) - first + stack.recurrence + stack.hidden
-    kept = window * nodes * row * FP32
-    return Footprint(_adjacency(stats, window), window * feature_bytes(nodes, first), kept, nodes * stack.gradients * FP32)
+    activations = window * nodes * row * FP32
+    return Footprint(_adjacency(stats, window), window * feature_bytes(nodes, first), activations, nodes * stack.gradients * FP32)
 
 
 def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
@@ -122,9 +122,9 @@ def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, r
     rows = rows_within_reach(stats, ranks, stack.convolutions)
     layers = [_heaviest(rows[stack.convolutions - 1 - layer], window) * stack.convolution(layer) for layer in range(stack.convolutions)]
     nodes = stats.num_nodes
-    kept = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
+    activations = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
     inputs = _heaviest(rows[stack.convolutions], window) * stack.inputs * FP32
-    return Footprint(_adjacency(stats, window), inputs, kept, nodes * stack.gradients * FP32)
+    return Footprint(_adjacency(stats, window), inputs, activations, nodes * stack.gradients * FP32)
 
 
 def rows_within_reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:

@@ -76,11 +76,11 @@ class Plan(Descriptors):
     def _add_snapshot(self, builder: Builder, step: int, order: Ints) -> Ints:
         """Add the rows that renumber and send a step's snapshot where it comes from the host; return handles of the transfer."""
         here, comes = {**self.site(), "order": order, "step": step}, self.per_rank(self.comes(step))
-        row, whole = (self.cells.transfer(self.region(step, level)) for level in (self.level_on_device(step), 0))
+        row, full_row = (self.cells.transfer(self.region(step, level)) for level in (self.level_on_device(step), 0))
         remapped: tuple[Ints, ...] = ()
         if self.shrinks:
             work = {name: row[name] for name in ("nodes", "edges", "rows")}
-            remapped = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": whole["bytes"] + row["bytes"]}, where=comes),)
+            remapped = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": full_row["bytes"] + row["bytes"]}, where=comes),)
         return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=remapped)
 
     def _add_synchronisation(

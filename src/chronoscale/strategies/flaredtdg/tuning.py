@@ -46,7 +46,7 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
     """
     if start.lags:
         raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")
-    seen: dict[tuple[int, int], Trial] = {}
+    trials_by_setting: dict[tuple[int, int], Trial] = {}
 
     def evaluate(full: int, tenths: int, step: int) -> Trial:
         """Train with a setting, unless it does not fit."""
@@ -56,7 +56,7 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
         return Trial(step, full, decay.alpha, fitting, value, False)
 
     at = min(FULL, start.window), round(ALPHA * TENTHS)
-    seen[at] = best = evaluate(*at, 0)
+    trials_by_setting[at] = best = evaluate(*at, 0)
     if best.loss is None or isnan(best.loss):
         why = "has no validation loss" if best.fits else "does not fit in memory"
         raise UserError(
@@ -66,16 +66,20 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
     while True:
         step += 1
         for other in _neighbours(*at, start.window):
-            if other not in seen:
-                seen[other] = evaluate(*other, step)
-        losses = {other: value for other in _neighbours(*at, start.window) if (value := seen[other].loss) is not None and not isnan(value)}
+            if other not in trials_by_setting:
+                trials_by_setting[other] = evaluate(*other, step)
+        losses = {
+            other: value
+            for other in _neighbours(*at, start.window)
+            if (value := trials_by_setting[other].loss) is not None and not isnan(value)
+        }
         best_neighbour = min(losses, key=lambda other: losses[other], default=None)
-        if best_neighbour is None or losses[best_neighbour] >= _loss(seen[at]):
+        if best_neighbour is None or losses[best_neighbour] >= _loss(trials_by_setting[at]):
             break
         at = best_neighbour
         path.append(at)
-    trials = tuple(_mark(trial, place in path) for place, trial in seen.items())
-    return TuningResult(_decay_of(start.window, *at), _loss(seen[at]), trials)
+    trials = tuple(_mark(trial, place in path) for place, trial in trials_by_setting.items())
+    return TuningResult(_decay_of(start.window, *at), _loss(trials_by_setting[at]), trials)
 
 
 def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:

@@ -92,8 +92,8 @@ class Builder:
 
     def link(self, task: Ints, dep: Ints) -> None:
         """Let `task` wait for `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's end)."""
-        known = (task >= 0) & (dep >= 0)
-        self._edges.append((task[known], dep[known]))
+        present = (task >= 0) & (dep >= 0)
+        self._edges.append((task[present], dep[present]))
 
     def finish(self) -> Schedule:
         """Return the schedule. Raises ValueError when a dependency points to a later row."""

@@ -20,10 +20,10 @@ def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
     inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
     rows, needs = list[Ints](), list[Ints]()
     for rank in np.unique(schedule.rank[inside]):
-        taken, waiting = np.flatnonzero(steps & (schedule.rank == rank)), np.flatnonzero(inside & (schedule.rank == rank))
-        before = np.searchsorted(taken, waiting) - 1
+        optimizer_rows, waiting = np.flatnonzero(steps & (schedule.rank == rank)), np.flatnonzero(inside & (schedule.rank == rank))
+        before = np.searchsorted(optimizer_rows, waiting) - 1
         rows.append(waiting[before >= 0])
-        needs.append(taken[before[before >= 0]])
+        needs.append(optimizer_rows[before[before >= 0]])
     if not rows:
         return schedule
     row, need = np.concatenate(rows), np.concatenate(needs)

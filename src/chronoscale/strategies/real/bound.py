@@ -102,14 +102,14 @@ class _BoundProblem:
             heavy = np.maximum(heavy, n - m * gpus - self.pairs)
         count = -(-np.maximum(heavy, 0) // gpus).astype(np.float64)
         step = np.diff(self.level, prepend=0.0)
-        few, many = (max(n - m * gpus, 0) if exact else 0), n - seats
+        fewest_pairs, most_pairs = (max(n - m * gpus, 0) if exact else 0), n - seats
         best = float((count * step).sum())
         mix = np.zeros(len(step))
         price = 0.0
         for turn in range(ROUNDS):
-            value, price, seen = self._best_price(mix, step, few, many, price)
+            value, price, counts = self._best_price(mix, step, fewest_pairs, most_pairs, price)
             best = max(best, value + float((mix * count * step).sum()))
-            wanted = (count * gpus > seen).astype(np.float64)
+            wanted = (count * gpus > counts).astype(np.float64)
             mix += (wanted - mix) / (turn + 2)
         return best + self.alpha * m
 
@@ -155,8 +155,8 @@ class _BoundProblem:
         loads = [self.loads[lead, mate[lead] - lead - 1], self.times[(mate < 0) & ~halved], 2 * self.times[halved]]
         weight = np.concatenate([np.ones(len(loads[0]) + len(loads[1])), np.full(len(loads[2]), 0.5)])
         place = np.searchsorted(self.level, np.concatenate(loads), side="right")
-        seen: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
-        return seen
+        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
+        return counts
 
 
 def _band_loads(benefits: Benefit) -> Floats:

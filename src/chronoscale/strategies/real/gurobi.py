@@ -29,9 +29,9 @@ def _solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> S
         kinds = np.where(model.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)
         x = grb.addMVar(len(model.cost), lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
         for limit, sense in ((model.row_lower, ">"), (model.row_upper, "<")):
-            kept = np.flatnonzero(np.isfinite(limit) & (model.row_lower != model.row_upper))
-            if len(kept):
-                grb.addMConstr(rows[kept], x, sense, limit[kept])
+            limited = np.flatnonzero(np.isfinite(limit) & (model.row_lower != model.row_upper))
+            if len(limited):
+                grb.addMConstr(rows[limited], x, sense, limit[limited])
         equal = np.flatnonzero(model.row_lower == model.row_upper)
         grb.addMConstr(rows[equal], x, "=", model.row_lower[equal])
         x.setAttr(gurobipy.GRB.Attr.Start, model.start)

@@ -39,13 +39,13 @@ def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> So
     took = time.perf_counter() - began
     status = highs.getModelStatus()
     info = highs.getInfo()
-    known = {
+    statuses = {
         highspy.HighsModelStatus.kOptimal: "optimal" if info.mip_gap <= 1e-9 else "gap",
         highspy.HighsModelStatus.kTimeLimit: "time limit",
         highspy.HighsModelStatus.kInfeasible: "infeasible",
     }
-    if status not in known:
+    if status not in statuses:
         raise MachineError(f"HiGHS stopped with {highs.modelStatusToString(status)}")
     feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     values = np.array(highs.getSolution().col_value) if feasible else None
-    return Solution(known[status], values, float(info.mip_dual_bound), took, f"HiGHS {highs.version()}")  # type: ignore[arg-type]
+    return Solution(statuses[status], values, float(info.mip_dual_bound), took, f"HiGHS {highs.version()}")  # type: ignore[arg-type]

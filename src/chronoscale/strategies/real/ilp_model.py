@@ -172,7 +172,7 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     load = benefits.load(first, second)
     level = _levels(load, seats(benefits, start)[2], levels)
     cell = np.searchsorted(level, load, side="right") - 1
-    count, taken = len(level), np.arange(len(first))
+    count, seat_columns = len(level), np.arange(len(first))
     n0 = len(first)
     u0 = len(first) + count
     total = len(first) + 2 * count
@@ -180,8 +180,8 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     up, rise = np.arange(count), np.arange(count - 1)
     rows = _Constraints()
     paired = second >= 0
-    rows.add(n, [(first, taken, 1.0), (second[paired], taken[paired], 1.0)], 1, 1)
-    rows.add(count, [(cell, taken, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
+    rows.add(n, [(first, seat_columns, 1.0), (second[paired], seat_columns[paired], 1.0)], 1, 1)
+    rows.add(count, [(cell, seat_columns, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
     rows.add(count, [(up, u0 + up, float(gpus)), (up, n0 + up, -1.0)], 0, INF)
     rows.add(count - 1, [(rise, u0 + rise, 1.0), (rise, u0 + rise + 1, -1.0)], 0, INF)
     matrix, low, high = rows.matrix(total)

@@ -39,12 +39,12 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding
     builder = _begin(name, workload, ranks, feeding, resident, "windows")
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))
     nothing = BatchEnds(np.empty((0, ranks), np.int64), np.full((1, ranks), NONE, np.int64))
-    done = _add_phase(builder, workload, feeding, training, TRAIN, 0, nothing)
-    done = _add_phase(builder, workload, feeding, validation, VALIDATE, training.iterations, done)
+    ends = _add_phase(builder, workload, feeding, training, TRAIN, 0, nothing)
+    ends = _add_phase(builder, workload, feeding, validation, VALIDATE, training.iterations, ends)
     if validation.iterations and ranks > 1:
         unit = training.iterations + validation.iterations
         at: Columns = {"rank": np.arange(ranks), "order": unit, "iteration": training.iterations - 1, "unit": unit, "step": VALIDATE}
-        builder.add(Op.ALLREDUCE, Lane.COMM, at, {"collective": unit, "bytes": 5 * FP64}, after=(done.computed[-1],))  # errors
+        builder.add(Op.ALLREDUCE, Lane.COMM, at, {"collective": unit, "bytes": 5 * FP64}, after=(ends.computed[-1],))  # errors
     return builder.finish()
 
 
@@ -116,5 +116,5 @@ def _add_update(builder: Builder, workload: Workload, site: Columns, unit: Ints,
     if builder.ranks > 1:
         reduced: Columns = {"collective": unit, "bytes": parameters * FP32 + 2 * FP32}
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
-    taken: Columns = {"rows": parameters, "flops": 10 * parameters}
-    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, taken, after=(ready,))
+    step_work: Columns = {"rows": parameters, "flops": 10 * parameters}
+    return builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, step_work, after=(ready,))

@@ -184,8 +184,8 @@ class DeviceStore(Store):
 
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         windows = batches.windows()
-        taken: Columns = {"alloc": windows["bytes"], "kernels": 2}  # the steps' numbers go to the device first
-        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, taken, where=batches.there)
+        memory: Columns = {"alloc": windows["bytes"], "kernels": 2}  # the steps' numbers go to the device first
+        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, memory, where=batches.there)
         return Arrival(read, (), np.asarray(windows["bytes"], np.int64))
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
@@ -205,8 +205,8 @@ class EngineStore(Store):
 
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         own = np.minimum(batches.count, 1) if batches.local else expected_workers(batches.count, batches.ranks)
-        asked: Columns = {"nodes": own, "edges": own.reshape(-1, batches.ranks).sum(1).repeat(batches.ranks)}
-        read = builder.add(Op.FETCH, Lane.COMM, batches.site, batches.windows(), asked, where=batches.there)
+        request_counts: Columns = {"nodes": own, "edges": own.reshape(-1, batches.ranks).sum(1).repeat(batches.ranks)}
+        read = builder.add(Op.FETCH, Lane.COMM, batches.site, batches.windows(), request_counts, where=batches.there)
         return add_window_transfer(builder, batches, read)
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:

@@ -156,12 +156,12 @@ class Lowering:
         """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        done = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
+        result = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
         passing = zero if self.reuse.snapshots or model.transforms_first else features * rows.features
-        kept = 2 if self.reuse.snapshots else 1
+        copies = 2 if self.reuse.snapshots else 1
         for kind in Form:
             mask = own & (form == kind)
             if not mask.any():
@@ -179,9 +179,9 @@ class Lowering:
                 projected = rows.transform(everything, model.inputs)
                 arrived = sink.add(Op.TRANSFORM, self.second, site, projected, where=mask & features, after=(h2d,))
                 held, dense = held + features * projected["alloc"], features * rows.nodes
-                done.reads = np.where(mask, arrived, done.reads)
+                result.reads = np.where(mask, arrived, result.reads)
             incremental = kind is Form.DELTA
-            summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
+            summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, copies)
             op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
             twice = {"variant": AggregateVariant.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
             ready = sink.add(op, Lane.COMPUTE, site, summed, twice, free, where=mask, after=(h2d, arrived))
@@ -192,12 +192,12 @@ class Lowering:
                 product = rows.transform(summed["rows"], model.inputs, incremental)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
                 held, dense = held + product["alloc"], product["rows"]
-            done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
-            done.held, done.rows, done.edges = done.held + mask * held, done.rows + mask * dense, done.edges + mask * edges
-            done.kernels = done.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
+            result.arrived, result.ready = np.where(mask, h2d, result.arrived), np.where(mask, ready, result.ready)
+            result.held, result.rows, result.edges = result.held + mask * held, result.rows + mask * dense, result.edges + mask * edges
+            result.kernels = result.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
             sizes = {name: summed[name] for name in ("nodes", "rows", "edges")}
-            done.moved = done.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
-        return done
+            result.moved = result.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
+        return result
 
     def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
         """Add all rows of one group a site, forward and backward."""
@@ -255,19 +255,19 @@ class Lowering:
                 outputs.append(output)
             below = outputs
         freed = active + at.inherits + held * ~at.keeps
-        done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
+        gradient = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
         beside = BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE
-        brought = np.where(at.shift > 0, at.shift, size)
-        launched = self.kernels.count(Op.BACKWARD.name, own=brought) + at.kernels + kernels * ~at.keeps
-        whole = self.kernels.bytes(Op.BACKWARD.name, own=brought, nodes=rows.nodes, edges=done["edges"], fresh=fresh)
+        loaded_snapshots = np.where(at.shift > 0, at.shift, size)
+        launched = self.kernels.count(Op.BACKWARD.name, own=loaded_snapshots) + at.kernels + kernels * ~at.keeps
+        group_bytes = self.kernels.bytes(Op.BACKWARD.name, own=loaded_snapshots, nodes=rows.nodes, edges=gradient["edges"], fresh=fresh)
         ends: Columns = {
-            "free": freed + done["alloc"],
+            "free": freed + gradient["alloc"],
             "kernels": launched,
-            "bytes": whole + at.moved + moved * ~at.keeps,
+            "bytes": group_bytes + at.moved + moved * ~at.keeps,
             "variant": beside,
         }
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, gradient, ends, later, after=(below[-1],))
         return GroupRows(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
 
 
@@ -288,10 +288,10 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     lead = placement.first()
     keeps = np.zeros(len(lead), bool)
     keeps[lead[shift > 0]] = True
-    done = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows)))
+    emitted = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
-        columns = (done.held, done.rows, done.edges, done.kernels, done.moved)
+        columns = (emitted.held, emitted.rows, emitted.edges, emitted.kernels, emitted.moved)
         inherits, dense, attended, launched, moved = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
@@ -299,8 +299,8 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
         sites = GroupSites(*at, inherits, dense, attended, launched, moved, open_)
         rows = lowering.emit(builder, sites)
         for field in fields(GroupRows):
-            getattr(done, field.name)[g] = getattr(rows, field.name)
-    _add_synchronisation(builder, placement, workload.model.parameters, reuse, done)
+            getattr(emitted, field.name)[g] = getattr(rows, field.name)
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted)
     return builder.finish()
 
 
@@ -311,7 +311,7 @@ def pair_shifts(workload: Workload, placement: Placement) -> Ints:
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
-def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: GroupRows) -> None:
+def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse: Reuse, emitted: GroupRows) -> None:
     """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
@@ -319,7 +319,7 @@ def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse
     ready = np.full(ranks * iterations, NONE, np.int64)
     for slot in (0, 1):
         g = np.flatnonzero(at.slot == slot)
-        ready[at.site[g]] = done.backward[g]
+        ready[at.site[g]] = emitted.backward[g]
     if ranks > 1:
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
     update = {"rows": parameters, "flops": 10 * parameters}
@@ -327,10 +327,10 @@ def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse
     previous = at.previous()
     has = previous >= 0
     earlier = np.where(at.iteration > 0, step[np.maximum(at.site - ranks, 0)], NONE)
-    builder.link(done.reads, earlier)
+    builder.link(emitted.reads, earlier)
     if reuse.snapshots:  # the next group's first transfer overlaps this one's backward pass
-        gate = np.where(has, done.last[previous], NONE)
+        gate = np.where(has, emitted.last[previous], NONE)
     else:  # iterations do not overlap, nor do groups but in a pipeline
         same = has & (at.iteration[previous] == at.iteration)
-        gate = np.where(same, NONE if reuse.pipeline else done.backward[previous], earlier)
-    builder.link(done.first, gate)
+        gate = np.where(same, NONE if reuse.pipeline else emitted.backward[previous], earlier)
+    builder.link(emitted.first, gate)

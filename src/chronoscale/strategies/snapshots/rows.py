@@ -126,8 +126,8 @@ class Rows:
         rows, edges = self.changed(snapshot)
         if self.attends:
             return self._attend(edges, rows, np.full_like(rows, self.nodes))
-        width, whole = self.workload.model.inputs, self.workload.model.evolves_weights
-        result = np.full_like(rows, self.nodes) if whole else rows
+        width, all_rows = self.workload.model.inputs, self.workload.model.evolves_weights
+        result = np.full_like(rows, self.nodes) if all_rows else rows
         return self._work(edges, rows, width, 2 * edges * width, result * width * FP32)
 
     def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
@@ -141,8 +141,8 @@ class Rows:
         """Return the TRANSFORM row of `rows` rows to the hidden width; the result has a row for every node. into: they are put into a copy
         of the last snapshot's."""
         hidden = self.workload.model.hidden
-        done = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
-        return {**done, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
+        columns = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+        return {**columns, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
         """Return the RECONSTRUCT row of a snapshot's adjacency from its predecessor's and the edge map (REAL §4.3)."""

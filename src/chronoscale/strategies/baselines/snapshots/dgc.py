@@ -110,16 +110,16 @@ class _Chunks:
                 loaded, last, halo = self._add_step(step, weight, owed, handed)
                 first, handed, gradients = loaded if first is None else first, None, gradients + halo
             passes.append((steps[0], owed, gradients))
-        done = last
+        backward = last
         for number, (step, owed, gradients) in reversed(list(enumerate(passes))):
             here: Columns = {**self.site, "step": np.full(self.sites, step)}
-            done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, owed.columns(self.shape.hidden), after=(done,))
+            backward = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, owed.columns(self.shape.hidden), after=(backward,))
             if self.shape.layers > 1 or self.shape.transforms_first or (number and not self.shape.evolves_weights):
-                done = self._add_exchange(step, -1, gradients, done)
+                backward = self._add_exchange(step, -1, gradients, backward)
         if self.ranks > 1:
             reduced = {"bytes": self.shape.parameters * FP32}
-            done = self.builder.add(Op.ALLREDUCE, Lane.COMM, self.site, self._next_collective(), reduced, after=(done,))
-        updated = self.builder.add(Op.OPTIMIZE, Lane.COMPUTE, self.site, self.work.optimize(), after=(done,))
+            backward = self.builder.add(Op.ALLREDUCE, Lane.COMM, self.site, self._next_collective(), reduced, after=(backward,))
+        updated = self.builder.add(Op.OPTIMIZE, Lane.COMPUTE, self.site, self.work.optimize(), after=(backward,))
         assert first is not None
         before = np.concatenate([np.full(self.ranks, NONE, np.int64), updated[: -self.ranks]])
         self.builder.link(first, before)
@@ -155,10 +155,10 @@ class _Chunks:
                 owed.add(dense, 2 if learns else 1)
                 width, learns = model.hidden, True
             boundary = halo * width * FP32
-            came = self._add_exchange(step, layer, boundary, ready, boundary)
+            arrival = self._add_exchange(step, layer, boundary, ready, boundary)
             gradients = gradients + boundary * learns
             summed = work.aggregate(rows, edges + rows, width)
-            ready = self.builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, {"free": boundary * (self.ranks > 1)}, after=(ready, came))
+            ready = self.builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, {"free": boundary * (self.ranks > 1)}, after=(ready, arrival))
             owed.add(summed, int(learns))
             if not model.transforms_first:
                 dense = work.transform(rows, width)

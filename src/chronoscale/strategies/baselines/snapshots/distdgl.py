@@ -63,17 +63,17 @@ class DistDGL(SnapshotStrategy):
         partition = self._partition(workload, ranks)
         each = workload.hyper.groups_per_rank
         size = each * max(1, rows * groups // (self.rows(workload, ranks) * each))
-        again, row = None, 0
+        recast, row = None, 0
         for begin in range(0, groups, size):
             units = np.arange(begin, min(begin + size, groups))
-            if again is not None and len(units) == size:
-                self._add_iterations(workload, again, partition, units, opens=True)
-                schedule = again.finish()
+            if recast is not None and len(units) == size:
+                self._add_iterations(workload, recast, partition, units, opens=True)
+                schedule = recast.finish()
             else:
                 builder = self._builder(workload, ranks)
                 self._add_iterations(workload, builder, partition, units, opens=True)
                 schedule = builder.finish()
-                again = again or Recast(builder, schedule)
+                recast = recast or Recast(builder, schedule)
             yield Stretch(schedule, begin // each, row)
             row += len(schedule) - ranks
 

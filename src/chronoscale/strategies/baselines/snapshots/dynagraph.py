@@ -206,9 +206,9 @@ class _WindowRows:
             for layer in reversed(range(self.model.layers)):
                 row = cells.backward(at, layer, step == 0, step == end, received=False)
                 if layer == 0:
-                    graph, kept = self._graph_bytes(step), at.rows * self.model.inputs * FP32
-                    leaves = (plan.last | (step == 0)) * (kept + graph * (self.model.layers > 1))
-                    row = {**row, "free": row["free"] - graph - kept + leaves}
+                    graph, cached = self._graph_bytes(step), at.rows * self.model.inputs * FP32
+                    leaves = (plan.last | (step == 0)) * (cached + graph * (self.model.layers > 1))
+                    row = {**row, "free": row["free"] - graph - cached + leaves}
                 self._add(Op.BACKWARD, step, layer, row)
                 if cells.returns(layer):
                     law = {"kernels": self.builder.kernels.count("RETURN")}

@@ -188,6 +188,6 @@ def _build_schedule(workload: Workload, ranks: int, hops: list[HopCounts], host:
         summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, message, after=(updated,))
         builder.link(updated, handles_before(summed, ranks))
         end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
-        taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
-        builder.add(Op.COPY, Lane.COMPUTE, end, taken, after=(summed[-ranks:],))
+        average = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
+        builder.add(Op.COPY, Lane.COMPUTE, end, average, after=(summed[-ranks:],))
     return builder.finish()

@@ -59,10 +59,10 @@ class ModelledDynaHB(SnapshotStrategy):
         """Count the neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
         stats, batches = workload.snapshots, GroupBatches(workload, ranks)
         even = np.full(ranks, 1 / ranks)
-        whole = batches.groups * stats.num_nodes
-        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), whole))
+        all_vertices = batches.groups * stats.num_nodes
+        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), all_vertices))
         pool = np.floor(np.repeat(batches.total(stats.nodes, step), ranks) * (1 - 1 / ranks)).astype(np.int64)
-        own = split_counts(whole, even).ravel()
+        own = split_counts(all_vertices, even).ravel()
         needed, drawn = own, split_counts(batches.total(stats.edges, step), even).ravel()
         rows, edges = [], []
         for layer in reversed(range(workload.model.layers)):
@@ -79,9 +79,9 @@ class ModelledDynaHB(SnapshotStrategy):
         steps = range(workload.hyper.group_size)
         groups = np.arange(workload.groups)
         stats = workload.snapshots
-        done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
+        aggregated = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
         own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
-        return done - workload.model.layers * own
+        return aggregated - workload.model.layers * own
 
     def cached_bytes(self, workload: Workload, ranks: int) -> int:
         """Return the host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration needs."""

@@ -112,15 +112,15 @@ class _Chain:
         """Add the gradient rows, the chain in reverse; a cell is computed again while its gradient is on the way."""
         end = len(self.member) - 1
         for layer in reversed(range(self.model.layers)):
-            done, recurs = None, self.model.recurs(layer)
+            gradient, recurs = None, self.model.recurs(layer)
             for step in reversed(range(end + 1)):
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
                 arrival: tuple[Ints, ...] = ()
-                if recurs and done is not None and self.member[step] != self.member[step + 1]:
-                    arrival = (self._add_message(step + 1, step, layer, done, site),)
+                if recurs and gradient is not None and self.member[step] != self.member[step + 1]:
+                    arrival = (self._add_message(step + 1, step, layer, gradient, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
-                done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
-                self.last[self.member[step]] = done
+                gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
+                self.last[self.member[step]] = gradient

@@ -134,12 +134,12 @@ class BackwardWork:
         """Return the work of no rows, for so many sites."""
         return cls(*(np.zeros(sites, np.int64) for _ in range(5)))
 
-    def add(self, done: Columns, times: int) -> None:
+    def add(self, forward: Columns, times: int) -> None:
         """Add a forward row whose gradient takes `times` its work (0: it has none, and its memory alone is freed)."""
         if times:
-            self.edges, self.rows = self.edges + done["edges"], self.rows + done["rows"]
-            self.bytes, self.flops = self.bytes + times * done["bytes"], self.flops + times * done["flops"]
-        self.free = self.free + done["alloc"]
+            self.edges, self.rows = self.edges + forward["edges"], self.rows + forward["rows"]
+            self.bytes, self.flops = self.bytes + times * forward["bytes"], self.flops + times * forward["flops"]
+        self.free = self.free + forward["alloc"]
 
     def columns(self, width: int) -> Columns:
         """Return the descriptors of the BACKWARD row."""

@@ -89,8 +89,8 @@ def _order_nodes(rank: int, path: Path, nodes: Sequence[Node]) -> list[_Row]:
     """Return the nodes of a rank, each after all that it waits for. Raises UserError where that cannot be."""
     rows = {node.id: _Row(rank, path, node) for node in nodes}
     if len(rows) < len(nodes):
-        again = next(node.id for i, node in enumerate(nodes) if any(other.id == node.id for other in nodes[:i]))
-        raise UserError(f"{path}: two nodes have id {again}")
+        duplicate = next(node.id for i, node in enumerate(nodes) if any(other.id == node.id for other in nodes[:i]))
+        raise UserError(f"{path}: two nodes have id {duplicate}")
     waiting, after = {}, defaultdict(list)
     for row in rows.values():
         waiting[row.node.id] = len(set(row.node.deps))

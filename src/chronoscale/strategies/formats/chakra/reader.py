@@ -119,8 +119,8 @@ def _columns(files: Sequence[_File]) -> dict[str, list[Any]]:
                 rows[node.id] = _row(node, rank)
     if None in rows:
         raise UserError(f"{files[0].path.parent}: no file holds row {rows.index(None)} of {len(rows)}")
-    known = [row for row in rows if row is not None]
-    return {name: [row[name] for row in known] for name in (*COLUMNS, *TAKEN)}
+    present = [row for row in rows if row is not None]
+    return {name: [row[name] for row in present] for name in (*COLUMNS, *TAKEN)}
 
 
 def _row(node: Node, rank: int) -> dict[str, Any]:

@@ -124,12 +124,12 @@ class _Nodes:
             attributes = [attribute("comm_type", "int64", COMM[op]), attribute("pg_name", "string", groups[tuple(sorted(ranks))])]
         else:
             ends = {Op(self._op[row]): rank for row, rank in zip(rows, ranks, strict=True)}
-            known = {
+            numbers = {
                 "comm_src": ends.get(Op.SEND),
                 "comm_dst": ends.get(Op.RECV),
                 "comm_tag": self._schedule.collective[rows[0]] & 0x7FFFFFFF,
             }
-            attributes = [attribute(name, "int32", int(value)) for name, value in known.items() if value is not None]
+            attributes = [attribute(name, "int32", int(value)) for name, value in numbers.items() if value is not None]
         for row in rows:
             yield row, attributes
 

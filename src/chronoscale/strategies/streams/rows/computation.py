@@ -71,9 +71,9 @@ def gradient_law(op: Op) -> str:
 def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
     """Add the gradient rows of what `add_forward` computed, and return their handles. total, held: as there."""
     work, (flops, moved, saved) = phase.work, total
-    whole: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
+    sizes: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
     back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
-    return builder.add(Op.BACKWARD, Lane.COMPUTE, site, whole, back, where=work.events > 0)
+    return builder.add(Op.BACKWARD, Lane.COMPUTE, site, sizes, back, where=work.events > 0)
 
 
 def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
@@ -83,5 +83,5 @@ def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward:
     if phase.ranks > 1:
         reduced: Columns = {"collective": collective, "bytes": parameters * FP32}
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, reduced, after=(backward,))
-    taken: Columns = {"rows": parameters, "flops": 10 * parameters}
-    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, taken, after=(ready,))
+    step_work: Columns = {"rows": parameters, "flops": 10 * parameters}
+    return ready, builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, step_work, after=(ready,))

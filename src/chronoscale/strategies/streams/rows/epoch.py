@@ -63,13 +63,13 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
     nothing = PhaseEnds(np.full((ahead + 1, ranks), NONE, np.int64), np.full(ranks, NONE, np.int64))
     limits = (hyper.batch_size, sampling, hyper.batches, hyper.events.every, loading)
     training = Phase(workload, sampling, data.work(False, ranks, *limits), ranks, TRAIN, 0, edgewise, loading)
-    done, known = _add_phase(builder, training, ahead, nothing), training.lookahead_bytes()
+    ends, lookahead = _add_phase(builder, training, ahead, nothing), training.lookahead_bytes()
     if hyper.validate:
         counted = data.work(True, ranks, *limits)
         validation = Phase(workload, sampling, counted, ranks, VALIDATE, training.iterations, edgewise, loading)
-        done, known = _add_phase(builder, validation, ahead, done), max(known, validation.lookahead_bytes())
+        ends, lookahead = _add_phase(builder, validation, ahead, ends), max(lookahead, validation.lookahead_bytes())
         if ranks > 1:
-            unit, ready = training.iterations + validation.iterations, done.computed[-1] if ahead else done.over
+            unit, ready = training.iterations + validation.iterations, ends.computed[-1] if ahead else ends.over
             site: Columns = {
                 "rank": np.arange(ranks),
                 "order": PLACES * unit,
@@ -79,7 +79,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
             }
             scored: Columns = {"collective": 2 * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
             builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready,))
-    return replace(builder.finish(), cached=cache, host=host + known)
+    return replace(builder.finish(), cached=cache, host=host + lookahead)
 
 
 def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
@@ -153,8 +153,8 @@ def _add_write(builder: Builder, phase: Phase, site: Columns, over: Ints) -> tup
             "kernels": launched,
         }
         ready = builder.add(Op.ALLGATHER, Lane.COMM, site, sent, after=(ready,))
-    brought: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
-    down = builder.add(Op.D2H, Lane.D2H, site, brought, after=(ready,))
+    memory_rows: Columns = {"rows": work.written, "width": shape.memory, "bytes": work.written * row}
+    down = builder.add(Op.D2H, Lane.D2H, site, memory_rows, after=(ready,))
     mails = work.mailed * (state_bytes(shape) - row - TIME)
     written: Columns = {"rows": work.written, "edges": work.mailed, "width": shape.memory, "bytes": work.written * (row + TIME) + mails}
     return ready, builder.add(Op.MEMORY_WRITE, Lane.HOST, site, written, after=(down,))

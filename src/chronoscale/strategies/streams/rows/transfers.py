@@ -36,9 +36,9 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
     sent = builder.add(Op.H2D, Lane.H2D, ahead, sizes, launched, where=there, after=(read,))
     if not phase.expands:
         return sampled, sent, held
-    kept = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
+    cached_bytes = phase.loading.node * work.kept_nodes + phase.loading.edge * work.kept_edges
     rows = {"nodes": work.nodes, "edges": phase.slots(), "rows": work.nodes + phase.slots() + work.kept_nodes + work.kept_edges}
-    costs: Columns = {"bytes": 2 * (phase.read() + kept), "alloc": phase.read(), "free": moved}
+    costs: Columns = {"bytes": 2 * (phase.read() + cached_bytes), "alloc": phase.read(), "free": moved}
     launched = {"kernels": builder.kernels.count(KEEP if phase.keeps else EXPAND)}
     sent = builder.add(Op.GATHER, Lane.COMPUTE, compute, rows, costs, launched, where=there, after=(sent,))
     return sampled, sent, held
@@ -55,9 +55,9 @@ def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, 
     (site, after), each = known, pending_bytes(shape)
     moved, size = work.state * each, work.nodes * each
     rows: Columns = {"nodes": work.state, "rows": work.state, "width": shape.memory, "bytes": moved}
-    opened = builder.add(Op.MEMORY_READ, Lane.HOST, site, rows, where=there, after=after)
+    read = builder.add(Op.MEMORY_READ, Lane.HOST, site, rows, where=there, after=after)
     sizes: Columns = {"rows": work.state, "layer": 0, "bytes": moved, "alloc": moved, "kernels": builder.kernels.count(STATE)}
-    arrived = builder.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(opened,))
+    arrived = builder.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(read,))
     if phase.loading.compressed:
         sizes = {"nodes": work.nodes, "rows": work.nodes, "layer": 0, "bytes": 2 * size, "alloc": size, "free": moved}
         more: Columns = {"kernels": builder.kernels.count(STATE)}  # the same tensors

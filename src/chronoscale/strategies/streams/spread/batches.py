@@ -76,9 +76,9 @@ def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
     work = phase.work
     there = phase.work.events > 0
     line = RowChain(builder, phase)
-    sent, asked, held = _add_sampling(line, phase)
-    fetched, opened, brought = _add_reads(line, phase, (sent, asked), builder.kernels.count(STATE))
-    held = held + brought
+    sent, requested, held = _add_sampling(line, phase)
+    fetched, opened, fetched_bytes = _add_reads(line, phase, (sent, requested), builder.kernels.count(STATE))
+    held = held + fetched_bytes
     flops, written = update_work(phase.shape, work.nodes)
     rows: Columns = {"nodes": work.nodes, "rows": work.nodes, "width": phase.shape.memory}
     costs: Columns = {"flops": flops, "alloc": written // 2 * (phase.step == TRAIN)}
@@ -131,11 +131,11 @@ def _add_sampling(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]
     gathered = line.add(Op.GATHER, Lane.HOST, site, rows, where=there, after=(sampled,))
     sizes = {"rows": nodes + edges, "bytes": own + index, "alloc": own + index}
     sent = line.add(Op.H2D, Lane.H2D, site, sizes, where=there, after=(gathered,))
-    asked = np.full_like(sent, NONE)
+    requested = np.full_like(sent, NONE)
     if phase.exchanges:
         asks: Columns = {"layer": IDS, "bytes": phase.ids(), "rows": work.asked_nodes + work.asked_edges, "kernels": 0}
-        asked = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(IDS)}, asks, after=(sampled,))
-    return sent, asked, own + index
+        requested = line.add(Op.ALLTOALL, Lane.COMM, site, {"collective": phase.collective(IDS)}, asks, after=(sampled,))
+    return sent, requested, own + index
 
 
 def _add_reads(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
@@ -174,8 +174,8 @@ def _add_writes(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     each = contribution_bytes(shape)
     row = FP32 * shape.memory
     width = shape.memory + shape.mail
-    brought: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there
-    ready = line.add(Op.D2H, Lane.D2H, site, brought, where=work.events > 0, after=(updated,))
+    memory_rows: Columns = {"rows": work.computed, "width": width, "bytes": work.computed * row}  # mails are made of it there
+    ready = line.add(Op.D2H, Lane.D2H, site, memory_rows, where=work.events > 0, after=(updated,))
     down = ready
     if phase.exchanges:
         moved = np.maximum(work.sent, work.come)

@@ -56,8 +56,8 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 
     training = phase(False, 0)
     phases = [training, phase(True, training.iterations)] if hyper.validate else [training]
-    done = [add_batches(builder, part) for part in phases]
-    link_batches(builder, BatchHandles(*(np.concatenate(parts) for parts in zip(*done, strict=True))), phases[0])
+    handles = [add_batches(builder, part) for part in phases]
+    link_batches(builder, BatchHandles(*(np.concatenate(parts) for parts in zip(*handles, strict=True))), phases[0])
     if hyper.validate and ranks > 1:
         unit = training.iterations + phases[1].iterations
         site: Columns = {
@@ -67,7 +67,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
             "unit": unit,
             "step": VALIDATE,
         }
-        ready = np.concatenate([part.last for part in done])
+        ready = np.concatenate([part.last for part in handles])
         scored: Columns = {"collective": WORDS * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
         builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready.max(0),))
     return replace(builder.finish(), cached=0)

@@ -75,9 +75,9 @@ class SpreadPhase(BasePhase[SpreadStatistics]):
     def fetched(self) -> Ints:
         """Return the bytes of rows that a rank receives or sends, whichever is more: network cards do both at once; int64 [batches]."""
         work = self.work
-        asked, served = ((self.row() * nodes + self.edge() * edges) for nodes, edges in
+        received, sent = ((self.row() * nodes + self.edge() * edges) for nodes, edges in
                          ((work.asked_nodes, work.asked_edges), (work.served_nodes, work.served_edges)))  # fmt: skip
-        size: Ints = np.maximum(asked, served)
+        size: Ints = np.maximum(received, sent)
         return size
 
     def ids(self) -> Ints:
