@@ -330,7 +330,7 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; families are {', '.join(FAMILIES)}")
     torch.set_num_threads(1)
     known = kernels.read_laws()
-    kernels.Kernels.counted = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
+    kernels.Kernels.of_model = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
         table = pd.DataFrame([row for family in families for row in FAMILIES[family](Path(folder))]).fillna(0).drop_duplicates()
     counted_anew = set(table["section"])

@@ -104,7 +104,7 @@ class Probe(kernels.Kernels):
         known = given.keys() | {of for of, other in kernels.COMPLEMENTS.items() if other in given}
         for place, (law, term) in enumerate(self.asked):
             if law == name and all(part in known for part in term.split("*") if part != "1"):
-                found = found + self._worth({term: 1}, values).astype(object) * (1 << BITS * place)
+                found = found + self._evaluate({term: 1}, values).astype(object) * (1 << BITS * place)
         return found
 
 
@@ -170,7 +170,7 @@ def planned(case: Case, asked: tuple[tuple[str, str], ...]) -> tuple[Schedule, M
 
     with (
         mock.patch.dict(COLUMNS, {"bytes": np.dtype(object)} if len(asked) > 1 else {}),
-        mock.patch.object(kernels.Kernels, "counted", classmethod(probe)),
+        mock.patch.object(kernels.Kernels, "of_model", classmethod(probe)),
     ):
         return case.plan(), shared
 
