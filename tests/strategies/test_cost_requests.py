@@ -1,4 +1,4 @@
-"""Asked: what plans ask of costs, curve by curve, and that those which ask nothing are made without any."""
+"""Cost requests: what plans ask of costs, curve by curve, and that those which ask nothing are made without any."""
 
 from __future__ import annotations
 
