@@ -26,7 +26,7 @@ from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 DROPOUT = 3  # what a seed is for, beside what `negatives` draws

@@ -13,7 +13,7 @@ import torch
 from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32
 from chronoscale.harness.reproduce.fast.traffic import Sent
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 PCIE = 32e9  # bytes a second, FAST §1: PCIe 4.0 with 16 lanes
 TABLE, PICKED, REPEATS = 1 << 29, 100_000, 7  # bytes of the table that is gathered from, rows at once
