@@ -17,7 +17,7 @@ import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
-from chronoscale.simulator.long_epochs.streamed import stream
+from chronoscale.simulator.long_epochs.replay import stream
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.snapshots.models import model_shape

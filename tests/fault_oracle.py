@@ -8,8 +8,8 @@ import numpy as np
 import simpy
 
 from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
-from chronoscale.simulator.failures.faults import Ended
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.training import Ended
 
 
 class Told:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.reports.measured import Measured, Prediction
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Kind, Setting
+from chronoscale.reports.strategy_result import Measured, Prediction
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations

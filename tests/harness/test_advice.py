@@ -14,7 +14,7 @@ from chronoscale.harness.advice.shown import left, terminal
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.simulate.point import Point
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import Blame
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
 POINT = Point("psg", 4, 1000, "datasheet", "h200", 32)

@@ -8,8 +8,8 @@ from report_samples import point, setting
 
 from chronoscale.reports import tables
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.staged import Epoch, Staged
 from chronoscale.reports.report import Report
+from chronoscale.reports.training_run import Epoch, Staged
 
 SECONDS = pd.Series({"SAMPLE": 1.0, "H2D": 0.5, "D2H": 0.1, "AGGREGATE": 2.0, "FORWARD": 0.4, "ALLREDUCE": 0.2, "ALLGATHER": 0.6})
 

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports.charts.staged import Epoch, Staged
 from chronoscale.reports.findings import answers, basis, cautions, headline, ordered, sentence
-from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
+from chronoscale.reports.strategy_result import Measured, Prediction, unsound
+from chronoscale.reports.training_run import Epoch, Staged
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
 

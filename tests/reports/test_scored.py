@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from report_samples import point
 
-from chronoscale.reports import folder, progress, tables
-from chronoscale.reports.charts.staged import Epoch, Staged
+from chronoscale.reports import report_folder, tables
+from chronoscale.reports.charts.training import progress
 from chronoscale.reports.findings import cautions
-from chronoscale.reports.formats import to_csv, to_html
 from chronoscale.reports.report import Report
+from chronoscale.reports.table_formats import to_csv, to_html
+from chronoscale.reports.training_run import Epoch, Staged
 
 NAN = math.nan
 EPOCHS = ({"mrr": 0.5, "ap": 0.9, "ap_new": NAN}, {"mrr": 0.7, "ap": 0.95, "ap_new": NAN}, {"mrr": 0.6, "ap": 0.8, "ap_new": NAN})
@@ -82,23 +83,23 @@ def test_a_test_stands_beside_naive_predictions() -> None:
 
 
 def test_the_figure_says_which_way_is_better() -> None:
-    drawn = progress.drawing([staged(*EPOCHS)], "progress")
+    drawn = progress([staged(*EPOCHS)], "progress")
     assert "validation AP" in drawn.svg and "MAE" not in drawn.svg
     assert drawn.caption == "Mean loss of every epoch, and AP of the validation that ends it: average precision; higher is better."
-    errors = progress.drawing([staged({"mae": 2.0})], "progress")
+    errors = progress([staged({"mae": 2.0})], "progress")
     assert "validation MAE" in errors.svg and errors.caption.endswith("mean absolute error in units of the data; lower is better.")
-    assert progress.drawing([staged({})], "progress").caption == "Mean loss of every epoch."
+    assert progress([staged({})], "progress").caption == "Mean loss of every epoch."
 
 
 def test_a_page_has_headings_and_units() -> None:
     run = staged({"ap": 0.91234, "ap_new": 0.5, "accuracy": 0.625}, tested=TESTED)
     report = Report("t", runs=(replace(point("executed", "psg", 1, 1.0, n=5), scores={"ap": 0.91234}),), staged=(run,))
-    page = folder.render(report)["index.html"].decode()
+    page = report_folder.render(report)["index.html"].decode()
     for heading in ("AP", "best AP", "last AP (new nodes)", "last accuracy"):
         assert f'<th class="n">{heading}</th>' in page
     assert "<h3>Test period</h3>" in page and '<td class="n">62.5 %</td>' in page and '<td class="n">0.9123</td>' in page
     assert "0.91234" in to_csv(run.table()) and "0.625" in to_csv(run.compared()) and "0.9123" in to_html(run.table())
-    (section,) = json.loads(folder.render(report)["report.json"])["sections"]
+    (section,) = json.loads(report_folder.render(report)["report.json"])["sections"]
     assert section["tables"]["errors"] == "tables/errors.csv"
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from report_samples import point
 
-from chronoscale.reports.charts import bars, curves, figures
+from chronoscale.reports.charts import bars, curves
 from chronoscale.reports.report import Report
+from chronoscale.reports.section_content import figures
 from chronoscale.reports.setting import Setting, apart
 from chronoscale.reports.tables import comparison
 
@@ -41,7 +42,7 @@ def test_charts_are_of_one_section() -> None:
     runs = [point(kind, "psg", ranks, 1.0) for kind in ("executed", "simulated") for ranks in (1, 4)]
     for section in Report("t", runs=tuple(runs)).sections:
         other = "simulated" if section.kind == "executed" else "executed"
-        drawn = figures.figures(section)
+        drawn = figures(section)
         assert {drawing.name for drawing in drawn} == {f"{section.kind}-{name}" for name in ("epoch_time", "scaling", "time_by_op")}
         assert all(section.kind in drawing.svg and other not in drawing.svg + drawing.caption for drawing in drawn)
 
@@ -50,7 +51,7 @@ def test_what_failed_is_in_no_chart_of_times() -> None:
     runs = (point("executed", "real", 2, 0.1, failed="loss not finite at iteration 2"), point("executed", "psg", 2, 1.0))
     section = Report("t", runs=runs).sections[0]
     assert "real" not in bars.epoch_bars(section).svg and section.baseline == "psg"
-    assert figures.figures(Report("t", runs=runs[:1]).sections[0])[0].name == "time_by_op"
+    assert figures(Report("t", runs=runs[:1]).sections[0])[0].name == "time_by_op"
 
 
 def test_a_strategy_keeps_its_looks_across_sections() -> None:

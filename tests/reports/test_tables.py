@@ -9,9 +9,10 @@ import pytest
 from report_samples import SCHEDULES, TRACES, mixed, point
 
 from chronoscale.reports import tables
-from chronoscale.reports.charts.staged import Epoch, Staged
-from chronoscale.reports.formats import around, number, seconds, size, to_csv, to_html, to_latex, to_markdown
+from chronoscale.reports.numbers import around, number, seconds, size
 from chronoscale.reports.report import Report
+from chronoscale.reports.table_formats import to_csv, to_html, to_latex, to_markdown
+from chronoscale.reports.training_run import Epoch, Staged
 from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
 
 

@@ -7,7 +7,7 @@ import pytest
 from report_samples import COSTS, SCHEDULES, TRACES, WORKLOAD, replay
 
 from chronoscale.errors import UserError
-from chronoscale.reports.charts.timeline import iteration_slice
+from chronoscale.reports.timeline import iteration_slice
 from chronoscale.strategies.baselines.snapshots.psg import PSG
 from chronoscale.strategies.schedule import Op
 

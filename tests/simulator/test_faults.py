@@ -13,8 +13,8 @@ from notation import NsCosts, each, gpus, write
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.failures.fault_plan import AtTask, FaultPlan, Points
-from chronoscale.simulator.failures.faults import Outcome, train
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.training import Outcome, train
 
 S = 10**9
 TEN = Pace(np.arange(1, 11) * S)  # ten iterations of a second

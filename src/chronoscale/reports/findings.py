@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from chronoscale.reports.formats import around, number, seconds
-from chronoscale.reports.marks import REPEATS, idle
-from chronoscale.reports.measured import EXTRAPOLATED, Measured
+from chronoscale.reports.limitations import REPEATS, idle
+from chronoscale.reports.numbers import around, number, seconds
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import EXTRAPOLATED, Measured
 from chronoscale.reports.tables import predicted, speedup
 from chronoscale.strategies.evaluation.ranking import pairs, rank_correlation
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.staged import Staged
-from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section, sections
+from chronoscale.reports.strategy_result import Measured
+from chronoscale.reports.training_run import Staged
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronoscale.reports.charts.staged import Staged
-from chronoscale.reports.measured import Measured
 from chronoscale.reports.setting import Facts, Kind, Setting, apart, told
+from chronoscale.reports.strategy_result import Measured
+from chronoscale.reports.training_run import Staged
 
 BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import Measured
 from chronoscale.simulator.uncertainty.assumptions import Effect
 
 SHOWN = 5  # assumptions, those that matter most

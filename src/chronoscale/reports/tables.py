@@ -10,11 +10,11 @@ import pandas as pd
 
 from chronoscale.datasets.scores import SCORES, present
 from chronoscale.reports.breakdown import PARTS, Breakdown
-from chronoscale.reports.formats import Marked
-from chronoscale.reports.marks import marks
-from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
+from chronoscale.reports.limitations import marks
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
+from chronoscale.reports.strategy_result import EXTRAPOLATED, Band, Measured
+from chronoscale.reports.table_formats import Marked
 from chronoscale.strategies.evaluation.metrics import parallel_efficiency
 from chronoscale.strategies.evaluation.ranking import Pair, pairs, rank_correlation
 from chronoscale.strategies.schedule import Op

@@ -9,9 +9,9 @@ import simpy
 from numpy.typing import NDArray
 
 from chronoscale.simulator.launches import AT_ONCE
-from chronoscale.simulator.moment import Moment
 from chronoscale.simulator.sharing.resources import Sharing
 from chronoscale.simulator.sharing.shares import Shares
+from chronoscale.simulator.timed_event import Moment
 from chronoscale.simulator.timeline import Timeline
 from chronoscale.strategies.schedule import Ints
 

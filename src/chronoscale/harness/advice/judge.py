@@ -29,7 +29,7 @@ from chronoscale.harness.simulate.estimate import Estimate
 from chronoscale.harness.simulate.plan_and_replay import simulated
 from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.simulator import presets
-from chronoscale.simulator.critical import blame, critical
+from chronoscale.simulator.critical_path import blame, critical
 from chronoscale.strategies.evaluation.metrics import occupied_ns
 
 _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, and warnings are caught for all threads alike

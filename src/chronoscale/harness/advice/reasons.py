@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronoscale.harness.advice.candidates import Candidate
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import Blame
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
 ALSO = 0.2  # share of the epoch from which a second bound, or waiting, is told

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.harness.simulate.point import Point
 from chronoscale.records import read_json
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import Blame
 
 FILE = "verdict.json"
 

@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.harness.execute import execution
-from chronoscale.harness.runs import inventory, settings
-from chronoscale.harness.simulate import simulation
 from chronoscale.harness.advice import outcome
 from chronoscale.harness.advice.shown import advised
+from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.calibration import PROBED, Profiled
 from chronoscale.harness.execute.execution import passes
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.idle import told
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.practices import practice_of
+from chronoscale.harness.runs import inventory, settings
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.simulate.simulation import refused
 from chronoscale.harness.runs.start import of_run
 from chronoscale.harness.runs.training_record import FOLDER, result
+from chronoscale.harness.simulate import simulation
+from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.simulate.simulation import refused
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
-from chronoscale.reports.charts.staged import Staged
+from chronoscale.reports.strategy_result import Measured, Prediction, unsound
+from chronoscale.reports.training_run import Staged
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace

@@ -8,17 +8,17 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
-from chronoscale.harness.execute import execution
-from chronoscale.harness.simulate import simulation
 from chronoscale.harness.cell import Cell
-from chronoscale.harness.runs.collect import collect
+from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.jobs import schedules
 from chronoscale.harness.practices import practice_of
+from chronoscale.harness.runs.collect import collect
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import of_run
+from chronoscale.harness.simulate import simulation
 from chronoscale.reports.breakdown import PARTS
-from chronoscale.reports.folder import write
-from chronoscale.reports.formats import number
+from chronoscale.reports.numbers import number
+from chronoscale.reports.report_folder import write
 from chronoscale.reports.sensitivity import Moved, rests
 from chronoscale.reports.tables import ENDURED, breakdown, comparison
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from chronoscale.datasets.scores import Scores, present
 from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.records import read_json
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
+from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.staged import Activity, Epoch, Staged
+from chronoscale.reports.training_run import Activity, Epoch, Staged
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

@@ -7,10 +7,10 @@ from functools import cache
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.simulator.failures.endurance import Endured
 from chronoscale.simulator.failures.fault_plan import Points
-from chronoscale.simulator.failures.faults import train
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.summary import Endured
+from chronoscale.simulator.failures.training import train
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

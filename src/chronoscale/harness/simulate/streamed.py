@@ -10,7 +10,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planners import stretches
 from chronoscale.harness.simulate.point import Point
 from chronoscale.simulator import presets
-from chronoscale.simulator.long_epochs.streamed import stream
+from chronoscale.simulator.long_epochs.replay import stream
 from chronoscale.simulator.network.traffic import busiest
 from chronoscale.simulator.uncertainty.spec import NOTHING
 from chronoscale.strategies.cluster import Cluster

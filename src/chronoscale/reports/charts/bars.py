@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import INK, MUTED, OPS, ink_on, looks
 from chronoscale.reports.findings import evidence
-from chronoscale.reports.formats import MISSING, number, seconds
-from chronoscale.reports.measured import Measured
+from chronoscale.reports.numbers import MISSING, number, seconds
 from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import Measured
 from chronoscale.strategies.schedule import Lane, Op
 
 SHOWN = 8  # ranks in a timeline

@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import MUTED, dash, looks
 from chronoscale.reports.findings import evidence
-from chronoscale.reports.formats import INFINITE
-from chronoscale.reports.measured import Band, Measured
+from chronoscale.reports.numbers import INFINITE
 from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import Band, Measured
 from chronoscale.reports.tables import efficiency
 
 SHADE = 0.18  # how dense a band is

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import COLOURS, INK
 from chronoscale.reports.findings import evidence
-from chronoscale.reports.formats import number
+from chronoscale.reports.numbers import number
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import Ends, Moved, Rest, rests
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 

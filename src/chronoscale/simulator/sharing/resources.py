@@ -10,8 +10,8 @@ from math import inf
 
 import simpy
 
-from chronoscale.simulator.moment import Moment
 from chronoscale.simulator.sharing.shares import Shares
+from chronoscale.simulator.timed_event import Moment
 
 LAST = simpy.events.EventPriority(2)  # priority: after all that happens at an instant
 Entries = Mapping[int, float]  # share of each resource

@@ -10,52 +10,15 @@ import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
 from chronoscale.reports.breakdown import PARTS
+from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
-MISSING, INFINITE, MARK = "–", "∞", "†"
+MARK = "†"
 MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
 Marked = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
-def number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without an exponent where that is short; '–' for NaN, '∞' for infinity."""
-    if math.isnan(value):
-        return MISSING
-    if math.isinf(value):
-        return INFINITE if value > 0 else f"-{INFINITE}"
-    if value == 0:
-        return "0"
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
-    return (
-        f"{value:.{digits - 1}e}" if not -5 <= exponent < 9 else f"{round(value, digits - 1 - exponent):.{max(digits - 1 - exponent, 0)}f}"
-    )
-
-
 def _finite(show: Callable[[float], str]) -> Callable[[float], str]:
     return lambda value: show(value) if math.isfinite(value) else number(value)
-
-
-def size(value: float) -> str:
-    """Bytes in decimal units."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(value) < 1000 or unit == "TB":
-            break
-        value /= 1000
-    return f"{number(value, 3)} {unit}"
-
-
-def around(value: float, spread: float = 0.0) -> str:
-    """`value`, three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); '' for no spread."""
-    shown = number(value, 3)
-    if not spread or not math.isfinite(spread):
-        return shown
-    decimals = len(shown.partition(".")[2])
-    return f"{shown} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
-
-
-def seconds(value: float, spread: float = 0.0) -> str:
-    """Seconds and their spread, three significant digits, in s, ms or µs."""
-    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
-    return f"{around(value * scale, spread * scale)} {unit}"
 
 
 _PERCENT = _finite(lambda value: f"{100 * value:.1f} %")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.simulator.failures.faults import Outcome
+from chronoscale.simulator.failures.training import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.reports import page
+from chronoscale.reports import html_page
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.document import document, markdown
-from chronoscale.reports.formats import to_csv, to_latex, to_markdown
-from chronoscale.reports.parts import Part, parts
+from chronoscale.reports.markdown import markdown
 from chronoscale.reports.report import Report
+from chronoscale.reports.report_json import document
+from chronoscale.reports.section_content import Part, parts
+from chronoscale.reports.table_formats import to_csv, to_latex, to_markdown
 from chronoscale.reports.tables import Reading
 
 INDEX, DATA, MAKER = "index.html", "report.json", "chronoscale"
@@ -86,7 +87,7 @@ def render(report: Report) -> dict[str, bytes]:
     files["report.md"] = markdown(report, found).encode()
     names = [*files, DATA, INDEX]
     files[DATA] = json.dumps({"made_by": MAKER, **document(report, found), "files": names}, indent=1).encode()
-    return files | {INDEX: page.html(report, found).encode()}
+    return files | {INDEX: html_page.html(report, found).encode()}
 
 
 def _tables(part: Part) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Bool
 from chronoscale.simulator.launches import AT_ONCE
-from chronoscale.simulator.long_epochs.carried import Carried
+from chronoscale.simulator.long_epochs.cluster_state import Carried
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.costs import overlapped

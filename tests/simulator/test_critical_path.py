@@ -11,7 +11,7 @@ from random_schedules import ONE_STREAM, schedules
 
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
-from chronoscale.simulator.critical import HOST, Blame, Critical, blame, critical
+from chronoscale.simulator.critical_path import HOST, Blame, Critical, blame, critical
 from chronoscale.simulator.engine import replay, times
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.network.traffic import Crossed

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
 
 Ended = Literal["trained", "stopped", "too few ranks", "endless"]
 MOST = 10_000  # failures

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.timeline import Timeline, iteration_slice
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.simulator.failures.endurance import Endured
+from chronoscale.reports.timeline import Timeline, iteration_slice
+from chronoscale.simulator.failures.summary import Endured
 from chronoscale.simulator.network.traffic import LinkUse
 from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.costs import Floats

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chronoscale.reports.charts import figures
+from chronoscale.reports.charts import bars, curves, tornado, training
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, ordered
 from chronoscale.reports.report import Report
@@ -69,9 +69,31 @@ def _part(section: Section, report: Report) -> Part:
         told(tuple((name, value) for name, value in section.setting.facts if name not in named)),
         evidence(section.runs),
         ordered(section),
-        figures.figures(section),
-        figures.fidelity(section),
-        figures.timelines(section),
+        figures(section),
+        fidelity_figures(section),
+        bars.timelines(section),
         found,
         {name: reading(section, table) for name, table in found.items()},
     )
+
+
+def figures(section: Section) -> list[Drawing]:
+    """Draw what the results of a section can fill, in reading order; fidelity and timelines come apart from these."""
+    drawings = []
+    if section.sound:
+        drawings += [curves.epoch_time(section), curves.scaling(section)] if curves.scales(section) else [bars.epoch_bars(section)]
+    if any(run.effects for run in section.sound):
+        drawings.append(tornado.tornado(section))
+    if any(run.op_seconds.sum() > 0 for run in section.runs):
+        drawings.append(bars.time_by_op(section))
+    if any(run.losses for run in section.runs):
+        drawings.append(curves.losses(section))
+    controlled = [run for run in section.staged if run.epochs and run.activities]
+    plain = [run for run in section.staged if run.epochs and not run.activities]
+    drawings += [training.stages(run, f"{section.file}stages-{i + 1}") for i, run in enumerate(controlled)]
+    return drawings + ([training.progress(plain, f"{section.file}training")] if plain else [])
+
+
+def fidelity_figures(section: Section) -> list[Drawing]:
+    """Draw predictions against measurements; no figure where nothing was predicted."""
+    return [bars.fidelity(section)] if any(run.prediction is not None and len(run.prediction.frame) for run in section.runs) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.reports.measured import Measured
+from chronoscale.reports.strategy_result import Measured
 
 REPEATS = 5  # the fewest that make a measured figure
 ORIGIN = {

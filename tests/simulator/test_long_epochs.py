@@ -16,9 +16,9 @@ from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistic
 from chronoscale.errors import UserError
 from chronoscale.simulator import engine, presets
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.lockstep import Lockstep
-from chronoscale.simulator.long_epochs.carried import Carried, resumed
-from chronoscale.simulator.long_epochs.streamed import Streamed, stream
+from chronoscale.simulator.long_epochs.cluster_state import Carried, resumed
+from chronoscale.simulator.long_epochs.lockstep import Lockstep
+from chronoscale.simulator.long_epochs.replay import Streamed, stream
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.network.traffic import Crossed, volumes

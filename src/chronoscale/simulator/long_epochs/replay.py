@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.lockstep import Lockstep
-from chronoscale.simulator.long_epochs.carried import Carried, resumed
+from chronoscale.simulator.long_epochs.cluster_state import Carried, resumed
+from chronoscale.simulator.long_epochs.lockstep import Lockstep
 from chronoscale.simulator.long_epochs.tally import Tally
 from chronoscale.simulator.memory import admit
 from chronoscale.simulator.network import collective_times

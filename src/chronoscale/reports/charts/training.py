@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from chronoscale.datasets.scores import present
 from chronoscale.reports.charts.drawing import Drawing, draw
-from chronoscale.reports.charts.staged import WAITING, Staged
+from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.charts.style import COLOURS, MUTED
+from chronoscale.reports.training_run import NAN, WAITING, Staged
 
 
-def drawing(staged: Staged, name: str) -> Drawing:
+def stages(staged: Staged, name: str) -> Drawing:
     """Both planes over time, and the seconds of every epoch below."""
     zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
     kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
@@ -51,3 +55,19 @@ def drawing(staged: Staged, name: str) -> Drawing:
     title = f"Stages: {staged.name}, {staged.ranks} rank{'s' * (staged.ranks != 1)}, executed"
     caption = "Every epoch of the data plane, coloured by stage, and what the control plane did meanwhile (hatched: it waited for epochs)."
     return draw(name, title, " ".join([caption, *staged.notes]), (10, 3.6), paint)
+
+
+def progress(runs: Sequence[Staged], name: str) -> Drawing:
+    """A series a run; the second panel where anything validated: the first of the scores that there are."""
+    values = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
+    caption = "Mean loss of every epoch"
+    for score in present(epoch.scores for run in runs for epoch in run.epochs)[:1]:
+        values[f"validation {score.title}"] = [[epoch.scores.get(score.key, NAN) for epoch in run.epochs] for run in runs]
+        caption += f", and {score.title} of the validation that ends it: {score.meaning}; {score.better} is better"
+    axes = [(f"{run.epochs[-1].strategy}: {run.name}", [epoch.number for epoch in run.epochs]) for run in runs]
+    panels = [
+        Panel(title, "epoch", title, {label: (x, y) for (label, x), y in zip(axes, found, strict=True)})
+        for title, found in values.items()
+        if any(value == value for one in found for value in one)
+    ]
+    return lines(name, "Training, executed", f"{caption}.", panels)

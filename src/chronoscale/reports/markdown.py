@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.findings import cautions, sentence
-from chronoscale.reports.formats import MARKED, to_markdown
-from chronoscale.reports.parts import HEADINGS, Part
 from chronoscale.reports.report import Report
+from chronoscale.reports.section_content import HEADINGS, Part
+from chronoscale.reports.table_formats import MARKED, to_markdown
 
 EMPTY = "This report has no runs."
 
@@ -41,40 +40,6 @@ def _section(part: Part) -> list[str]:
     for name, shown in part.readings.items():
         said += [f"### {HEADINGS[name]}", shown.same, to_markdown(shown.table, shown.marked), MARKED if shown.marked else ""]
     return said + [f"![{_plain(one.title)}](figures/{one.name}.svg)\n\n{_plain(one.caption)}" for one in part.drawings]
-
-
-def document(report: Report, found: Sequence[Part]) -> dict[str, Any]:
-    """Keys and values for programs: numbers stand in the tables' files."""
-    return {
-        "title": report.title,
-        "runs": list(report.environments),
-        "headlines": [part.headline for part in found if part.headline],
-        "notes": cautions(report),
-        "sections": [_data(part) for part in found],
-        "advice": [
-            {"title": one.title, "headline": one.headline, "not_ranked": list(one.left), "table": f"tables/{one.name}.csv"}
-            for one in report.advice
-        ],
-    }
-
-
-def _data(part: Part) -> dict[str, Any]:
-    found = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
-    section = part.section
-    return {
-        "title": section.title,
-        "kind": section.kind,
-        "work": dict(section.setting.work),
-        "place": dict(section.setting.place),
-        "answers": found,
-        "order": part.ordered,
-        "not_compared": [
-            {"strategy": one.strategy, "ranks": one.ranks, "run": one.run, "why": one.failed} for one in section.runs if one.failed
-        ]
-        + [{"run": one.name, "ranks": one.ranks, "why": one.failed} for one in section.staged if one.failed],
-        "tables": {name: f"tables/{section.file}{name}.csv" for name in part.tables},
-        "figures": [f"figures/{one.name}.svg" for one in part.drawings],
-    }
 
 
 def _plain(text: str) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.document import EMPTY
 from chronoscale.reports.findings import cautions, sentence
-from chronoscale.reports.formats import MARKED, to_html
-from chronoscale.reports.parts import HEADINGS, Part
+from chronoscale.reports.markdown import EMPTY
 from chronoscale.reports.report import Report
+from chronoscale.reports.section_content import HEADINGS, Part
+from chronoscale.reports.table_formats import MARKED, to_html
 
 STYLE = Path(__file__).with_name("page.css")
 

@@ -1,0 +1,44 @@
+"""Report as data: what programs read in report.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chronoscale.reports.findings import cautions, sentence
+from chronoscale.reports.report import Report
+from chronoscale.reports.section_content import Part
+
+
+def document(report: Report, found: Sequence[Part]) -> dict[str, Any]:
+    """Keys and values for programs: numbers stand in the tables' files."""
+    return {
+        "title": report.title,
+        "runs": list(report.environments),
+        "headlines": [part.headline for part in found if part.headline],
+        "notes": cautions(report),
+        "sections": [_data(part) for part in found],
+        "advice": [
+            {"title": one.title, "headline": one.headline, "not_ranked": list(one.left), "table": f"tables/{one.name}.csv"}
+            for one in report.advice
+        ],
+    }
+
+
+def _data(part: Part) -> dict[str, Any]:
+    found = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
+    section = part.section
+    return {
+        "title": section.title,
+        "kind": section.kind,
+        "work": dict(section.setting.work),
+        "place": dict(section.setting.place),
+        "answers": found,
+        "order": part.ordered,
+        "not_compared": [
+            {"strategy": one.strategy, "ranks": one.ranks, "run": one.run, "why": one.failed} for one in section.runs if one.failed
+        ]
+        + [{"run": one.name, "ranks": one.ranks, "why": one.failed} for one in section.staged if one.failed],
+        "tables": {name: f"tables/{section.file}{name}.csv" for name in part.tables},
+        "figures": [f"figures/{one.name}.svg" for one in part.drawings],
+    }
