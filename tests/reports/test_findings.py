@@ -5,21 +5,21 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports.findings import answers, basis, cautions, headline, ordered, sentence
+from chronoscale.reports.findings import answers, basis, cautions, headline, order_sentence, sentence
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
-from chronoscale.reports.strategy_result import Measured, Prediction, unsound
-from chronoscale.reports.training_run import Epoch, Staged
+from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
+from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
 
-def said(*runs: Measured) -> list[str]:
+def said(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
     found = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
     return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in found]
 
 
-def headlines(*runs: Measured) -> list[str]:
+def headlines(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
     return [headline(section, basis(section, report.sections)) for section in report.sections]
 
@@ -89,13 +89,13 @@ def test_headlines_speak_of_what_was_executed_first_and_never_across_settings() 
     assert all("fastest" not in line for line in found[:2])  # alone in their settings
 
 
-def replayed(error: float, costs: str = "fitted on Xeon") -> Measured:
+def replayed(error: float, costs: str = "fitted on Xeon") -> StrategyResult:
     return predicted("psg", 1.0, 1.0, error=error, costs=costs)
 
 
 def predicted(
     name: str, told: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
-) -> Measured:
+) -> StrategyResult:
     """An epoch of so many seconds, predicted and measured five times."""
     frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
     known = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
@@ -120,15 +120,15 @@ def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
     """Of three measured at 1, 2 and 2.1 s the last two are within their spread, and the first is predicted to be slower than the second."""
     runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
     report = Report("t", runs=runs)
-    assert ordered(report.sections[0]) == (
+    assert order_sentence(report.sections[0]) == (
         "Order of strategies: on 2 ranks 1 of 2 pairs right, 1 not told apart by the repeats (Kendall’s τ 0.33)."
     )
     assert cautions(report) == [
         "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times.",
     ]
-    assert ordered(Report("t", runs=runs[:1]).sections[0]) == ""
+    assert order_sentence(Report("t", runs=runs[:1]).sections[0]) == ""
     others = tuple(replace(run, run=f"run-{i}") for i in (1, 2) for run in runs[:2])
-    assert ordered(Report("t", runs=others).sections[0]) == (
+    assert order_sentence(Report("t", runs=others).sections[0]) == (
         "Order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
         "on run-2, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0)."
     )
@@ -149,7 +149,7 @@ def test_extrapolation_stands_in_the_headline() -> None:
 
 def test_what_failed_is_never_crowned_and_is_named() -> None:
     runs = (
-        point("executed", "real", 2, 0.1, n=5, failed=unsound([1.0, 0.5, math.nan, math.inf])),
+        point("executed", "real", 2, 0.1, n=5, failed=describe_bad_loss([1.0, 0.5, math.nan, math.inf])),
         point("executed", "psg", 2, 1.0, n=5),
         point("executed", "blad", 2, 0.5, n=5),
     )
@@ -162,7 +162,7 @@ def test_what_failed_is_never_crowned_and_is_named() -> None:
 def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
     losses = (1.0, 1.0 if stopped else math.nan)
     epochs = [Epoch(i, "training", "index", 0, i, i + 1, loss, {"mae": 4.0, "rmse": 5.0}) for i, loss in enumerate(losses)]
-    run = Staged("run-1", 1, tuple(epochs), (), stopped=stopped)
+    run = TrainingRun("run-1", 1, tuple(epochs), (), stopped=stopped)
     assert run.failed == why
     assert run.table()["failed"].tolist() == [why] and "best_mae" not in run.table()
     assert cautions(Report("t", staged=(run,))) == [f"Not compared, {why}: run-1."]

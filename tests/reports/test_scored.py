@@ -10,18 +10,19 @@ from report_samples import point
 from chronoscale.reports import report_folder, tables
 from chronoscale.reports.charts.training import progress
 from chronoscale.reports.findings import cautions
+from chronoscale.reports.readable_table import readable_table
 from chronoscale.reports.report import Report
 from chronoscale.reports.table_formats import to_csv, to_html
-from chronoscale.reports.training_run import Epoch, Staged
+from chronoscale.reports.training_run import Epoch, TrainingRun
 
 NAN = math.nan
 EPOCHS = ({"mrr": 0.5, "ap": 0.9, "ap_new": NAN}, {"mrr": 0.7, "ap": 0.95, "ap_new": NAN}, {"mrr": 0.6, "ap": 0.8, "ap_new": NAN})
 TESTED = {"tgn": {"mrr": 0.4, "ap": 0.75, "accuracy": 0.625}, "EdgeBank": {"ap": 0.8}}
 
 
-def staged(*scores: dict[str, float], **more: object) -> Staged:
+def staged(*scores: dict[str, float], **more: object) -> TrainingRun:
     epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0, found) for i, found in enumerate(scores)]
-    return Staged("run", 1, tuple(epochs), (), **more)  # type: ignore[arg-type]
+    return TrainingRun("run", 1, tuple(epochs), (), **more)  # type: ignore[arg-type]
 
 
 def test_the_best_epoch_is_the_one_with_the_highest_score() -> None:
@@ -70,14 +71,14 @@ def test_a_comparison_has_a_column_for_every_score_that_occurs() -> None:
 def test_scores_are_measured_also_beside_extrapolated_times() -> None:
     run = replace(point("simulated", "psg", 1, 1.0, source="extrapolated"), scores={"ap": 0.9})
     section = Report("t", runs=(run,)).sections[0]
-    marked = tables.reading(section, tables.comparison(section)).marked
+    marked = readable_table(section, tables.comparison(section)).marked
     assert (0, "epoch_s") in marked and (0, "ap") not in marked
 
 
 def test_a_test_stands_beside_naive_predictions() -> None:
     run = staged(*EPOCHS, tested=TESTED)
     assert run.compared().columns.tolist() == ["predictor", "ap", "mrr", "accuracy"]
-    table = tables.tested(Report("t", staged=(run,)).sections[0])
+    table = tables.test_scores(Report("t", staged=(run,)).sections[0])
     assert table.columns.tolist()[-4:] == ["predictor", "ap", "mrr", "accuracy"]
     assert table["ap"].tolist() == [0.75, 0.8] and math.isnan(table["accuracy"][1])
 

@@ -8,7 +8,7 @@ from report_samples import point
 from chronoscale.reports.charts import bars, curves
 from chronoscale.reports.report import Report
 from chronoscale.reports.section_content import figures
-from chronoscale.reports.setting import Setting, apart
+from chronoscale.reports.setting import Setting, differences
 from chronoscale.reports.tables import comparison
 
 
@@ -24,16 +24,16 @@ def test_a_section_holds_one_dataset_device_and_source() -> None:
 def test_settings_of_one_name_are_told_apart_by_what_differs() -> None:
     narrow, wide = (Setting("executed", (("model", "t-gcn"), ("hidden", width), ("seed", "0"))) for width in ("8", "64"))
     deep = replace(wide, work=(*wide.work, ("layers", "2")))
-    assert apart([narrow, wide]) == {narrow: (("hidden", "8"),), wide: (("hidden", "64"),)}
-    assert apart([narrow, deep])[narrow] == (("hidden", "8"), ("layers", "none"))
-    assert apart([narrow])[narrow] == ()
+    assert differences([narrow, wide]) == {narrow: (("hidden", "8"),), wide: (("hidden", "64"),)}
+    assert differences([narrow, deep])[narrow] == (("hidden", "8"), ("layers", "none"))
+    assert differences([narrow])[narrow] == ()
 
 
 def test_every_run_of_one_experiment_is_there_and_bears_its_name() -> None:
     runs = [point("executed", name, ranks, 1.0, run=run) for run in ("x-1", "x-2") for name in ("psg", "real") for ranks in (1, 2)]
     section = Report("t", runs=(*runs, point("executed", "blad", 1, 1.0, run="x-2"))).sections[0]
     assert section.labels == ("psg (x-1)", "psg (x-2)", "real (x-1)", "real (x-2)", "blad")
-    assert len(comparison(section)) == 9 and len(curves.lines(section)) == 5
+    assert len(comparison(section)) == 9 and len(curves.labelled_curves(section)) == 5
     assert section.base(runs[-1]) is runs[5]  # psg on 2 ranks, of the same run
 
 

@@ -10,9 +10,10 @@ from report_samples import SCHEDULES, TRACES, mixed, point
 
 from chronoscale.reports import tables
 from chronoscale.reports.numbers import around, number, seconds, size
+from chronoscale.reports.readable_table import readable_table
 from chronoscale.reports.report import Report
 from chronoscale.reports.table_formats import to_csv, to_html, to_latex, to_markdown
-from chronoscale.reports.training_run import Epoch, Staged
+from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
 
 
@@ -110,7 +111,7 @@ def test_markdown_reads_back_to_the_csv() -> None:
 
 def test_fidelity_stacks_its_frames() -> None:
     section = mixed().sections[0]
-    shown = tables.reading(section, tables.fidelity(section))
+    shown = readable_table(section, tables.fidelity(section))
     assert list(shown.table.columns) == ["strategy", "ranks", "op", *section.runs[0].prediction.frame.columns[1:]]  # type: ignore[union-attr]
     for run in section.runs:
         part = shown.table[(shown.table["strategy"] == run.strategy) & (shown.table["ranks"] == run.ranks)]
@@ -165,7 +166,7 @@ def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
     runs = [point("executed", "psg", 1, 1.0, n=5, run=run, work="a") for run in ("first", "second")]
     runs += [point("executed", "real", 1, 0.5, n=5, run="first", work="a")]
     section = Report("t", runs=tuple(runs)).sections[0]
-    shown = tables.reading(section, tables.comparison(section))
+    shown = readable_table(section, tables.comparison(section))
     assert list(shown.table.columns[:3]) == ["strategy", "ranks", "run"] and "repeats" not in shown.table
     assert shown.same == "In all rows: repeats 5, durations fitted."
     assert len({tuple(row) for row in shown.table[["strategy", "ranks", "run"]].itertuples(index=False)}) == len(runs)
@@ -176,7 +177,7 @@ def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
 def test_every_extrapolated_number_bears_a_mark() -> None:
     runs = (point("simulated", "psg", 1, 1.0, source="extrapolated"), point("simulated", "real", 1, 0.5, source="fitted"))
     section = Report("t", runs=runs).sections[0]
-    shown = tables.reading(section, tables.comparison(section))
+    shown = readable_table(section, tables.comparison(section))
     floats = {name for name in shown.table if pd.api.types.is_float_dtype(shown.table[name])}
     assert shown.marked == {(0, name) for name in floats} and "sources" in shown.table
     lines = to_markdown(shown.table, shown.marked).splitlines()
@@ -196,8 +197,8 @@ def test_a_failed_result_is_marked_and_no_base() -> None:
 def test_naive_forecasts_stand_beside_the_model() -> None:
     epochs = (Epoch(0, "training", "index", 0, 0, 10**9, 1.0, {"mae": 4.0, "rmse": 6.0}),)
     tested = {"dcrnn": {"rmse": 5.0, "mae": 3.0}, "last value": {"mae": 2.5}}
-    section = Report("t", staged=(Staged("run", 1, epochs, (), tested=tested),)).sections[0]
-    table = tables.tested(section)
+    section = Report("t", staged=(TrainingRun("run", 1, epochs, (), tested=tested),)).sections[0]
+    table = tables.test_scores(section)
     assert table.columns.tolist()[-3:] == ["predictor", "mae", "rmse"]
     assert table["predictor"].tolist() == ["dcrnn", "last value"] and table["mae"].tolist() == [3.0, 2.5]
     assert math.isnan(table["rmse"][1])

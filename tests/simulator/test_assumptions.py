@@ -6,8 +6,8 @@ import pytest
 from notation import NsCosts, each, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Supposed, effects
-from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, effects
+from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
@@ -28,7 +28,7 @@ def cluster(ranks: int = 4, per_node: int = 2) -> Cluster:
     return replace(found, device=device, intra=Link(1e9, 1e-7), inter=Link(0.5e9, 1e-6))
 
 
-def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = NOTHING) -> dict[str, tuple[float, float, float]]:
+def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = CERTAIN) -> dict[str, tuple[float, float, float]]:
     found = effects(schedule, where, DatasheetCosts(where.device), uncertainty, 0)
     return {one.assumption: (one.epoch_s, one.low_s, one.high_s) for one in found}
 
@@ -79,7 +79,7 @@ def test_what_moves_nothing_is_left_out():
 
 def test_of_measured_costs_the_network_and_the_spread_remain():
     schedule, where = write(each(3, *STEP), 4).schedule, cluster()
-    found = {one.assumption for one in effects(schedule, where, NsCosts(), NOTHING, 0)}
+    found = {one.assumption for one in effects(schedule, where, NsCosts(), CERTAIN, 0)}
     network = {"network latency", "network bandwidth", "bandwidth inside a node"}  # rails cross the links of a node
     assert found == network | {"jitter of rows", "sway of ranks", "slowest GPU"}
 
@@ -97,6 +97,6 @@ def test_an_assumption_says_what_it_is(one: Assumption):
     assert one.low != one.high and one.source
     assert one.lower is not None or one.upper is not None
     where = replace(cluster(), contention=True)
-    usual = Supposed(where, DatasheetCosts(where.device), NOTHING)
+    usual = Scenario(where, DatasheetCosts(where.device), CERTAIN)
     assert any(change is not None and change(usual) != usual for change in (one.lower, one.upper))
     assert NAMES[one.name] is one

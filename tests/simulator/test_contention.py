@@ -13,7 +13,7 @@ from random_schedules import schedules
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -75,13 +75,13 @@ def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:
 def test_a_demand_is_what_the_fullest_resource_gives() -> None:
     """Of a kernel the larger of its two shares; of what crosses links its bytes a second on the fullest one, shared or not."""
     schedule = write("a: AGGREGATE@COMPUTE nodes=90 edges=60\nb: TEMPORAL@COMPUTE2 nodes=30 edges=60").schedule
-    found = Alone.of(schedule, gpus(1, contention=True), Half()).shares
+    found = UncontendedRows.of(schedule, gpus(1, contention=True), Half()).shares
     assert found is not None and found.demand.tolist() == [0.9, 0.6]
     schedule, cluster = (
         write("x: ALLREDUCE@COMM all bytes=1000000000\nh: H2D@H2D bytes=2000000000 rank=0,1", 16).schedule,
         presets.scaled(H200, 16),
     )
-    alone = Alone.of(schedule, cluster, DatasheetCosts(H200.device))
+    alone = UncontendedRows.of(schedule, cluster, DatasheetCosts(H200.device))
     assert alone.shares is not None and alone.crossed is not None
     traffic, apart = alone.crossed.traffic, 0
     for i, row in enumerate(traffic.row):
@@ -110,5 +110,7 @@ def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:
 def test_nothing_that_was_measured_together_is_shared_once_more() -> None:
     schedule = write("h: H2D@H2D bytes=1000\na: AGGREGATE@COMPUTE ns=9 <- h\nr: ALLREDUCE@COMM all bytes=10 <- a", 4).schedule
     measured = presets.local_cpu(4, 1e12, H200.inter)
-    assert Alone.of(schedule, measured, NsCosts()).shares is None and Alone.of(schedule, FREE, NsCosts()).crossed is None
-    assert Alone.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None
+    assert (
+        UncontendedRows.of(schedule, measured, NsCosts()).shares is None and UncontendedRows.of(schedule, FREE, NsCosts()).crossed is None
+    )
+    assert UncontendedRows.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None

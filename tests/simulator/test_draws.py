@@ -15,8 +15,8 @@ from replay_oracle import oracle
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.uncertainty.draws import Draws, middle, spans
-from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.draws import Draws, epoch_spans, middle_draw
+from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Op
 
@@ -35,11 +35,11 @@ STEP = ("h{b}: H2D@H2D ns=100 iteration={b}", "b{b}: BACKWARD@COMPUTE ns=1000 it
 
 def taken(found: Draws, draw: int) -> np.ndarray:
     """What rows take in a draw, ns."""
-    return np.rint(found.alone.ns * found.factors(draw)[0]).astype(np.int64)
+    return np.rint(found.uncontended.ns * found.factors(draw)[0]).astype(np.int64)
 
 
 def drawn(text: str, ranks: int, uncertainty: Uncertainty, draws: int = 1, per_node: int | None = None) -> list[int]:
-    return spans(write(text, ranks).schedule, gpus(ranks, per_node), NsCosts(), uncertainty, draws, seed=3).tolist()
+    return epoch_spans(write(text, ranks).schedule, gpus(ranks, per_node), NsCosts(), uncertainty, draws, seed=3).tolist()
 
 
 @given(schedule=schedules(), data=st.data())
@@ -77,7 +77,7 @@ def test_nothing_uncertain_is_the_replay(schedule, launch_ns):
         expected = replay(schedule, cluster, costs)
     except UserError:
         return
-    found = Draws.of(schedule, cluster, costs, NOTHING, seed=0).trace(0)
+    found = Draws.of(schedule, cluster, costs, CERTAIN, seed=0).trace(0)
     assert found.start_ns.tolist() == expected.start_ns.tolist()
     assert found.end_ns.tolist() == expected.end_ns.tolist()
     assert found.device == expected.device
@@ -122,13 +122,13 @@ def test_ranks_wait_for_the_slowest():
 def test_sway_is_of_a_rank_and_an_iteration():
     schedule = write(each(3, *STEP), 2).schedule
     found = Draws.of(schedule, gpus(2), NsCosts(), Uncertainty(sway=0.4), 0)
-    factor = taken(found, 0)[schedule.collective < 0] / found.alone.ns[schedule.collective < 0]
+    factor = taken(found, 0)[schedule.collective < 0] / found.uncontended.ns[schedule.collective < 0]
     place = list(zip(schedule.rank[schedule.collective < 0], schedule.iteration[schedule.collective < 0], strict=True))
     for one in set(place):
         own = [f for f, where in zip(factor, place, strict=True) if where == one]
         assert max(own) - min(own) < 0.06  # whole nanoseconds of 10
     assert len({round(f, 1) for f in factor}) > 2
-    assert (taken(found, 0)[schedule.collective >= 0] == found.alone.ns[schedule.collective >= 0]).all()
+    assert (taken(found, 0)[schedule.collective >= 0] == found.uncontended.ns[schedule.collective >= 0]).all()
 
 
 def test_a_collective_has_one_duration():
@@ -142,7 +142,7 @@ def test_a_collective_has_one_duration():
 
 @pytest.mark.parametrize("draw", range(6))
 def test_a_straggler_in_a_chain_of_messages_delays_it_once(draw):
-    straight = drawn(CHAIN, 3, NOTHING)[0]
+    straight = drawn(CHAIN, 3, CERTAIN)[0]
     assert straight == 3 * 1000 + 4 + 6
     assert drawn(CHAIN, 3, Uncertainty(stragglers=Stragglers(factor=1.7)), 6)[draw] == straight + 700
 
@@ -157,13 +157,13 @@ def test_a_straggling_node_copies_slowly_too():
     text = "h: H2D@H2D ns=100\nb: BACKWARD@COMPUTE ns=1000 <- h"
     schedule = write(text, 8).schedule
     found = Draws.of(schedule, gpus(8, 2), NsCosts(), Uncertainty(stragglers=Stragglers(3, "node", 2.0)), 0)
-    slow = np.unique(schedule.rank[taken(found, 0) == 2 * found.alone.ns])
+    slow = np.unique(schedule.rank[taken(found, 0) == 2 * found.uncontended.ns])
     assert len(slow) == 6
     assert set(slow // 2 * 2) == set(slow[::2])
     assert found.span(0) == 2200
     gpu = Draws.of(schedule, gpus(8, 2), NsCosts(), Uncertainty(stragglers=Stragglers(3, factor=2.0)), 0)
     assert gpu.span(0) == 2100
-    assert ((taken(gpu, 0) == 2 * gpu.alone.ns).sum(), (taken(found, 0) == 2 * found.alone.ns).sum()) == (3, 12)
+    assert ((taken(gpu, 0) == 2 * gpu.uncontended.ns).sum(), (taken(found, 0) == 2 * found.uncontended.ns).sum()) == (3, 12)
 
 
 def test_a_straggling_node_launches_slowly():
@@ -176,7 +176,7 @@ def test_a_straggling_node_launches_slowly():
 
 def test_jitter_of_launches_keeps_their_mean():
     text = each(50, "b{b}: BACKWARD@COMPUTE ns=0 kernels=10")
-    found = spans(write(text).schedule, gpus(1), NsCosts(1000), Uncertainty(0.2), 300, 0)
+    found = epoch_spans(write(text).schedule, gpus(1), NsCosts(1000), Uncertainty(0.2), 300, 0)
     first = 10 * 1000  # when the first row is launched, and the span begins
     assert np.mean(found) == pytest.approx(50 * 10 * 1000 - first, abs=5 * 0.2 * 10_000 * np.sqrt(50 / 300))
 
@@ -196,9 +196,9 @@ def test_classes_compute_at_their_speed():
 
 
 def test_the_middle_draw_is_the_lower_median():
-    assert middle(np.array([5, 9, 1, 7])) == 0
-    assert middle(np.array([5, 9, 1])) == 0
-    assert middle(np.array([4])) == 0
+    assert middle_draw(np.array([5, 9, 1, 7])) == 0
+    assert middle_draw(np.array([5, 9, 1])) == 0
+    assert middle_draw(np.array([4])) == 0
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_is_stated_wrongly_is_refused(made, said):
 def test_what_is_stated_is_told_in_words():
     stated = Uncertainty(0.05, 0.1, Stragglers(2, "node", 1.5), (DeviceClass(0.5, 0.8),))
     assert str(stated) == "jitter 0.05, sway 0.1, 2 nodes 1.5 times as slow, 50% of the GPUs at 0.8 of the speed"
-    assert str(NOTHING) == ""
+    assert str(CERTAIN) == ""
 
 
 LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1, 8, spread=0.1)

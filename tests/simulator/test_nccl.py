@@ -33,7 +33,7 @@ def only(algorithm: str, protocol: str, **changes: object) -> Tuning:
     kept = base[algorithm][protocol]
     late = {one: dict.fromkeys(base[one], 1.0) for one in base}
     late[algorithm][protocol] = kept
-    return Tuning.model_validate(nccl.merged({"base_latency_s": late, **changes}))
+    return Tuning.model_validate(nccl.merge_constants({"base_latency_s": late, **changes}))
 
 
 AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}
@@ -41,7 +41,7 @@ AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}
 
 def seconds(cluster: Cluster, text: str, ranks: int) -> float:
     schedule = write(text, ranks).schedule
-    return float(collective_times.costs(Collectives.of(schedule), schedule, cluster).seconds[0])
+    return float(collective_times.collective_costs(Collectives.of(schedule), schedule, cluster).seconds[0])
 
 
 def reduced(cluster: Cluster, size: int, ranks: int, algorithm: str = "ring", protocol: str = "simple") -> float:
@@ -121,7 +121,7 @@ def test_a_larger_tensor_takes_no_less_time():
         sizes = np.unique(np.geomspace(1, 4e9, 400).astype(np.int64))
         text = "\n".join(f"r{i}: ALLREDUCE@COMM all bytes={size}" for i, size in enumerate(sizes))
         schedule = write(text, ranks).schedule
-        found = collective_times.costs(Collectives.of(schedule), schedule, H200).seconds
+        found = collective_times.collective_costs(Collectives.of(schedule), schedule, H200).seconds
         assert (np.diff(found) >= 0).all()
 
 

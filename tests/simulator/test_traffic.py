@@ -9,7 +9,7 @@ from notation import write
 from chronoscale.simulator import presets
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.traffic import Crossed, Traffic, volumes
+from chronoscale.simulator.network.traffic import LinkTraffic, Traffic, link_utilisation
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Op, Schedule
 
@@ -104,7 +104,7 @@ def test_fitted_links_and_cpus_have_no_traffic():
     from_fit = replace(H200, origin="fitted on this machine")
     traffic = Traffic.of(schedule, from_fit)
     assert (len(traffic.row), traffic.ptr.tolist(), len(traffic.link)) == (0, [0], 0)
-    assert volumes(Crossed(LinkGraph.of(from_fit), traffic), 10).empty
+    assert link_utilisation(LinkTraffic(LinkGraph.of(from_fit), traffic), 10).empty
 
 
 @pytest.mark.parametrize("collectives", ["nccl", "alpha-beta"])
@@ -112,7 +112,7 @@ def test_volumes_add_up_and_the_busiest_link_stands_first(collectives):
     cluster = replace(presets.scaled(H200, 16), collectives=collectives)
     text = "h: H2D@H2D bytes=63000000\nx: ALLTOALL@COMM all bytes=15000000 <- h\nr: ALLREDUCE@COMM all bytes=1000000000 <- x"
     schedule = write(text, 16).schedule
-    table = volumes(Crossed.of(schedule, cluster), 10_000_000)
+    table = link_utilisation(LinkTraffic.of(schedule, cluster), 10_000_000)
     assert list(table.columns) == ["link", "bytes", "utilisation"] and (np.diff(table["utilisation"]) <= 0).all()
     found = table.set_index("link")
     assert found.loc["node 0 PCIe switch 0 in", "bytes"] == 2 * 63e6

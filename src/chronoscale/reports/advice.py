@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.tables import Reading
+from chronoscale.reports.readable_table import ReadableTable
 
 SPARE = ("iterations", "idle_ranks", "hours")  # columns for programs
 
@@ -26,7 +26,7 @@ class Advice:
     drawing: Drawing | None
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ReadableTable:
         """The table as it is read: columns that say nothing are left out."""
         empty = [str(name) for name in self.table.columns if self.table[name].isna().all() or (self.table[name] == "").all()]
-        return Reading(self.table.drop(columns=[*empty, *(name for name in SPARE if name not in empty)]), "", frozenset())
+        return ReadableTable(self.table.drop(columns=[*empty, *(name for name in SPARE if name not in empty)]), "", frozenset())

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from chronoscale.reports.limitations import REPEATS, idle
+from chronoscale.reports.limitations import REPEATS, idle_ranks
 from chronoscale.reports.numbers import around, number, seconds
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
-from chronoscale.reports.strategy_result import EXTRAPOLATED, Measured
-from chronoscale.reports.tables import predicted, speedup
+from chronoscale.reports.strategy_result import EXTRAPOLATED, StrategyResult
+from chronoscale.reports.tables import predicted_by_run, speedup
 from chronoscale.strategies.evaluation.ranking import pairs, rank_correlation
 
 WIDE = 0.1  # relative spread from which a measurement is unstable
@@ -28,7 +28,7 @@ ORIGIN = {
 }
 
 
-class Epoch(NamedTuple):
+class EpochTime(NamedTuple):
     """A strategy's epoch on so many ranks; of several runs the middle, and a spread that holds them all. idle: ranks without work, in
     words."""
 
@@ -60,19 +60,19 @@ class Answer:
         return _and(self.leaders)
 
 
-def origin(sources: str) -> str:
+def describe_sources(sources: str) -> str:
     """Words for `Summary.sources`."""
     return " and ".join(ORIGIN.get(source, source) for source in sources.split(", ") if source) or "durations of unknown origin"
 
 
-def evidence(runs: Sequence[Measured]) -> str:
+def evidence(runs: Sequence[StrategyResult]) -> str:
     """What statements about these results of one section stand on: executed or simulated, where, from which durations."""
     if not runs:
         return ""
     device = max(runs, key=lambda run: run.ranks).summary.device.removeprefix("simulated ")
     if runs[0].kind == "simulated":
         sources = dict.fromkeys(source for run in runs for source in run.summary.sources.split(", ") if source)
-        return f"Simulated with {origin(', '.join(sources))}: {device}."
+        return f"Simulated with {describe_sources(', '.join(sources))}: {device}."
     repeats = sorted({run.summary.repeats for run in runs})
     count = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
     return f"Executed on {device}, {count} repeat{'s' * (repeats != [1])}."
@@ -99,22 +99,22 @@ def answers(section: Section) -> list[Answer]:
     return [_answer(section, ranks, _epochs(runs)) for ranks, runs in section.by_ranks(section.sound).items()]
 
 
-def _epochs(runs: Sequence[Measured]) -> list[Epoch]:
+def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
     found = []
     for name in dict.fromkeys(run.strategy for run in runs):
         same, most = [run.summary for run in runs if run.strategy == name], max(run.idle for run in runs if run.strategy == name)
         low, high = min(one.epoch_s - one.spread_s for one in same), max(one.epoch_s + one.spread_s for one in same)
         alone = same[0] if len(same) == 1 else None
         middle, spread = (alone.epoch_s, alone.spread_s) if alone else ((low + high) / 2, (high - low) / 2)
-        found.append(Epoch(name, middle, spread, idle(same[0].ranks, most)))
+        found.append(EpochTime(name, middle, spread, idle_ranks(same[0].ranks, most)))
     return found
 
 
-def _tied(best: Epoch, other: Epoch) -> bool:
+def _tied(best: EpochTime, other: EpochTime) -> bool:
     return other.epoch_s - best.epoch_s <= max(best.spread_s + other.spread_s, TIE * best.epoch_s)
 
 
-def _answer(section: Section, ranks: int, found: list[Epoch]) -> Answer:
+def _answer(section: Section, ranks: int, found: list[EpochTime]) -> Answer:
     best = min(found, key=lambda one: one.epoch_s)
     leaders = [one for one in found if _tied(best, one)]
     names = tuple(one.strategy for one in leaders)
@@ -170,13 +170,13 @@ def _ranks(part: list[Answer]) -> str:
     return f"on {_counts([part[0].ranks])}" if len(part) == 1 else f"from {part[0].ranks} to {part[-1].ranks} ranks"
 
 
-def ordered(section: Section) -> str:
+def order_sentence(section: Section) -> str:
     """How many pairs of strategies were predicted in the order that they were measured in; '' where no two were predicted."""
     said = []
-    for (name, ranks), runs in predicted(section).items():
+    for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
         if found := pairs(ranked):
-            whose = f"{name}, {_counts([ranks])}" if len({run for run, _ in predicted(section)}) > 1 else _counts([ranks])
+            whose = f"{name}, {_counts([ranks])}" if len({run for run, _ in predicted_by_run(section)}) > 1 else _counts([ranks])
             decided = [pair for pair in found if pair.order in ("right", "wrong")]
             right, tau = sum(pair.order == "right" for pair in decided), number(rank_correlation(ranked), 2)
             alike = sum(pair.order == "predicted alike" for pair in found)
@@ -211,7 +211,7 @@ def _cautions(section: Section) -> list[str]:
         if runs:
             which = "all simulated figures" if len(runs) == len(simulated) else f"the simulated figures of {_names(section, runs)}"
             found.append(f"{ORIGIN[word].capitalize()}: {which}.")
-    for (_, ranks), joined in predicted(section).items():
+    for (_, ranks), joined in predicted_by_run(section).items():
         ranked = [run.ranked for run in joined if run.ranked is not None]
         for pair in (pair for pair in pairs(ranked) if pair.order == "wrong"):
             found.append(
@@ -226,7 +226,7 @@ def _cautions(section: Section) -> list[str]:
     return found
 
 
-def _names(section: Section, runs: list[Measured]) -> str:
+def _names(section: Section, runs: list[StrategyResult]) -> str:
     by_label: dict[str, list[int]] = {}
     for run in runs:
         by_label.setdefault(section.label(run), []).append(run.ranks)

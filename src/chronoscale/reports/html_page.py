@@ -11,13 +11,13 @@ from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.markdown import EMPTY
 from chronoscale.reports.report import Report
-from chronoscale.reports.section_content import HEADINGS, Part
+from chronoscale.reports.section_content import HEADINGS, SectionContent
 from chronoscale.reports.table_formats import MARKED, to_html
 
 STYLE = Path(__file__).with_name("page.css")
 
 
-def html(report: Report, found: Sequence[Part]) -> str:
+def html(report: Report, found: Sequence[SectionContent]) -> str:
     """The page: what was found first, then section by section."""
     head = "".join(_headline(part) for part in found) + _notes(report)
     sections = [*map(_advice, report.advice), *map(_section, found)]
@@ -32,7 +32,7 @@ def html(report: Report, found: Sequence[Part]) -> str:
     )
 
 
-def _section(part: Part) -> str:
+def _section(part: SectionContent) -> str:
     """Answers, figures, tables, predictions, timelines of what compares."""
     joined = ("fidelity", "order", "coverage")
     fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.ordered) + "".join(_table(part, name) for name in joined)
@@ -58,7 +58,7 @@ def _proof(text: str) -> str:
     return f'<p class="proof">{escape(text)}</p>\n' if text else ""
 
 
-def _table(part: Part, name: str) -> str:
+def _table(part: SectionContent, name: str) -> str:
     if name not in part.readings:
         return ""
     shown = part.readings[name]
@@ -66,7 +66,7 @@ def _table(part: Part, name: str) -> str:
     return f"<h3>{HEADINGS[name]}</h3>\n{to_html(shown.table, shown.marked)}\n{below}"
 
 
-def _answers(part: Part) -> str:
+def _answers(part: SectionContent) -> str:
     if not part.section.runs:
         return ""
     items = "".join(
@@ -77,7 +77,7 @@ def _answers(part: Part) -> str:
     return (f'<ul class="answers">\n{items}</ul>\n' if items else "") + _proof(part.evidence)
 
 
-def _headline(part: Part) -> str:
+def _headline(part: SectionContent) -> str:
     if not part.headline:
         return ""
     said = part.headline.removeprefix(f"{part.section.kind}: ")

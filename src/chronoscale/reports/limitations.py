@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.reports.strategy_result import Measured
+from chronoscale.reports.strategy_result import StrategyResult
 
 REPEATS = 5  # the fewest that make a measured figure
 ORIGIN = {
@@ -14,16 +14,16 @@ ORIGIN = {
 }
 
 
-def idle(ranks: int, count: int) -> str:
+def idle_ranks(ranks: int, count: int) -> str:
     """`count` of `ranks` that have no work, in words; '' for none."""
     return f"{count} of {ranks} ranks idle" if count else ""
 
 
-def marks(run: Measured) -> str:
+def limitations(run: StrategyResult) -> str:
     """Where its durations come from, ranks without work, GPUs that the cluster has not, and samples that are too few; '' for nothing that
     limits it."""
     found = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
-    found.append(idle(run.ranks, run.idle))
+    found.append(idle_ranks(run.ranks, run.idle))
     if 0 < run.there < run.ranks:
         found.append(f"{run.ranks:,} GPUs of a cluster of {run.there:,}")
     if run.kind == "executed" and run.summary.repeats < REPEATS:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.report import Report
-from chronoscale.reports.section_content import HEADINGS, Part
+from chronoscale.reports.section_content import HEADINGS, SectionContent
 from chronoscale.reports.table_formats import MARKED, to_markdown
 
 EMPTY = "This report has no runs."
 
 
-def markdown(report: Report, found: Sequence[Part]) -> str:
+def markdown(report: Report, found: Sequence[SectionContent]) -> str:
     """The whole report: what was found first, then section by section."""
     said = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     said += ["\n".join(f"- {_plain(part.headline)}" for part in found if part.headline)]
@@ -31,7 +31,7 @@ def _advice(advice: Advice) -> list[str]:
     return said + ([f"![{_plain(drawn.title)}](figures/{drawn.name}.svg)\n\n{_plain(drawn.caption)}"] if drawn else [])
 
 
-def _section(part: Part) -> list[str]:
+def _section(part: SectionContent) -> list[str]:
     said = [f"## {_plain(part.section.title)}", _plain(part.same)]
     answered = [
         f"- {a.ranks} rank{'s' * (a.ranks != 1)}: **{_plain(a.names)}** {_plain(sentence(a, part.stands_on))}" for a in part.answers

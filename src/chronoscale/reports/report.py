@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.section import Section, sections
-from chronoscale.reports.strategy_result import Measured
-from chronoscale.reports.training_run import Staged
+from chronoscale.reports.strategy_result import StrategyResult
+from chronoscale.reports.training_run import TrainingRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,10 +23,10 @@ class Report:
 
     title: str
     subtitle: str = ""
-    runs: tuple[Measured, ...] = ()
+    runs: tuple[StrategyResult, ...] = ()
     notes: tuple[str, ...] = ()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    staged: tuple[Staged, ...] = ()
+    staged: tuple[TrainingRun, ...] = ()
     advice: tuple[Advice, ...] = ()
     sections: tuple[Section, ...] = field(init=False)
 

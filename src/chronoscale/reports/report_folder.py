@@ -13,11 +13,11 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.reports import html_page
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.markdown import markdown
+from chronoscale.reports.readable_table import ReadableTable
 from chronoscale.reports.report import Report
-from chronoscale.reports.report_json import document
-from chronoscale.reports.section_content import Part, parts
+from chronoscale.reports.report_json import report_data
+from chronoscale.reports.section_content import SectionContent, section_contents
 from chronoscale.reports.table_formats import to_csv, to_latex, to_markdown
-from chronoscale.reports.tables import Reading
 
 INDEX, DATA, MAKER = "index.html", "report.json", "chronoscale"
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -78,7 +78,7 @@ def _earlier(folder: Path) -> list[str]:
 
 def render(report: Report) -> dict[str, bytes]:
     """All files of a report by relative path; index.html is the last."""
-    found = parts(report)
+    found = section_contents(report)
     files: dict[str, bytes] = {}
     for part in found:
         files |= _tables(part) | {name: content for drawing in part.drawings for name, content in _figure(drawing).items()}
@@ -86,18 +86,18 @@ def render(report: Report) -> dict[str, bytes]:
         files |= _written(f"tables/{advice.name}", advice.table, advice.reading) | (_figure(advice.drawing) if advice.drawing else {})
     files["report.md"] = markdown(report, found).encode()
     names = [*files, DATA, INDEX]
-    files[DATA] = json.dumps({"made_by": MAKER, **document(report, found), "files": names}, indent=1).encode()
+    files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, found), "files": names}, indent=1).encode()
     return files | {INDEX: html_page.html(report, found).encode()}
 
 
-def _tables(part: Part) -> dict[str, bytes]:
+def _tables(part: SectionContent) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name, table in part.tables.items():
         files |= _written(f"tables/{part.section.file}{name}", table, part.readings[name])
     return files
 
 
-def _written(stem: str, table: pd.DataFrame, shown: Reading) -> dict[str, bytes]:
+def _written(stem: str, table: pd.DataFrame, shown: ReadableTable) -> dict[str, bytes]:
     """As files. CSV has every column, the others what tells rows apart."""
     files = {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
     files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)

@@ -7,10 +7,10 @@ from typing import Any
 
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.report import Report
-from chronoscale.reports.section_content import Part
+from chronoscale.reports.section_content import SectionContent
 
 
-def document(report: Report, found: Sequence[Part]) -> dict[str, Any]:
+def report_data(report: Report, found: Sequence[SectionContent]) -> dict[str, Any]:
     """Keys and values for programs: numbers stand in the tables' files."""
     return {
         "title": report.title,
@@ -25,7 +25,7 @@ def document(report: Report, found: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def _data(part: Part) -> dict[str, Any]:
+def _data(part: SectionContent) -> dict[str, Any]:
     found = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
     section = part.section
     return {

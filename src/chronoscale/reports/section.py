@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronoscale.reports.setting import Facts, Kind, Setting, apart, told
-from chronoscale.reports.strategy_result import Measured
-from chronoscale.reports.training_run import Staged
+from chronoscale.reports.setting import Facts, Kind, Setting, describe, differences
+from chronoscale.reports.strategy_result import StrategyResult
+from chronoscale.reports.training_run import TrainingRun
 
 BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
 
@@ -24,8 +24,8 @@ class Section:
     setting: Setting
     name: str = ""
     apart: Facts = ()
-    runs: tuple[Measured, ...] = ()
-    staged: tuple[Staged, ...] = ()
+    runs: tuple[StrategyResult, ...] = ()
+    staged: tuple[TrainingRun, ...] = ()
     drawn: tuple[str, ...] = ()
 
     @property
@@ -35,7 +35,7 @@ class Section:
     @property
     def title(self) -> str:
         """'executed: model on dataset, device', and what tells it from others of that name."""
-        return f"{self.setting}; {told(self.apart)}" if self.apart else str(self.setting)
+        return f"{self.setting}; {describe(self.apart)}" if self.apart else str(self.setting)
 
     @property
     def file(self) -> str:
@@ -43,7 +43,7 @@ class Section:
         return f"{self.name}-" if self.name else ""
 
     @property
-    def sound(self) -> list[Measured]:
+    def sound(self) -> list[StrategyResult]:
         """Results that compare: those that did not fail."""
         return [run for run in self.runs if not run.failed]
 
@@ -65,38 +65,38 @@ class Section:
         place = {name: i for i, name in enumerate(self.strategies)}
         return tuple(dict.fromkeys(self.label(run) for run in sorted(self.runs, key=lambda run: place[run.strategy])))
 
-    def label(self, run: Measured) -> str:
+    def label(self, run: StrategyResult) -> str:
         """The strategy; with the run where several have measured the same."""
         counts = Counter((other.strategy, other.ranks) for other in self.runs)
         several = any(name == run.strategy and count > 1 for (name, _), count in counts.items())
         return f"{run.strategy} ({run.run})" if several else run.strategy
 
-    def by_ranks(self, results: Sequence[Measured] | None = None) -> dict[int, list[Measured]]:
+    def by_ranks(self, results: Sequence[StrategyResult] | None = None) -> dict[int, list[StrategyResult]]:
         """Results (all without any given) by rank count, ascending; strategies in the section's order."""
         place = {name: i for i, name in enumerate(self.labels)}
-        found: dict[int, list[Measured]] = {}
+        found: dict[int, list[StrategyResult]] = {}
         for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
             found.setdefault(run.ranks, []).append(run)
         return found
 
-    def curve(self, label: str) -> list[Measured]:
+    def curve(self, label: str) -> list[StrategyResult]:
         """Sound results of one label, ranks ascending."""
         return sorted((run for run in self.sound if self.label(run) == label), key=lambda run: run.ranks)
 
-    def base(self, run: Measured) -> Measured | None:
+    def base(self, run: StrategyResult) -> StrategyResult | None:
         """The baseline on the same ranks, of the same run where that has one."""
         same = [other for other in self.sound if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
         return next((other for other in same if other.run == run.run), same[0] if same else None)
 
 
-def sections(runs: Sequence[Measured], staged: Sequence[Staged] = ()) -> tuple[Section, ...]:
+def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ()) -> tuple[Section, ...]:
     """One a setting: executed ones first, else in order of appearance. Raises ValueError for two results of one run on the same point."""
     again = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
     if again:
         setting, run, strategy, ranks = again[0]
         raise ValueError(f"report: '{strategy}' has two results on {ranks} ranks in run '{run}', {setting}")
     settings = dict.fromkeys([*(run.setting for run in runs), *(run.setting for run in staged)])
-    differ = apart(settings)
+    differ = differences(settings)
     parts = []
     for setting in sorted(settings, key=lambda one: one.kind != "executed"):
         mine, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)

@@ -9,11 +9,12 @@ import pandas as pd
 
 from chronoscale.reports.charts import bars, curves, tornado, training
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, ordered
+from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, order_sentence
+from chronoscale.reports.readable_table import ReadableTable, readable_table
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
-from chronoscale.reports.setting import told
-from chronoscale.reports.tables import Reading, reading, tables
+from chronoscale.reports.setting import describe
+from chronoscale.reports.tables import tables
 
 HEADINGS = {
     "comparison": "Comparison",
@@ -30,7 +31,7 @@ HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class SectionContent:
     """headline: its one sentence. ordered: whether strategies were predicted in the order in which they were measured. stands_on: of each
     claim. same: what all its results share. figures, fidelity, timelines: in the order of reading. tables: with every column; readings: as
     they are read."""
@@ -46,34 +47,34 @@ class Part:
     fidelity: list[Drawing]
     timelines: list[Drawing]
     tables: Mapping[str, pd.DataFrame]
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, ReadableTable]
 
     @property
     def drawings(self) -> list[Drawing]:
         return [*self.figures, *self.fidelity, *self.timelines]
 
 
-def parts(report: Report) -> list[Part]:
+def section_contents(report: Report) -> list[SectionContent]:
     """Of all sections, in their order."""
     return [_part(section, report) for section in report.sections]
 
 
-def _part(section: Section, report: Report) -> Part:
+def _part(section: Section, report: Report) -> SectionContent:
     stands_on, found = basis(section, report.sections), tables(section)
     named = {"source", "dataset", "model", "device", "cluster"}  # which the title says
-    return Part(
+    return SectionContent(
         section,
         headline(section, stands_on),
         stands_on,
         answers(section),
-        told(tuple((name, value) for name, value in section.setting.facts if name not in named)),
+        describe(tuple((name, value) for name, value in section.setting.facts if name not in named)),
         evidence(section.runs),
-        ordered(section),
+        order_sentence(section),
         figures(section),
         fidelity_figures(section),
         bars.timelines(section),
         found,
-        {name: reading(section, table) for name, table in found.items()},
+        {name: readable_table(section, table) for name, table in found.items()},
     )
 
 
@@ -81,7 +82,9 @@ def figures(section: Section) -> list[Drawing]:
     """Draw what the results of a section can fill, in reading order; fidelity and timelines come apart from these."""
     drawings = []
     if section.sound:
-        drawings += [curves.epoch_time(section), curves.scaling(section)] if curves.scales(section) else [bars.epoch_bars(section)]
+        drawings += (
+            [curves.epoch_time(section), curves.scaling(section)] if curves.has_several_counts(section) else [bars.epoch_bars(section)]
+        )
     if any(run.effects for run in section.sound):
         drawings.append(tornado.tornado(section))
     if any(run.op_seconds.sum() > 0 for run in section.runs):

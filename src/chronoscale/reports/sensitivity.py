@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from chronoscale.reports.section import Section
-from chronoscale.reports.strategy_result import Measured
+from chronoscale.reports.strategy_result import StrategyResult
 from chronoscale.simulator.uncertainty.assumptions import Effect
 
 SHOWN = 5  # assumptions, those that matter most
@@ -15,7 +15,7 @@ NAN = float("nan")
 Ends = tuple[float, float, float]  # as simulated, and at the two ends of a range
 
 
-class Moved(NamedTuple):
+class StrategyEffect(NamedTuple):
     """One strategy's epoch (s), and how many times as fast as the baseline it is, NaN for the baseline: as simulated, and at the low and
     the high end of an assumption's range."""
 
@@ -38,7 +38,7 @@ class Moved(NamedTuple):
         return max(found, default=0.0)
 
 
-class Rest(NamedTuple):
+class AssumptionEffect(NamedTuple):
     """An assumption, the ends of its range and where that is from, and what it moves: every strategy on `ranks` ranks."""
 
     assumption: str
@@ -46,31 +46,31 @@ class Rest(NamedTuple):
     high: str
     source: str
     ranks: int
-    moved: tuple[Moved, ...]
+    moved: tuple[StrategyEffect, ...]
 
 
-def rests(section: Section) -> list[Rest]:
+def largest_effects(section: Section) -> list[AssumptionEffect]:
     """At most SHOWN, the largest change first, on the largest number of ranks that they were tried on."""
     tried = [run for run in section.sound if run.effects]
     ranks = max((run.ranks for run in tried), default=0)
     runs = [run for run in tried if run.ranks == ranks]
-    found: dict[str, tuple[Effect, list[Moved]]] = {}
+    found: dict[str, tuple[Effect, list[StrategyEffect]]] = {}
     for run in runs:
         base = section.base(run)
         for one in run.effects:
             found.setdefault(one.assumption, (one, []))[1].append(_moved(section, run, one, base))
-    listed = [Rest(one.assumption, one.low, one.high, one.source, ranks, tuple(moved)) for one, moved in found.values()]
+    listed = [AssumptionEffect(one.assumption, one.low, one.high, one.source, ranks, tuple(moved)) for one, moved in found.values()]
     return sorted(listed, key=lambda rest: -max(moved.most for moved in rest.moved))[:SHOWN]
 
 
-def _moved(section: Section, run: Measured, effect: Effect, base: Measured | None) -> Moved:
+def _moved(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
     ours = (effect.epoch_s, effect.low_s, effect.high_s)
     if base is None or base is run or not base.effects or not min(ours) > 0:
-        return Moved(section.label(run), ours, (NAN, NAN, NAN))
+        return StrategyEffect(section.label(run), ours, (NAN, NAN, NAN))
     other = next((one for one in base.effects if one.assumption == effect.assumption), None)
     usual = base.effects[0].epoch_s  # what does not move the baseline is not among its effects
     theirs = (usual, usual, usual) if other is None else (other.epoch_s, other.low_s, other.high_s)
-    return Moved(section.label(run), ours, (theirs[0] / ours[0], theirs[1] / ours[1], theirs[2] / ours[2]))
+    return StrategyEffect(section.label(run), ours, (theirs[0] / ours[0], theirs[1] / ours[1], theirs[2] / ours[2]))
 
 
 def assumptions(section: Section) -> pd.DataFrame:
@@ -86,7 +86,7 @@ def assumptions(section: Section) -> pd.DataFrame:
             **dict(zip(("speedup", "speedup_at_from", "speedup_at_to"), one.speedup, strict=True)),
             "range": rest.source,
         }
-        for rest in rests(section)
+        for rest in largest_effects(section)
         for one in rest.moved
     ]
     return pd.DataFrame(rows)

@@ -40,7 +40,7 @@ class Setting:
 EXECUTED = Setting("executed")  # where nothing more is known
 
 
-def apart(settings: Iterable[Setting]) -> dict[Setting, Facts]:
+def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
     """What tells each setting from the others, as far as their names do not."""
     found, known = {}, list(dict.fromkeys(settings))
     for one in known:
@@ -51,6 +51,6 @@ def apart(settings: Iterable[Setting]) -> dict[Setting, Facts]:
     return found
 
 
-def told(facts: Facts) -> str:
+def describe(facts: Facts) -> str:
     """Facts in a line."""
     return "; ".join(f"{name} {value}" for name, value in facts)

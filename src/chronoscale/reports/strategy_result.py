@@ -11,8 +11,8 @@ import pandas as pd
 
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.reports.timeline import Timeline, iteration_slice
-from chronoscale.simulator.failures.summary import Endured
+from chronoscale.reports.timeline import Timeline, iteration_timeline
+from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
 from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.costs import Floats
@@ -61,7 +61,7 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class StrategyResult:
     """One strategy on one number of ranks.
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
@@ -87,7 +87,7 @@ class Measured:
     prediction: Prediction | None = None
     failed: str = ""
     draws_s: tuple[float, ...] = ()
-    endured: Endured | None = None
+    endured: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
     idle: int = 0
     few: tuple[str, ...] = ()
@@ -95,13 +95,13 @@ class Measured:
     links: tuple[LinkUse, ...] = ()
 
     @classmethod
-    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
+    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> StrategyResult:
         """From repeats of one epoch; the median repeat stands for them. With its schedule, its middle iteration becomes the timeline."""
         middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
-        timeline = iteration_slice(middle, schedule) if schedule is not None and len(middle) else None
+        timeline = iteration_timeline(middle, schedule) if schedule is not None and len(middle) else None
         return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
 
-    def drawn(self, draws_s: Sequence[float]) -> Measured:
+    def drawn(self, draws_s: Sequence[float]) -> StrategyResult:
         """With the draws that its trace is the middle one of; itself for none."""
         if not draws_s:
             return self
@@ -125,7 +125,7 @@ class Measured:
         """Of the epoch, s."""
         return Band.of(self.draws_s)
 
-    def faster(self, other: Measured) -> Band:
+    def faster(self, other: StrategyResult) -> Band:
         """How many times as fast as `other`, draw by draw: what draws of one number have in common, such as who straggles, is then no
         difference. NaN where they have not been drawn alike."""
         alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
@@ -155,7 +155,7 @@ class Measured:
         return EXTRAPOLATED in self.summary.sources.split(", ")
 
 
-def unsound(losses: Sequence[float]) -> str:
+def describe_bad_loss(losses: Sequence[float]) -> str:
     """Where a loss stopped being a number, in words; '' where all are finite."""
     wrong = np.flatnonzero(~np.isfinite(np.asarray(losses, np.float64)))
     return f"loss not finite at iteration {wrong[0]}" if len(wrong) else ""

@@ -14,7 +14,7 @@ from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
 MARK = "†"
 MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
-Marked = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
+MarkedCells = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
 def _finite(show: Callable[[float], str]) -> Callable[[float], str]:
@@ -72,7 +72,7 @@ def to_csv(table: pd.DataFrame) -> str:
     return table.to_csv(index=False, lineterminator="\n")
 
 
-def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Marked) -> list[list[str]]:
+def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: MarkedCells) -> list[list[str]]:
     """Rows of text, MARK behind what is marked."""
     columns = [
         [f"{show(str(name), value)}{MARK if (row, str(name)) in marked else ''}" for row, value in enumerate(table[name].tolist())]
@@ -81,7 +81,7 @@ def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Mark
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def to_markdown(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
+def to_markdown(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
     """A pipe table; numbers to the right."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     rows = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _cells(table, _plain, marked)]
@@ -96,7 +96,7 @@ LATEX = str.maketrans(
 )
 
 
-def to_latex(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
+def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
     """A booktabs tabular."""
     columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
     rows = [[str(name) for name in table.columns], *_cells(table, _plain, marked)]
@@ -104,7 +104,7 @@ def to_latex(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def to_html(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
+def to_html(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
     """A `<table>` with the headings and units of `READING`; escaped. A rule parts rank counts, and strategies where each has many rows."""
     within = [name for name in ("ranks", *(["strategy"] if "op" in table else [])) if name in table]
     parts = list(zip(*(table[name].tolist() for name in within), strict=True))

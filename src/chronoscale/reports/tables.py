@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 
-from chronoscale.datasets.scores import SCORES, present
+from chronoscale.datasets.scores import present
 from chronoscale.reports.breakdown import PARTS, Breakdown
-from chronoscale.reports.limitations import marks
+from chronoscale.reports.limitations import limitations
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
-from chronoscale.reports.strategy_result import EXTRAPOLATED, Band, Measured
-from chronoscale.reports.table_formats import Marked
+from chronoscale.reports.strategy_result import Band, StrategyResult
 from chronoscale.strategies.evaluation.metrics import parallel_efficiency
 from chronoscale.strategies.evaluation.ranking import Pair, pairs, rank_correlation
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
-HEARD = {"sources": "durations"}
-MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORES)  # no prediction, also where others of a row are
-ENDURED = ("training_s", "training_low_s", "training_high_s", "training_lost_s", "failures", "ended")
+FAILURE_COLUMNS = ("training_s", "training_low_s", "training_high_s", "training_lost_s", "failures", "ended")
 BANDS = ("epoch_low_s", "epoch_high_s", "speedup_low", "speedup_high")
 RARE = (
     "rests_on",
     *BANDS,
-    *ENDURED,
+    *FAILURE_COLUMNS,
     "prepare_s",
     "gap",
     "host_bytes",
@@ -54,7 +51,7 @@ def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
     return ratio, 0.0 if ours is theirs else ratio * math.hypot(ours.spread_s / ours.epoch_s, theirs.spread_s / theirs.epoch_s)
 
 
-def efficiency(curve: list[Measured]) -> dict[int, float]:
+def efficiency(curve: list[StrategyResult]) -> dict[int, float]:
     """Parallel efficiency by rank count of one curve; NaN for an epoch of no length."""
     times = {run.ranks: run.summary.epoch_s for run in curve}
     known = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
@@ -67,10 +64,12 @@ def _origin(section: Section, run: str) -> dict[str, str]:
     return {"run": run, "kind": setting.kind, "dataset": setting.fact("dataset"), "model": setting.fact("model"), **dict(section.apart)}
 
 
-def _endured(run: Measured) -> tuple[float | str, ...]:
+def _endured(run: StrategyResult) -> tuple[float | str, ...]:
     """In the order of ENDURED."""
-    found = run.endured
-    return (NAN,) * 5 + ("",) if found is None else (found.training_s, found.low_s, found.high_s, found.lost_s, found.failures, found.told)
+    summary = run.endured
+    if summary is None:
+        return (NAN,) * 5 + ("",)
+    return summary.training_s, summary.low_s, summary.high_s, summary.lost_s, summary.failures, summary.ending
 
 
 def comparison(section: Section) -> pd.DataFrame:
@@ -78,7 +77,7 @@ def comparison(section: Section) -> pd.DataFrame:
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
     Both NaN for a result that `failed`. rests_on: `marks`; epoch_low_s to speedup_high: `Band` of the draws; training_s to ended: of
-    `endured`; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`. These are columns where any is known.
+    `endured`; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
@@ -94,7 +93,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "ranks": ranks,
                     **_origin(section, run.run),
                     "failed": run.failed,
-                    "rests_on": marks(run),
+                    "rests_on": limitations(run),
                     "epoch_s": found.epoch_s,
                     "epoch_low_s": run.band.low,
                     "epoch_high_s": run.band.high,
@@ -106,7 +105,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,
-                    **dict(zip(ENDURED, _endured(run), strict=True)),
+                    **dict(zip(FAILURE_COLUMNS, _endured(run), strict=True)),
                     **{one.key: run.scores.get(one.key, NAN) for one in shown},
                     "gap": run.gap,
                     "imbalance": found.imbalance,
@@ -175,9 +174,9 @@ def fidelity(section: Section) -> pd.DataFrame:
     return table[front + [name for name in table.columns if name not in front]]
 
 
-def predicted(section: Section) -> dict[tuple[str, int], list[Measured]]:
+def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyResult]]:
     """Sound results that were replayed, by run and number of ranks: what a run measured in turn compares best."""
-    found: dict[tuple[str, int], list[Measured]] = {}
+    found: dict[tuple[str, int], list[StrategyResult]] = {}
     for ranks, runs in section.by_ranks(section.sound).items():
         for run in runs:
             if run.prediction is not None:
@@ -189,7 +188,7 @@ def order(section: Section) -> pd.DataFrame:
     """Each pair of strategies that one run has measured and predicted: which is faster, by how much, and whether the prediction agrees
     (`ranking.Pair`); kendall_tau: over all strategies on as many ranks. No rows where there are no two."""
     rows: list[dict[str, Any]] = []
-    for (name, ranks), runs in predicted(section).items():
+    for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
         whose = {"ranks": ranks, **_origin(section, name), "kendall_tau": rank_correlation(ranked)}
         rows += [{"faster": pair.faster, "slower": pair.slower, **whose, **_ratios(pair)} for pair in pairs(ranked)]
@@ -203,7 +202,7 @@ def _ratios(pair: Pair) -> dict[str, Any]:
 def coverage(section: Section) -> pd.DataFrame:
     """What predictions and measurements were compared on (`fidelity.Coverage`), one row a result."""
     rows = []
-    for (name, ranks), runs in predicted(section).items():
+    for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:
             if (prediction := run.prediction) is not None:
                 found = asdict(prediction.coverage)
@@ -223,7 +222,7 @@ def stages(section: Section) -> pd.DataFrame:
     return table[front + [name for name in table.columns if name not in front]]
 
 
-def tested(section: Section) -> pd.DataFrame:
+def test_scores(section: Section) -> pd.DataFrame:
     """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested. tested_epoch:
     whose model was."""
     shown = present(found for run in section.staged for found in run.tested.values())
@@ -262,7 +261,7 @@ TABLES = {
     "order": order,
     "coverage": coverage,
     "stages": stages,
-    "errors": tested,
+    "errors": test_scores,
 }
 
 
@@ -270,31 +269,3 @@ def tables(section: Section) -> dict[str, pd.DataFrame]:
     """Every table that has rows, by name."""
     found = {name: make(section) for name, make in TABLES.items()}
     return {name: table for name, table in found.items() if len(table)}
-
-
-class Reading(NamedTuple):
-    """A table as a reader wants it: the columns that tell its rows apart, and in words what is the same in all of them. marked: numbers
-    that rest on extrapolated durations."""
-
-    table: pd.DataFrame
-    same: str
-    marked: Marked
-
-
-def reading(section: Section, table: pd.DataFrame) -> Reading:
-    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
-    weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
-    texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
-    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
-    same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
-    alike = [name for name in same if len(table) > 1 or name in known]
-    said = [f"{HEARD.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]
-    numbers = [str(name) for name in table.columns if pd.api.types.is_float_dtype(table[name]) and name not in MEASURED]
-    marked = frozenset(
-        (row, name) for row, is_weak in enumerate(weak) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
-    )
-    spare = [f"{part}_s" for part in PARTS if part in table]  # what their shares of the epoch say
-    empty = [str(name) for name in table.columns if table[name].isna().all()]
-    shown = table.drop(columns=list(dict.fromkeys([*alike, *empty, *spare])))
-    return Reading(shown, f"In all rows: {', '.join(said)}." if said else "", marked)

@@ -33,7 +33,7 @@ class Timeline(Trace):
         return np.sort(ranks[np.concatenate([order[: count // 2], order[len(order) - (count - count // 2) :]])]).astype(np.int64)
 
 
-def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
+def iteration_timeline(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
     """The tasks of `iteration`, by default the middle one, where pipelines are full.
 
     Raises ValueError when the trace is of another schedule, UserError for an iteration that did not run.

@@ -44,7 +44,7 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class TrainingRun:
     """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
     in which no epoch was trained. tested: scores of the test by predictor and key, the model's first, naive ones beside it. best: the
     epoch whose model was tested, None where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: by a

@@ -15,7 +15,7 @@ class Buckets(NamedTuple):
     end_s: float
 
 
-def best(ready_s: list[float], size: Ints, seconds: Callable[[int], float]) -> Buckets:
+def best_buckets(ready_s: list[float], size: Ints, seconds: Callable[[int], float]) -> Buckets:
     """The buckets with which sums end first; of equals, those with fewer all-reduces.
 
     Gradients, at least one, in the order in which the backward pass completes them, at `ready_s` (never earlier than the one before), with

@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.network.traffic import Crossed, slowest
+from chronoscale.simulator.network.traffic import LinkTraffic, slowest_links
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
@@ -19,7 +19,7 @@ HOST = -1  # of a step: a rank's host launches kernels, no row runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Critical:
+class CriticalPath:
     """k steps in the order of time, arrays [k]. In a replay they follow one another without a gap from the epoch's start to its end; in a
     measured trace something that no row says may lie between two."""
 
@@ -37,7 +37,7 @@ class Critical:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class PathShare:
     """How much of an epoch, a share of 1, the critical path spends in one operation of one lane. op, lane: by name, '' where a host
     launches kernels. link: what a collective's bytes take longest on, "on NICs", or "inside a node" or "between nodes" where no links are
     modelled; '' for what is no collective."""
@@ -48,7 +48,7 @@ class Blame:
     share: float
 
 
-def critical(schedule: Schedule, trace: Trace, device: Device, launches: Launches | None = None) -> Critical:
+def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: Launches | None = None) -> CriticalPath:
     """Walk back from the last end through whatever made each row start when it did: the row before it in its stream, the dependency that
     ended last, its host's launches, and of a collective the same of its last arriver. Of what ended at one time the stream counts first.
 
@@ -58,7 +58,7 @@ def critical(schedule: Schedule, trace: Trace, device: Device, launches: Launche
         raise ValueError(f"critical path: the trace of '{trace.strategy}' has {len(trace)} of {len(schedule)} rows")
     if not len(schedule):
         empty = np.zeros(0, np.int64)
-        return Critical(empty, np.zeros(0, np.int32), empty, empty)
+        return CriticalPath(empty, np.zeros(0, np.int32), empty, empty)
     rows, end = len(schedule), trace.end_ns
     by, ready = _ready(schedule, device, end)
     begun, turn_by, turn_rank = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -80,7 +80,7 @@ def critical(schedule: Schedule, trace: Trace, device: Device, launches: Launche
     stop = np.append(start[1:], end[path[-1]])
     row = np.where(of_row, path, HOST)
     rank = np.concatenate([schedule.rank, turn_rank])[path].astype(np.int32)
-    return Critical(row, rank, start, np.where(of_row, end[row], stop))
+    return CriticalPath(row, rank, start, np.where(of_row, end[row], stop))
 
 
 def _ready(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
@@ -121,7 +121,9 @@ def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
     by[rows] = by[last]
 
 
-def blame(path: Critical, schedule: Schedule, trace: Trace, cluster: Cluster, crossed: Crossed | None = None) -> tuple[Blame, ...]:
+def path_shares(
+    path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, crossed: LinkTraffic | None = None
+) -> tuple[PathShare, ...]:
     """What the path is made of, the largest share first; empty for an epoch of no length. Shares add up to 1 for a replay.
 
     crossed: by the rows of `schedule`, where links are modelled.
@@ -139,11 +141,11 @@ def blame(path: Critical, schedule: Schedule, trace: Trace, cluster: Cluster, cr
         op = Op(code // len(places) // len(Lane)) if code != HOST else None
         link = places[code % len(places)] if op in COLLECTIVES else ""
         keys["" if op is None else op.name, "" if op is None else Lane(code // len(places) % len(Lane)).name, link] = ns
-    found = [Blame(*key, share=ns / trace.span_ns) for key, ns in keys.items()]
+    found = [PathShare(*key, share=ns / trace.span_ns) for key, ns in keys.items()]
     return tuple(sorted(found, key=lambda one: (-one.share, one.op, one.lane, one.link)))
 
 
-def _places(schedule: Schedule, cluster: Cluster, crossed: Crossed | None) -> tuple[Ints, list[str]]:
+def _places(schedule: Schedule, cluster: Cluster, crossed: LinkTraffic | None) -> tuple[Ints, list[str]]:
     """Where the collective of each row takes longest: a place for each, int64 [rows], and places in words; the first for other rows."""
     rows = np.flatnonzero(schedule.collective >= 0)
     found, places = np.zeros(len(schedule), np.int64), ["inside a node", "between nodes"]
@@ -153,7 +155,7 @@ def _places(schedule: Schedule, cluster: Cluster, crossed: Crossed | None) -> tu
     node = pd.Series(schedule.rank[rows] // cluster.gpus_per_node).groupby(index)
     where = (node.min() != node.max()).to_numpy().astype(np.int64)
     if crossed is not None:
-        row, link = slowest(crossed)
+        row, link = slowest_links(crossed)
         joined = schedule.collective[row] >= 0
         kinds, kind = np.unique(np.array(crossed.links.kinds)[link[joined]], return_inverse=True)
         where[np.searchsorted(numbers, schedule.collective[row[joined]])] = len(places) + kind

@@ -11,7 +11,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 SHOWN = 6  # tasks of a cycle that the message names
 
 
-def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
+def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
     """The error that names a cycle of waiting tasks; `start` int64 [segments], negative where a segment never started.
 
     Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders

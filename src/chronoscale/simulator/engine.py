@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.scheduling import replay as native
 from chronoscale.errors import UserError
-from chronoscale.simulator.deadlock import deadlock
+from chronoscale.simulator.deadlock import deadlock_error
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.processes import starts
+from chronoscale.simulator.processes import start_times
 from chronoscale.simulator.sharing.shares import Shares
-from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.simulator.timeline import Timeline, streams_of
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel
@@ -39,17 +39,17 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a
     cycle.
     """
-    alone = Alone.of(schedule, cluster, costs)
-    begin, end = times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), alone.shares, engine)
-    return Trace.of(schedule, begin, end, alone.source, place(cluster, costs))
+    alone = UncontendedRows.of(schedule, cluster, costs)
+    begin, end = replay_times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), alone.shares, engine)
+    return Trace.of(schedule, begin, end, alone.source, device_label(cluster, costs))
 
 
-def place(cluster: Cluster, costs: CostModel) -> str:
+def device_label(cluster: Cluster, costs: CostModel) -> str:
     """What a trace says of where it was replayed."""
     return f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
 
 
-def times(
+def replay_times(
     schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
 ) -> tuple[Ints, Ints]:
     """Start and end (ns) of rows that take `ns` alone, int64 [n] each. Raises UserError when ranks wait for one another in a cycle, and for
@@ -60,9 +60,9 @@ def times(
         return found
     takes = None if shares is None else _taking(schedule, shares, ns)
     timeline = Timeline.of(schedule, device, ns, launches, takes)
-    begun, start = starts(timeline, shares, None if takes is None else np.where(timeline.first >= 0, takes[timeline.first], False))
+    begun, start = start_times(timeline, shares, None if takes is None else np.where(timeline.first >= 0, takes[timeline.first], False))
     if (start < 0).any():
-        raise deadlock(schedule, timeline, start)
+        raise deadlock_error(schedule, timeline, start)
     return timeline.begin(begun), timeline.begin(start) + ns
 
 

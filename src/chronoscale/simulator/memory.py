@@ -21,7 +21,7 @@ class Peaks:
     row: Ints
 
 
-def fullest(schedule: Schedule, trace: Trace) -> Peaks:
+def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
     """Of every rank: `resident`, `alloc` from a row's start, until `free` at a row's end."""
     held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
     taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
@@ -48,21 +48,21 @@ def fullest(schedule: Schedule, trace: Trace) -> Peaks:
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
     """Peak device memory of each rank (bytes), int64 [ranks]: `resident`, `alloc` from a row's start, until `free` at a row's end."""
-    return fullest(schedule, trace).bytes
+    return find_peaks(schedule, trace).bytes
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much; and when the
     ranks of a machine together need more than its host has. A device on the host holds both.
     """
-    found = fullest(schedule, trace)
+    found = find_peaks(schedule, trace)
     rank = int(np.argmax(found.bytes))
     row = int(found.row[rank])
-    place = None if row < 0 else Place(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
-    admit(schedule, cluster, rank, int(found.bytes[rank]), place)
+    place = None if row < 0 else TaskPlace(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
+    check_rank(schedule, cluster, rank, int(found.bytes[rank]), place)
 
 
-class Place(NamedTuple):
+class TaskPlace(NamedTuple):
     """A row of an epoch."""
 
     task: int
@@ -71,7 +71,7 @@ class Place(NamedTuple):
     iteration: int
 
 
-def admit(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: Place | None) -> None:
+def check_rank(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: TaskPlace | None) -> None:
     """Raises UserError as `check`, of the rank that holds most, `held` bytes, when the row at `place` starts (None: throughout). schedule:
     the epoch's, or a part of it."""
     _check_host(schedule, cluster)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from chronoscale import yaml_files
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import merged
+from chronoscale.simulator.network.nccl import merge_constants
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
 from chronoscale.strategies.costing.nccl_constants import Tuning
 from chronoscale.strategies.topology import Bandwidth, Topology
@@ -77,7 +77,7 @@ class _Cluster(_Entry):
     @field_validator("nccl", mode="before")
     @classmethod
     def _completed(cls, value: Any) -> Any:
-        return merged(value)
+        return merge_constants(value)
 
 
 _E = TypeVar("_E", bound=_Entry)

@@ -9,14 +9,14 @@ import simpy
 from numpy.typing import NDArray
 
 from chronoscale.simulator.launches import AT_ONCE
-from chronoscale.simulator.sharing.resources import Sharing
+from chronoscale.simulator.sharing.resources import SharedResources
 from chronoscale.simulator.sharing.shares import Shares
-from chronoscale.simulator.timed_event import Moment
+from chronoscale.simulator.timed_event import TimedEvent
 from chronoscale.simulator.timeline import Timeline
 from chronoscale.strategies.schedule import Ints
 
 
-def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
+def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
     """When each segment starts, and from when on its length counts; both ns, int64 [segments], -1 for those that never start.
 
     The two are the same but of what shares resources (takes: bool [segments]), which ends its length behind the second.
@@ -26,7 +26,7 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     resources. Other segments are not delayed once they start, so running ahead changes no result; it saves an event a row.
     """
     env = simpy.Environment()
-    sharing = None if shares is None else Sharing(env, shares)
+    sharing = None if shares is None else SharedResources(env, shares)
     start, begun = [-1] * len(timeline), [-1] * len(timeline)
     taken = [] if takes is None else takes.tolist()
     length, collective, missing = timeline.length_ns.tolist(), timeline.collective.tolist(), timeline.members.tolist()
@@ -36,8 +36,8 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
     lag_launched = timeline.lag_launched_ns.tolist()
     latest = [0] * len(missing)
     owner, first_row = ([], []) if sharing is None else (_owners(timeline), timeline.first.tolist())
-    started: dict[int, Moment] = {}  # of segments that someone waits for
-    complete: dict[int, Moment] = {}  # of collectives that someone waits in
+    started: dict[int, TimedEvent] = {}  # of segments that someone waits for
+    complete: dict[int, TimedEvent] = {}  # of collectives that someone waits in
 
     def run(first: int, last: int) -> Generator[simpy.Event, None, None]:
         free, wait = 0, wait_ptr[first]
@@ -47,7 +47,7 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
                 other = awaited[wait]
                 if start[other] < 0:
                     if other not in started:
-                        started[other] = Moment(env)
+                        started[other] = TimedEvent(env)
                     yield started[other]
                 ready = start[other] + lag[wait]
                 if turn[other] >= 0 and (launched_at := start[turn[other]] + lag_launched[wait]) > ready:
@@ -59,7 +59,7 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
             if host >= 0:
                 if start[host] < 0:
                     if host not in started:
-                        started[host] = Moment(env)
+                        started[host] = TimedEvent(env)
                     yield started[host]
                 if (ready := start[host] + leads[segment]) > begin:
                     begin = ready
@@ -69,10 +69,10 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
                 latest[group] = max(latest[group], begin)
                 if missing[group]:
                     if group not in complete:
-                        complete[group] = Moment(env)
+                        complete[group] = TimedEvent(env)
                     yield complete[group]
                 elif group in complete:
-                    complete.pop(group).at(latest[group])
+                    complete.pop(group).trigger_at(latest[group])
                 begin = latest[group]
             if sharing is not None and taken[segment]:
                 begun[segment] = begin
@@ -83,7 +83,7 @@ def starts(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.b
             if host >= 0 and (launched_at := start[host] + held[segment]) > free:
                 free = launched_at
             if segment in started:
-                started.pop(segment).at(begin if sharing is None else max(begin, int(env.now)))  # what shares is known when it is over
+                started.pop(segment).trigger_at(begin if sharing is None else max(begin, int(env.now)))  # shared: known at its end
 
     for first, last in timeline.bounds:
         env.process(run(first, last))

@@ -15,7 +15,7 @@ from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.training_run import Activity, Epoch, Staged
+from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -34,7 +34,7 @@ class Control:
     missed: tuple[str, str] | None = None
 
 
-def result(run: Run, ranks: int) -> Staged:
+def result(run: Run, ranks: int) -> TrainingRun:
     """Epochs, what the control plane did meanwhile, and what has to be said."""
     folder = run.folder / FOLDER
     done = records(folder)
@@ -42,7 +42,7 @@ def result(run: Run, ranks: int) -> Staged:
     left = control(folder)
     over = ended(folder)
     notes = (*left.notes, *noted(folder), *scaled(folder, done), *launched(done), *early(folder, done), *tested(folder))
-    return Staged(
+    return TrainingRun(
         run.folder.name,
         ranks,
         epochs,

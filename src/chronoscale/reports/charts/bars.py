@@ -16,7 +16,7 @@ from chronoscale.reports.charts.style import INK, MUTED, OPS, ink_on, looks
 from chronoscale.reports.findings import evidence
 from chronoscale.reports.numbers import MISSING, number, seconds
 from chronoscale.reports.section import Section
-from chronoscale.reports.strategy_result import Measured
+from chronoscale.reports.strategy_result import StrategyResult
 from chronoscale.strategies.schedule import Lane, Op
 
 SHOWN = 8  # ranks in a timeline
@@ -82,7 +82,7 @@ def time_by_op(section: Section) -> Drawing:
     return draw(f"{section.file}time_by_op", "Time by operation", caption, (10, 1.65 + 0.42 * tallest), paint)
 
 
-def _stack(axes: Axes, section: Section, runs: list[Measured], ops: list[Op]) -> None:
+def _stack(axes: Axes, section: Section, runs: list[StrategyResult], ops: list[Op]) -> None:
     widest = max([*(float(run.op_seconds.sum()) / run.ranks for run in runs), *(run.summary.epoch_s for run in runs)]) or 1.0
     scale, unit = (1.0, "s") if widest >= 1 else (1e3, "ms")
     for y, run in enumerate(runs):
@@ -143,7 +143,7 @@ def timelines(section: Section) -> list[Drawing]:
     return drawings
 
 
-def _timeline(section: Section, run: Measured, span_ns: int, name: str) -> Drawing:
+def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) -> Drawing:
     shown = run.timeline
     assert shown is not None
     ranks = shown.extremes(SHOWN)

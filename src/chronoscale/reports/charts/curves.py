@@ -15,22 +15,22 @@ from chronoscale.reports.charts.style import MUTED, dash, looks
 from chronoscale.reports.findings import evidence
 from chronoscale.reports.numbers import INFINITE
 from chronoscale.reports.section import Section
-from chronoscale.reports.strategy_result import Band, Measured
+from chronoscale.reports.strategy_result import Band, StrategyResult
 from chronoscale.reports.tables import efficiency
 
 SHADE = 0.18  # how dense a band is
 SHADED = "Shaded: nine tenths of the draws."
 
 
-def lines(section: Section) -> list[tuple[str, list[Measured]]]:
+def labelled_curves(section: Section) -> list[tuple[str, list[StrategyResult]]]:
     """Every curve: label, its results with ranks ascending."""
     found = [(label, section.curve(label)) for label in section.labels]
     return [line for line in found if line[1]]
 
 
-def scales(section: Section) -> bool:
+def has_several_counts(section: Section) -> bool:
     """Whether any strategy ran on more than one rank count, so that curves mean something."""
-    return any(len(runs) > 1 for _, runs in lines(section))
+    return any(len(runs) > 1 for _, runs in labelled_curves(section))
 
 
 def _columns(labels: list[str]) -> int:
@@ -40,12 +40,12 @@ def _columns(labels: list[str]) -> int:
 
 def _height(section: Section) -> float:
     """Inches of a figure with curves: more under a legend of several rows."""
-    labels = [label for label, _ in lines(section)]
+    labels = [label for label, _ in labelled_curves(section)]
     return 3.8 + 0.18 * (math.ceil((len(labels) + 1) / _columns(labels)) - 1)
 
 
 def _legend(figure: Figure, section: Section, ideal: bool) -> None:
-    known, labels = looks(section.drawn), [label for label, _ in lines(section)]
+    known, labels = looks(section.drawn), [label for label, _ in labelled_curves(section)]
     handles = [Line2D([], [], color=known[one].colour, marker=known[one].marker, linestyle=dash(section.kind)) for one in labels]
     if ideal:
         handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=":"))
@@ -65,7 +65,7 @@ def _rank_axis(axes: Axes, section: Section) -> None:
 
 def epoch_time(section: Section) -> Drawing:
     """Epoch seconds against ranks, both logarithmic, with the ideal of the baseline; whiskers where there are repeats."""
-    drawn, known = lines(section), looks(section.drawn)
+    drawn, known = labelled_curves(section), looks(section.drawn)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -94,7 +94,7 @@ def epoch_time(section: Section) -> Drawing:
 
 def scaling(section: Section) -> Drawing:
     """Parallel efficiency and imbalance ratio against ranks: the two panels of REAL, Figure 15."""
-    drawn = lines(section)
+    drawn = labelled_curves(section)
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
@@ -121,7 +121,7 @@ def scaling(section: Section) -> Drawing:
 
 def _efficiency_bands(axes: Axes, section: Section) -> None:
     """In percent, draw by draw, against the same draw of the curve's smallest run."""
-    for label, runs in lines(section):
+    for label, runs in labelled_curves(section):
         if runs[0].draws_s:
             ratios = [Band(1.0, 1.0), *(run.faster(runs[0]) for run in runs[1:])]
             ideal = [100 * runs[0].ranks / run.ranks for run in runs]
@@ -129,14 +129,14 @@ def _efficiency_bands(axes: Axes, section: Section) -> None:
             _shade(axes, runs, bands, looks(section.drawn)[label].colour)
 
 
-def _shade(axes: Axes, runs: list[Measured], bands: list[Band], colour: str) -> None:
+def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: str) -> None:
     x, low, high = [run.ranks for run in runs], [band.low for band in bands], [band.high for band in bands]
     axes.fill_between(x, low, high, color=colour, alpha=SHADE, linewidth=0)
 
 
-def _panel(axes: Axes, section: Section, values: Callable[[list[Measured]], list[float]]) -> None:
+def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]], list[float]]) -> None:
     known = looks(section.drawn)
-    for label, runs in lines(section):
+    for label, runs in labelled_curves(section):
         look, x, y = known[label], [run.ranks for run in runs], values(runs)
         axes.plot(x, [v if math.isfinite(v) else math.nan for v in y], color=look.colour, marker=look.marker, linestyle=dash(section.kind))
         for ranks, value in zip(x, y, strict=True):

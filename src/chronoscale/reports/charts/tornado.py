@@ -16,7 +16,7 @@ from chronoscale.reports.charts.style import COLOURS, INK
 from chronoscale.reports.findings import evidence
 from chronoscale.reports.numbers import number
 from chronoscale.reports.section import Section
-from chronoscale.reports.sensitivity import Ends, Moved, Rest, rests
+from chronoscale.reports.sensitivity import AssumptionEffect, Ends, StrategyEffect, largest_effects
 
 LOW, HIGH = COLOURS[6], COLOURS[2]
 COLUMNS = 3
@@ -33,7 +33,7 @@ class Panel(NamedTuple):
 
 def tornado(section: Section) -> Drawing:
     """A panel a strategy's epoch, and one for each gain over the baseline; a row an assumption."""
-    found = rests(section)
+    found = largest_effects(section)
     panels = _panels(section, found)
     lines = math.ceil(len(panels) / COLUMNS)
 
@@ -54,14 +54,17 @@ def tornado(section: Section) -> Drawing:
     return draw(f"{section.file}tornado", "What it rests on", caption, (10, 0.5 + lines * (0.9 + 0.28 * len(found))), paint)
 
 
-def _panels(section: Section, found: list[Rest]) -> list[Panel]:
+def _panels(section: Section, found: list[AssumptionEffect]) -> list[Panel]:
     names = list(dict.fromkeys(one.strategy for rest in found for one in rest.moved))
-    epochs = [_panel(name, "epoch, s", [_of(rest, name, Moved.times) for rest in found]) for name in names]
-    gains = [_panel(f"{name} over {section.baseline}", "times as fast", [_of(rest, name, Moved.gains) for rest in found]) for name in names]
+    epochs = [_panel(name, "epoch, s", [_of(rest, name, StrategyEffect.times) for rest in found]) for name in names]
+    gains = [
+        _panel(f"{name} over {section.baseline}", "times as fast", [_of(rest, name, StrategyEffect.gains) for rest in found])
+        for name in names
+    ]
     return [panel for panel in (*epochs, *gains) if math.isfinite(panel.middle)]
 
 
-def _of(rest: Rest, name: str, values: Callable[[Moved], Ends]) -> Ends | None:
+def _of(rest: AssumptionEffect, name: str, values: Callable[[StrategyEffect], Ends]) -> Ends | None:
     return next((values(one) for one in rest.moved if one.strategy == name), None)
 
 
@@ -71,7 +74,7 @@ def _panel(title: str, unit: str, known: list[Ends | None]) -> Panel:
     return Panel(title, unit, middle, [(middle, middle) if values is None else (values[1], values[2]) for values in known])
 
 
-def _paint(axes: Axes, panel: Panel, found: list[Rest]) -> None:
+def _paint(axes: Axes, panel: Panel, found: list[AssumptionEffect]) -> None:
     for y, (rest, ends) in enumerate(zip(found, panel.ends, strict=True)):
         for end, said, colour in zip(ends, (rest.low, rest.high), (LOW, HIGH), strict=True):
             if end != panel.middle:

@@ -11,10 +11,10 @@ from chronoscale.datasets.scores import present
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.charts.style import COLOURS, MUTED
-from chronoscale.reports.training_run import NAN, WAITING, Staged
+from chronoscale.reports.training_run import NAN, WAITING, TrainingRun
 
 
-def stages(staged: Staged, name: str) -> Drawing:
+def stages(staged: TrainingRun, name: str) -> Drawing:
     """Both planes over time, and the seconds of every epoch below."""
     zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
     kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
@@ -57,7 +57,7 @@ def stages(staged: Staged, name: str) -> Drawing:
     return draw(name, title, " ".join([caption, *staged.notes]), (10, 3.6), paint)
 
 
-def progress(runs: Sequence[Staged], name: str) -> Drawing:
+def progress(runs: Sequence[TrainingRun], name: str) -> Drawing:
     """A series a run; the second panel where anything validated: the first of the scores that there are."""
     values = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
     caption = "Mean loss of every epoch"

@@ -14,7 +14,7 @@ from chronoscale.strategies.trace import Trace
 Policy = Literal["restart", "shrink", "stop"]
 
 
-class AtTask(NamedTuple):
+class TaskFailure(NamedTuple):
     """A failure of the rank that runs a task, while it does, in the epoch of that number from 0."""
 
     epoch: int
@@ -32,7 +32,7 @@ class FaultPlan:
     restart_s: float = 0.0
     mtbf_s: float | None = None
     times_s: tuple[float, ...] = ()
-    tasks: tuple[AtTask, ...] = ()
+    tasks: tuple[TaskFailure, ...] = ()
 
     def __post_init__(self) -> None:
         if self.every < 1:
@@ -45,13 +45,13 @@ class FaultPlan:
                 raise UserError(f"failures: {name}: expected a finite number of at least 0, got {value}")
 
 
-class Points(NamedTuple):
+class FailurePositions(NamedTuple):
     """Where failures at tasks come: iterations done, and ns into the next; ascending."""
 
-    at: tuple[tuple[int, int], ...]
+    positions: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, plan: FaultPlan, schedule: Schedule, trace: Trace) -> Points:
+    def of(cls, plan: FaultPlan, schedule: Schedule, trace: Trace) -> FailurePositions:
         """Of the schedule that `trace` is an epoch of. Raises UserError for a task that it does not have."""
         pace, begin = Pace.of(schedule, trace), int(trace.start_ns.min()) if len(trace) else 0
         for epoch, task in plan.tasks:

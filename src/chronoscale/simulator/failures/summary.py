@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.simulator.failures.training import Outcome
+from chronoscale.simulator.failures.training import TrainingResult
 
 
 @dataclass(frozen=True, slots=True)
-class Endured:
+class FailureSummary:
     """Of a training of `epochs` epochs. training_s: to its end, however it ends, the median draw; low_s, high_s: what a twentieth of the
     draws stays below, and what a twentieth exceeds. lost_s, writing_s: of the median draw, as `faults.Outcome`. failures: the mean. ranks:
     at the end of the draw that has fewest left. ended: how, and how many draws.
@@ -29,7 +29,7 @@ class Endured:
     ended: Mapping[str, int]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome], epochs: int) -> Endured:
+    def of(cls, outcomes: Sequence[TrainingResult], epochs: int) -> FailureSummary:
         """Of one draw or more."""
         trained = sorted((one for one in outcomes if one.ended == "trained"), key=lambda one: one.ns)
         spans = [one.ns / 1e9 for one in trained] or [float("nan")]
@@ -43,6 +43,6 @@ class Endured:
         return cls(epochs, middle, low, high, lost, writing, failures, ranks, ended)
 
     @property
-    def told(self) -> str:
+    def ending(self) -> str:
         """How it ended, in words."""
         return ", ".join(how if len(self.ended) == 1 else f"{how} {count}" for how, count in self.ended.items())

@@ -22,16 +22,16 @@ from typing import Literal
 
 import numpy as np
 
-from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
+from chronoscale.simulator.failures.fault_plan import FailurePositions, FaultPlan
 from chronoscale.simulator.failures.pace import Pace
 
 Ended = Literal["trained", "stopped", "too few ranks", "endless"]
-MOST = 10_000  # failures
-NOWHERE = Points(())
+MOST_FAILURES = 10_000  # failures
+NO_POSITIONS = FailurePositions(())
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrainingResult:
     """How a training ended, on how many ranks, after what share of it. restarts: how often it went on.
 
     ns = useful_ns (iterations that count) + writing_ns (checkpoints that count) + lost_ns (what was done in vain, detection, restarts).
@@ -48,21 +48,24 @@ class Outcome:
     done: float
 
 
-def train(
+def simulate_training(
     plan: FaultPlan,
     pace: Pace,
     ranks: int,
     epochs: int,
-    points: Points = NOWHERE,
+    points: FailurePositions = NO_POSITIONS,
     on: Callable[[int], Pace | None] = lambda ranks: None,
     seed: int = 0,
     draw: int = 0,
-    most: int = MOST,
-) -> Outcome:
-    """A training of `epochs` epochs, begun on `ranks` ranks at `pace`. points: `Points.of` its schedule; on: the pace on fewer ranks, None
-    where there is no schedule for that many. Equal seeds and draws fail at equal times."""
+    most: int = MOST_FAILURES,
+) -> TrainingResult:
+    """Simulate a training of `epochs` epochs, begun on `ranks` ranks at `pace`, until it ends.
+
+    points: failures at tasks of its schedule (`FailurePositions.of`); on: returns the pace on fewer ranks, None where there is no schedule
+    for that many; most: failures after which it counts as endless. Equal seeds and draws fail at equal times.
+    """
     numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(draw,)))
-    return _Training(plan, pace, ranks, epochs, list(points.at), on, numbers, most).run()
+    return _Training(plan, pace, ranks, epochs, list(points.positions), on, numbers, most).run()
 
 
 class _Training:
@@ -85,7 +88,7 @@ class _Training:
         self.now = self.useful = self.writing = self.lost = self.done = self.failures = self.restarts = 0
         self.due = self._drawn()
 
-    def run(self) -> Outcome:
+    def run(self) -> TrainingResult:
         while True:
             whole = self._until(self.pace.iterations * self.epochs)
             fails = self._next(self._at_task())
@@ -182,9 +185,9 @@ class _Training:
             self.pace = found
         return found is not None
 
-    def _outcome(self, ended: Ended) -> Outcome:
+    def _outcome(self, ended: Ended) -> TrainingResult:
         done = self.done / (self.pace.iterations * self.epochs)
-        return Outcome(ended, self.now, self.useful, self.writing, self.lost, self.failures, self.restarts, self.ranks, done)
+        return TrainingResult(ended, self.now, self.useful, self.writing, self.lost, self.failures, self.restarts, self.ranks, done)
 
 
 def _ns(seconds: float) -> int:

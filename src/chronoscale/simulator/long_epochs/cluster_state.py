@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.simulator.engine import Engine, times
+from chronoscale.simulator.engine import Engine, replay_times
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.strategies.cluster import Device
@@ -15,7 +15,7 @@ from chronoscale.strategies.schedule import Ints, Op
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carried:
+class ClusterState:
     """ended_ns: of each rank's last step, from when on all its streams are free; launched_ns: from when on its host may launch what comes
     next. Int64 [ranks] both.
 
@@ -27,25 +27,29 @@ class Carried:
     launched_ns: Ints
 
     @classmethod
-    def nothing(cls, ranks: int) -> Carried:
+    def idle(cls, ranks: int) -> ClusterState:
         """Before an epoch."""
         return cls(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
 
-def resumed(
+def replay_stretch(
     stretch: Stretch,
     device: Device,
     ns: Ints,
     launches: Launches | None,
-    carried: Carried,
+    carried: ClusterState,
     shares: Shares | None = None,
     engine: Engine = "native",
-) -> tuple[Ints, Ints, Carried]:
-    """Start and end of rows, int64 [n] each, on the epoch's clock, the opening steps from 0 to when they had ended; and what is carried on.
+) -> tuple[Ints, Ints, ClusterState]:
+    """Replay one stretch from where the one before left the cluster.
 
-    `ns`, `launches`, `shares`: as `engine.times`; what they say of opening steps is left aside, which must share nothing. Rows share as in
-    the whole epoch where all ranks meet before their last steps, and no step takes anything of another rank's. Raises UserError as
-    `engine.times`, and ValueError where iterations overlap or where hosts that launch have work of their own.
+    Return the rows' start and end (ns on the epoch's clock, int64 [n] each) and the state that the stretch leaves behind. Its first rows,
+    the opening steps, stand for the last optimiser step of each rank: they start at 0 and end when that step did, whatever `ns`, `launches`
+    and `shares` say of them, and must share no resource. `ns`: uncontended durations, int64 [n].
+
+    Times equal those of the whole epoch where all ranks meet in a collective before their last steps, and no step takes a resource of
+    another rank. Raises UserError when ranks wait for one another in a cycle, and ValueError where iterations overlap or where hosts that
+    launch kernels have work of their own.
     """
     schedule, ranks = stretch.schedule, stretch.schedule.ranks
     if launches is not None and schedule.hosted.any():
@@ -57,7 +61,7 @@ def resumed(
         length = launches.length_ns.copy()
         length[np.searchsorted(launches.rank, np.arange(ranks))] = carried.launched_ns  # the opening step's turn is a host's first
         launches = replace(launches, length_ns=length)
-    begin, end = times(schedule, device, ns, launches, shares, engine)
+    begin, end = replay_times(schedule, device, ns, launches, shares, engine)
     steps = schedule.tasks(Op.OPTIMIZE)
     step, rank = schedule.iteration[steps], schedule.rank[steps]
     ended, before = (np.full(ranks, -1, np.int64) for _ in range(2))
@@ -66,7 +70,7 @@ def resumed(
     if (begin[ranks:] < carried.ended_ns[schedule.rank[ranks:]]).any() or (end > ended[schedule.rank]).any():
         raise ValueError(f"strategy '{schedule.name}': an iteration begins on a rank before the one before is over, or has no step there")
     hosts = carried.launched_ns if launches is None else np.maximum(_idle(launches, ranks, end), before)
-    return begin, end, Carried(ended, hosts)
+    return begin, end, ClusterState(ended, hosts)
 
 
 def _idle(launches: Launches, ranks: int, end: Ints) -> Ints:

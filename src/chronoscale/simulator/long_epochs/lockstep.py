@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Bool
 from chronoscale.simulator.launches import AT_ONCE
-from chronoscale.simulator.long_epochs.cluster_state import Carried
+from chronoscale.simulator.long_epochs.cluster_state import ClusterState
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Device
 from chronoscale.strategies.costs import overlapped
@@ -47,7 +47,7 @@ class Lockstep:
             return None
         return cls(collective >= 0, op == Op.OPTIMIZE, np.diff(iteration, prepend=-1) > 0)
 
-    def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, carried: Carried) -> tuple[Ints, Ints, Carried]:
+    def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, carried: ClusterState) -> tuple[Ints, Ints, ClusterState]:
         """As `carried.resumed`, of rows `ns` long whose kernels take the host `launch_ns` each: int64 [k * ranks]."""
         ranks, rows = schedule.ranks, len(self.step)
         lasting = ns.reshape(rows, ranks)
@@ -67,4 +67,4 @@ class Lockstep:
             free = np.add(ready, lasting[i], out=end[i])
             if self.step[i]:
                 last = free
-        return begin.ravel(), end.ravel(), Carried(last, np.maximum(host, before) if launch_ns else carried.launched_ns)
+        return begin.ravel(), end.ravel(), ClusterState(last, np.maximum(host, before) if launch_ns else carried.launched_ns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from chronoscale.simulator.memory import Place, fullest
+from chronoscale.simulator.memory import TaskPlace, find_peaks
 from chronoscale.strategies.evaluation.metrics import Summary, busy_ns, uneven
 from chronoscale.strategies.planning.stretch import Stretch
 from chronoscale.strategies.schedule import COLLECTIVES, IDLE, Ints, Op, Schedule
@@ -19,7 +19,7 @@ _TOGETHER = [int(op) for op in COLLECTIVES]
 @dataclass(slots=True, eq=False)
 class Tally:
     """Of the stretches so far, opening steps left out. schedule: the last one's. Int64: op_ns and rows [ops], over all ranks; busy_ns
-    [ranks]; held, peak [ranks] bytes beside `resident`, now and at most; place [4, ranks]: where the peak is, as `memory.Place`.
+    [ranks]; held, peak [ranks] bytes beside `resident`, now and at most; place [4, ranks]: where the peak is, as `memory.TaskPlace`.
     """
 
     schedule: Schedule
@@ -78,7 +78,7 @@ class Tally:
         np.add.at(self.op_ns, trace.op, trace.duration_ns)
         self.busy_ns += busy_ns(trace)
         self.works |= set(trace.rank[~np.isin(trace.op, IDLE)].tolist())
-        found = fullest(schedule, trace)
+        found = find_peaks(schedule, trace)
         most = self.held + found.bytes - schedule.resident
         self._placed(stretch, np.where(most > self.peak, found.row, -1))
         self.peak = np.maximum(self.peak, most)
@@ -107,10 +107,10 @@ class Tally:
         return self.schedule.resident + self.peak
 
     @property
-    def top(self) -> tuple[int, Place | None]:
+    def top(self) -> tuple[int, TaskPlace | None]:
         """The rank that holds most, and where."""
         rank = int(np.argmax(self.peak))
-        found = Place(*self.place[:, rank].tolist())
+        found = TaskPlace(*self.place[:, rank].tolist())
         return rank, found if found.task >= 0 else None
 
     @property

@@ -44,9 +44,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.simulator.network.collectives import Collectives, Costs
+from chronoscale.simulator.network.collectives import CollectiveCosts, Collectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import Model
+from chronoscale.simulator.network.nccl import NcclModel
 from chronoscale.simulator.network.patterns import Patterns
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Ints, Op, Schedule
@@ -54,32 +54,32 @@ from chronoscale.strategies.trace import Source
 
 
 def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
-    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows]. Raises ValueError as `Joined.of`."""
-    return Joined.of(schedule, cluster).times()
+    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows]. Raises ValueError as `TimedCollectives.of`."""
+    return TimedCollectives.of(schedule, cluster).times()
 
 
-class Joined(NamedTuple):
+class TimedCollectives(NamedTuple):
     """The collectives of a schedule, and what each takes."""
 
     found: Collectives
-    costs: Costs
+    costs: CollectiveCosts
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster) -> Joined:
+    def of(cls, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
         """Raises ValueError when a communication row has no collective id, or another row has one."""
         found = Collectives.of(schedule)
-        return cls(found, costs(found, schedule, cluster) if len(found) else Costs.unknown(0))
+        return cls(found, collective_costs(found, schedule, cluster) if len(found) else CollectiveCosts.unknown(0))
 
     def times(self) -> tuple[Ints, Ints]:
         """As `times` of this module."""
         return self.found.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.found.size)
 
 
-def costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> Costs:
+def collective_costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
     """What every collective takes."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
-        return alpha_beta(found, cluster)
-    return Model.of(cluster, patterns(cluster)).costs(found, schedule)
+        return alpha_beta_costs(found, cluster)
+    return NcclModel.of(cluster, patterns(cluster)).costs(found, schedule)
 
 
 @lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
@@ -96,7 +96,7 @@ def origin(cluster: Cluster) -> Source:
     return Source.FITTED if cluster.origin.startswith("fitted") else Source.SPECIFIED
 
 
-def alpha_beta(found: Collectives, cluster: Cluster) -> Costs:
+def alpha_beta_costs(found: Collectives, cluster: Cluster) -> CollectiveCosts:
     """The model of fitted links."""
     begin, ranks, op, moved = found.begin, found.size, found.op, found.moved
     rails_exist = origin(cluster) is Source.SPECIFIED
@@ -123,7 +123,7 @@ def alpha_beta(found: Collectives, cluster: Cluster) -> Costs:
     up = 2 * np.ceil(np.log2(ranks)) * alpha
     tree = (op == Op.ALLREDUCE) & rails_exist & (up + 2 * largest / bandwidth < seconds)
     seconds, latency = np.where(tree, up + 2 * largest / bandwidth, seconds), np.where(tree, up, latency)
-    return Costs(np.where(alone, 0.0, seconds), np.where(alone, 0.0, latency), np.ones(len(found)), tree)
+    return CollectiveCosts(np.where(alone, 0.0, seconds), np.where(alone, 0.0, latency), np.ones(len(found)), tree)
 
 
 def _fewest(node: Ints, ranks: Ints) -> Ints:

@@ -13,7 +13,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class CollectiveGroup:
     """Collectives of one operation among the same ranks. index: which, int64 [c]; ranks: ascending, [p]; moved: bytes, int64 [p, c]."""
 
     op: Op
@@ -23,7 +23,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Costs:
+class CollectiveCosts:
     """Of each collective: seconds in all and without its bytes, float64 [c]; what share of what crosses a link is data; is it a tree?"""
 
     seconds: Floats
@@ -32,7 +32,7 @@ class Costs:
     tree: Bool
 
     @classmethod
-    def unknown(cls, count: int) -> Costs:
+    def unknown(cls, count: int) -> CollectiveCosts:
         """Before anything is put there: infinite."""
         return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, bool))
 
@@ -92,7 +92,7 @@ class Collectives:
         later = (schedule.op[self.row[begin]] == Op.RECV).astype(np.int64)
         return index, self.rank[begin + later], self.rank[begin + 1 - later]
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[CollectiveGroup]:
         """All that several ranks take part in, messages aside."""
         index = np.flatnonzero((self.size > 1) & (self.op != Op.SEND))
         if not len(index):
@@ -103,4 +103,4 @@ class Collectives:
         order = np.argsort(group, kind="stable")
         for part in np.split(index[order], np.cumsum(np.bincount(group))[:-1]):
             begin, ranks = self.begin[part], np.arange(self.size[part[0]])[:, None]
-            yield Group(Op(self.op[part[0]]), part, self.rank[begin[0] + ranks[:, 0]], self.moved[begin + ranks])
+            yield CollectiveGroup(Op(self.op[part[0]]), part, self.rank[begin[0] + ranks[:, 0]], self.moved[begin + ranks])

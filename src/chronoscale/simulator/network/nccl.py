@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from chronoscale import yaml_files
-from chronoscale.simulator.network.collectives import Collectives, Costs, Group
-from chronoscale.simulator.network.patterns import Patterns, crossed
+from chronoscale.simulator.network.collectives import CollectiveCosts, CollectiveGroup, Collectives
+from chronoscale.simulator.network.patterns import Patterns, crossed_links
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costing.nccl_constants import Algorithm, Protocol, Tuning
 from chronoscale.strategies.costs import Floats
@@ -31,7 +31,7 @@ def tuning() -> Tuning:
     return Tuning.model_validate(_constants())
 
 
-def merged(changes: Any) -> Any:
+def merge_constants(changes: Any) -> Any:
     """NCCL's constants, unchecked, with those that `changes` names, at any depth, in their place."""
     return changes if not isinstance(changes, Mapping) else _over(_constants(), changes)
 
@@ -42,20 +42,20 @@ def _over(known: Any, changes: Any) -> Any:
     return {**known, **{key: _over(known.get(key), value) for key, value in changes.items()}}
 
 
-def steps(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
+def ring_hops(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
     """Hops of a ring: inside machines, and between them. A reduction goes round twice."""
     every = 2 * (ranks - 1) if reduces else ranks - 1
     network = min((2 * nodes if reduces else nodes - 1) if nodes > 1 else 0, every)
     return every - network, network
 
 
-def depth(counts: Ints) -> tuple[int, int]:
+def tree_hops(counts: Ints) -> tuple[int, int]:
     """Hops of a tree, up and down: of the longest chain inside a machine, and between machines. counts: ranks a machine."""
     return 2 * (int(counts.max()) - 1), 2 * (len(counts) - 1).bit_length()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class NcclModel:
     """NCCL's model of collectives over the links of a cluster."""
 
     cluster: Cluster
@@ -63,13 +63,13 @@ class Model:
     constants: Tuning
 
     @classmethod
-    def of(cls, cluster: Cluster, patterns: Patterns) -> Model:
+    def of(cls, cluster: Cluster, patterns: Patterns) -> NcclModel:
         """With the constants of the cluster's file, where that has some."""
         return cls(cluster, patterns, cluster.tuning or tuning())
 
-    def costs(self, found: Collectives, schedule: Schedule) -> Costs:
+    def costs(self, found: Collectives, schedule: Schedule) -> CollectiveCosts:
         """What each takes; nothing where one rank is alone."""
-        result = Costs.unknown(len(found))
+        result = CollectiveCosts.unknown(len(found))
         for group in found.groups():
             if group.op is Op.ALLTOALL:
                 self._exchange(group, result)
@@ -99,13 +99,13 @@ class Model:
         """LL128 needs stores of 128 bytes that arrive whole, which NVLink has and PCIe has not."""
         return ("ll", "ll128", "simple") if self.patterns.graph.topology.peer == "nvlink" else ("ll", "simple")
 
-    def _machines(self, group: Group) -> Ints:
+    def _machines(self, group: CollectiveGroup) -> Ints:
         return np.unique(group.ranks // self.patterns.graph.gpus, return_counts=True)[1]
 
-    def _rings(self, group: Group, result: Costs) -> None:
+    def _rings(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
         reduces, ranks, nodes = group.op is Op.ALLREDUCE, len(group.ranks), len(self._machines(group))
         pattern = self.patterns.of("ring" if reduces else "gather", group.ranks)
-        inside, across = steps(ranks, nodes, reduces)
+        inside, across = ring_hops(ranks, nodes, reduces)
         volume = pattern.inputs(group.moved)[-1] * (1 + reduces) * (ranks - 1) / ranks
         alone = pattern.seconds(group.moved)
         for protocol in self.protocols():
@@ -118,9 +118,9 @@ class Model:
             latency = getattr(self.constants.base_latency_s.ring, protocol) + hops
             result.put(group.index, latency + taken, latency, getattr(self.constants.wire, protocol))
 
-    def _trees(self, group: Group, result: Costs) -> None:
+    def _trees(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
         counts, pattern = self._machines(group), self.patterns.of("tree", group.ranks)
-        inside, across = depth(counts)
+        inside, across = tree_hops(counts)
         alone, (size,) = pattern.seconds(group.moved), pattern.inputs(group.moved)
         for protocol in self.protocols():
             speed = getattr(self.constants.speed.tree, protocol)
@@ -138,19 +138,19 @@ class Model:
             return seconds
         return np.maximum(seconds, volume / (most.one_node if nodes == 1 else most.two_nodes if nodes == 2 else most.more_nodes))
 
-    def _exchange(self, group: Group, result: Costs) -> None:
+    def _exchange(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
         """A round for every other rank, of the ranks that have most of them on other machines."""
         ranks, mates = len(group.ranks), int(self._machines(group).min())
         alone = self.patterns.of("exchange", group.ranks).seconds(group.moved)
         each = np.asarray(-(-group.moved.max(axis=0) // (ranks - 1)))
         self._sent(group.index, np.full(len(each), mates - 1), np.full(len(each), ranks - mates), each, alone, result)
 
-    def _messages(self, found: Collectives, schedule: Schedule, result: Costs) -> None:
+    def _messages(self, found: Collectives, schedule: Schedule, result: CollectiveCosts) -> None:
         index, source, target = found.messages(schedule)
         if not len(index):
             return
         graph = self.patterns.graph
-        parts = list(crossed(graph, source, target))
+        parts = list(crossed_links(graph, source, target))
         pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
@@ -159,7 +159,7 @@ class Model:
         across = (source // graph.gpus != target // graph.gpus).astype(np.int64)
         self._sent(index, 1 - across, across, moved, moved * slowness, result)
 
-    def _sent(self, index: Ints, inside: Ints, across: Ints, each: Ints, alone: Floats, result: Costs) -> None:
+    def _sent(self, index: Ints, inside: Ints, across: Ints, each: Ints, alone: Floats, result: CollectiveCosts) -> None:
         """Messages of `each` bytes, in rounds inside machines and across; `alone`: what links take for all of them.
 
         NCCL's model leaves messages out: they take the links for what crosses them, and a ring's hops.

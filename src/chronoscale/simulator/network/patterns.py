@@ -16,7 +16,7 @@ from chronoscale.strategies.schedule import Ints
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Kind = Literal["ring", "tree", "gather", "exchange"]
+PatternKind = Literal["ring", "tree", "gather", "exchange"]
 AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 
 
@@ -27,7 +27,7 @@ class Pattern:
     link: int64 [l], those that are crossed; bandwidth: bytes/s, float64 [l]; law: sparse [l, inputs].
     """
 
-    kind: Kind
+    kind: PatternKind
     link: Ints
     bandwidth: Floats
     law: csr_matrix
@@ -64,28 +64,28 @@ class Patterns:
     """Patterns over the links of one cluster; each is made once."""
 
     graph: LinkGraph
-    _known: dict[tuple[Kind, bytes], Pattern] = field(default_factory=dict)
+    _known: dict[tuple[PatternKind, bytes], Pattern] = field(default_factory=dict)
 
-    def of(self, kind: Kind, ranks: Ints) -> Pattern:
+    def of(self, kind: PatternKind, ranks: Ints) -> Pattern:
         """ranks: those that take part, ascending, two at least."""
         key = kind, ranks.tobytes()
         if key not in self._known:
             self._known[key] = self._made(kind, ranks)
         return self._known[key]
 
-    def _made(self, kind: Kind, ranks: Ints) -> Pattern:
+    def _made(self, kind: PatternKind, ranks: Ints) -> Pattern:
         _, node, counts = np.unique(ranks // self.graph.gpus, return_inverse=True, return_counts=True)
         members = np.split(ranks, np.cumsum(counts)[:-1])
         rings = int(counts.min()) if len(members) > 1 else 1
         if kind == "ring":
-            edges = ring(members, rings)
+            edges = ring_edges(members, rings)
             each = np.full(len(edges), 2 * (len(ranks) - 1) / len(ranks) / rings)
             found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "tree":
-            edges, each = tree(members, rings)
+            edges, each = tree_edges(members, rings)
             found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "gather":  # all shares but the one that its end has brought pass an edge of a ring
-            edges = ring(members, rings)
+            edges = ring_edges(members, rings)
             brought, each = np.searchsorted(ranks, edges[:, 1]), np.full(len(edges), 1 / rings)
             every = np.full(len(edges), len(ranks) + len(members))
             found = self._law(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
@@ -102,7 +102,7 @@ class Patterns:
     def _law(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
         """Links, inputs and shares of bytes from devices to devices: (input, share) of each pair and term."""
         found = []
-        for pair, link in crossed(self.graph, source, target):
+        for pair, link in crossed_links(self.graph, source, target):
             found += [(link, column[pair], share[pair]) for column, share in terms]
         return found
 
@@ -131,7 +131,7 @@ class Patterns:
         return found
 
 
-def crossed(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
+def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
     """Which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
     a, b = source // graph.gpus, target // graph.gpus
     near, far = np.flatnonzero(a == b), np.flatnonzero(a != b)
@@ -148,7 +148,7 @@ def _flat(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
         yield row, ways[row, hop]
 
 
-def ring(members: list[Ints], rings: int) -> Ints:
+def ring_edges(members: list[Ints], rings: int) -> Ints:
     """Edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
     edges = []
     for start in range(rings):
@@ -162,7 +162,7 @@ def _entered(members: list[Ints], start: int) -> Ints:
     return np.concatenate([part for ranks in members for part in (ranks[start:], ranks[:start])])
 
 
-def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
+def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
     """Edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
 
     Ranks of a machine are a chain, in channel c from its c-th rank on; the first ones of the chains are the nodes of two trees, half of a

@@ -10,16 +10,16 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.network import collective_times
-from chronoscale.simulator.network.collective_times import Joined
-from chronoscale.simulator.network.collectives import Collectives, Costs, Group
+from chronoscale.simulator.network.collective_times import TimedCollectives
+from chronoscale.simulator.network.collectives import CollectiveCosts, CollectiveGroup, Collectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.patterns import Kind, Patterns, crossed
+from chronoscale.simulator.network.patterns import PatternKind, Patterns, crossed_links
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
 
-PATTERN: dict[Op, Kind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
+PATTERN: dict[Op, PatternKind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Traffic:
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> Traffic:
         """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
         was measured has it in. Raises ValueError as `network.times`.
         """
@@ -46,7 +46,7 @@ class Traffic:
         if _measured(cluster):
             return parts[0]
         patterns = collective_times.patterns(cluster)
-        links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
+        links, (found, costs) = patterns.graph, joined or TimedCollectives.of(schedule, cluster)
         if len(found):
             first = found.first()
             for group in found.groups():
@@ -75,19 +75,19 @@ class Traffic:
         return cls(row, latency_ns, np.concatenate([[0], np.cumsum(count)]), link, moved)
 
 
-class Crossed(NamedTuple):
+class LinkTraffic(NamedTuple):
     """The links of a cluster, and what a schedule's rows move over them."""
 
     links: LinkGraph
     traffic: Traffic
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Crossed:
+    def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> LinkTraffic:
         """As `Traffic.of`, which says what it raises."""
         return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
 
 
-def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
+def slowest_links(crossed: LinkTraffic) -> tuple[Ints, Ints]:
     """Rows that cross links, as `Traffic.row`, and the link of each that takes longest for its bytes; int64 [t] both."""
     links, traffic = crossed
     took = traffic.bytes / links.bandwidth[traffic.link]
@@ -116,16 +116,16 @@ def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> T
     return Traffic(row, latency, np.concatenate([[0], np.cumsum(count)]), ways[used].astype(np.int32), moved)
 
 
-def _together(group: Group, mine: Ints, tree: bool, first: Ints, costs: Costs, patterns: Patterns) -> Traffic:
+def _together(group: CollectiveGroup, mine: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
     index, pattern = group.index[mine], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
     moved = pattern.bytes(group.moved[:, mine]) / costs.wire[index]
     ptr = np.arange(len(index) + 1) * len(pattern.link)
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, np.tile(pattern.link.astype(np.int32), len(index)), moved.T.ravel())
 
 
-def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs, links: LinkGraph) -> Traffic:
+def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: CollectiveCosts, links: LinkGraph) -> Traffic:
     index, source, target = found.messages(schedule)
-    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed(links, source, target)]
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed_links(links, source, target)]
     pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     uses, times = np.unique(pair * len(links) + link, return_counts=True)
     pair, link = np.divmod(uses, len(links))
@@ -136,26 +136,26 @@ def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs,
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """A row of `volumes`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
+    """A row of `link_utilisation`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
 
     link: str
     bytes: float
     utilisation: float
 
 
-def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
+def link_utilisation(crossed: LinkTraffic, span_ns: int) -> pd.DataFrame:
     """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = crossed
-    return utilised(loads(traffic, links), links, span_ns)
+    return utilisation_table(link_bytes(traffic, links), links, span_ns)
 
 
-def loads(traffic: Traffic, links: LinkGraph) -> Floats:
+def link_bytes(traffic: Traffic, links: LinkGraph) -> Floats:
     """Bytes that cross each link, float64 [links]."""
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
-def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
-    """`loads` of the traffic of a schedule, not made row by row: float64 [links]."""
+def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, joined: TimedCollectives) -> Floats:
+    """`link_bytes` of the traffic of a schedule, not made row by row: float64 [links]."""
     patterns = collective_times.patterns(cluster)
     links, (found, costs) = patterns.graph, joined
     moved = np.zeros(len(links))
@@ -170,11 +170,11 @@ def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
         row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
         each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)
         np.add.at(moved, ways[ways >= 0], np.repeat(each, (ways >= 0).sum(axis=1)))
-    return moved + loads(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
+    return moved + link_bytes(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
 
 
-def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
-    """As `volumes`, of the bytes that cross each link, float64 [links]."""
+def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
+    """As `link_utilisation`, of the bytes that cross each link, float64 [links]."""
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
     order = np.argsort(-share, kind="stable")
@@ -182,6 +182,6 @@ def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def busiest(volumes: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
-    """The first rows of `volumes`."""
-    return tuple(LinkUse(link, moved, used) for link, moved, used in volumes.head(most).itertuples(index=False))
+def busiest_links(utilisation: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
+    """The first rows of `link_utilisation`."""
+    return tuple(LinkUse(link, moved, used) for link, moved, used in utilisation.head(most).itertuples(index=False))

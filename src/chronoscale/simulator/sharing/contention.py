@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.traffic import Crossed
-from chronoscale.simulator.sharing.shares import Shares, short
+from chronoscale.simulator.network.traffic import LinkTraffic
+from chronoscale.simulator.sharing.shares import Shares, oversubscribed
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel, Floats
@@ -24,7 +24,7 @@ OF_A_DEVICE = ("memory", "SMs")
 Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
-def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: Crossed) -> Shares | None:
+def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: LinkTraffic) -> Shares | None:
     """Of rows that take `ns` alone, int64 [n]; None where none can be in another's way.
 
     Resources: memory and SMs of each rank's device, then the links.
@@ -39,7 +39,7 @@ def contention(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints,
     return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *crossed.links.names))
 
 
-def _crossing(crossed: Crossed, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
+def _crossing(crossed: LinkTraffic, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
     """Entries of what crosses links; `demand`, float64 [n], is filled in."""
     links, traffic = crossed
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
@@ -56,7 +56,7 @@ def _crossing(crossed: Crossed, device: Device, ns: Ints, streams: Int32, ranks:
     demand[row[first]] = np.maximum.reduceat(rate, first) / device.memory_bandwidth
     share = rate / links.bandwidth[link]
     found = np.flatnonzero(used & (share > 0))
-    found = found[short(streams[row[found]], link[found], share[found], len(links))]
+    found = found[oversubscribed(streams[row[found]], link[found], share[found], len(links))]
     return row[found], link[found] + np.int32(len(OF_A_DEVICE) * ranks), share[found]
 
 

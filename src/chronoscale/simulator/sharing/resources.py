@@ -11,7 +11,7 @@ from math import inf
 import simpy
 
 from chronoscale.simulator.sharing.shares import Shares
-from chronoscale.simulator.timed_event import Moment
+from chronoscale.simulator.timed_event import TimedEvent
 
 LAST = simpy.events.EventPriority(2)  # priority: after all that happens at an instant
 Entries = Mapping[int, float]  # share of each resource
@@ -29,28 +29,28 @@ class Activity:
     version: int = 0
 
 
-class Sharing:
+class SharedResources:
     """What is under way at an environment's present moment."""
 
     def __init__(self, env: simpy.Environment, shares: Shares) -> None:
         self._env, self._shares = env, shares
-        self._active, self._over = dict[int, Activity](), dict[int, Moment]()
+        self._active, self._over = dict[int, Activity](), dict[int, TimedEvent]()
         self._users = defaultdict[int, set[int]](set)  # of each resource
         self._touched = set[int]()  # resources, since speeds were settled
 
-    def over(self, row: int, begin: int, ns: int) -> Moment:
+    def over(self, row: int, begin: int, ns: int) -> TimedEvent:
         """The end of a row that begins at `begin`, not before now, and takes `ns` alone."""
         if row not in self._over:
             delay = int(self._shares.delay_ns[row])
-            self._over[row] = Moment(self._env)
+            self._over[row] = TimedEvent(self._env)
             self._then(begin + delay, lambda: self._enter(row, ns - delay))
         return self._over[row]
 
     def _then(self, time: int, act: Callable[[], None]) -> None:
-        moment = Moment(self._env)
+        moment = TimedEvent(self._env)
         assert moment.callbacks is not None
         moment.callbacks.append(lambda _: act())
-        moment.at(time)
+        moment.trigger_at(time)
 
     def _enter(self, row: int, ns: int) -> None:
         span = slice(self._shares.ptr[row], self._shares.ptr[row + 1])
@@ -63,7 +63,7 @@ class Sharing:
     def _leave(self, row: int, version: int) -> None:
         if (one := self._active.get(row)) is not None and one.version == version:
             del self._active[row]
-            self._over.pop(row).at(int(self._env.now))
+            self._over.pop(row).trigger_at(int(self._env.now))
             self._touch(one.taken)
             for resource in one.taken:
                 self._users[resource].discard(row)
@@ -71,10 +71,10 @@ class Sharing:
     def _touch(self, resources: Entries) -> None:
         """Speeds are settled once an instant, when all that happens at it has: what is under way then ends later."""
         if not self._touched:
-            moment = Moment(self._env)
+            moment = TimedEvent(self._env)
             assert moment.callbacks is not None
             moment.callbacks.append(lambda _: self._settle())
-            moment.at(int(self._env.now), LAST)
+            moment.trigger_at(int(self._env.now), LAST)
         self._touched.update(resources)
 
     def _settle(self) -> None:

@@ -40,7 +40,7 @@ class Shares:
     ) -> Shares | None:
         """From entries [k] of rows, in any order, each at most once a resource; streams int32 [n]: of which FIFO a row is. None where no
         resource can be asked for more than it has: what one FIFO does, it does in turn."""
-        kept = short(streams[row], resource, share, len(names))
+        kept = oversubscribed(streams[row], resource, share, len(names))
         return cls.by_row(row[kept], resource[kept], share[kept], delay_ns, demand, names)
 
     @classmethod
@@ -61,7 +61,7 @@ class Shares:
         return (np.diff(self.ptr) > 0) & (self.delay_ns < ns)
 
 
-def short(stream: Int32, resource: Int32, share: Floats, resources: int) -> Ints:
+def oversubscribed(stream: Int32, resource: Int32, share: Floats, resources: int) -> Ints:
     """Entries of resources that FIFOs together can ask for more of than there is, int64 [any]; `stream` int32 [k]: each entry's FIFO."""
     most = pd.Series(_whole(share)).groupby(stream.astype(np.int64) * resources + resource, sort=False).max()
     return np.flatnonzero((np.bincount(most.index.to_numpy() % resources, most.to_numpy(), resources) > 1)[resource])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.simulator.network.links import topology
-from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.simulator.uncertainty.draws import Draws
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
@@ -24,7 +24,7 @@ from chronoscale.strategies.topology import Topology
 DRAWS = 5  # replays of what differs from draw to draw; their median counts
 
 
-class Supposed(NamedTuple):
+class Scenario(NamedTuple):
     """What an epoch is replayed with."""
 
     cluster: Cluster
@@ -32,7 +32,7 @@ class Supposed(NamedTuple):
     uncertainty: Uncertainty
 
 
-Change = Callable[[Supposed], Supposed]
+Change = Callable[[Scenario], Scenario]
 
 
 class Assumption(NamedTuple):
@@ -49,10 +49,10 @@ class Assumption(NamedTuple):
 
 
 def _device(change: Callable[[Device], Device]) -> Change:
-    def changed(one: Supposed) -> Supposed:
+    def changed(one: Scenario) -> Scenario:
         device = change(one.cluster.device)
         costs = replace(one.costs, device=device) if isinstance(one.costs, DatasheetCosts) else one.costs
-        return Supposed(replace(one.cluster, device=device), costs, one.uncertainty)
+        return Scenario(replace(one.cluster, device=device), costs, one.uncertainty)
 
     return changed
 
@@ -70,7 +70,7 @@ def _memory(times: float) -> Change:
 
 
 def _bus(bandwidth: float, latency: float = 1.0) -> Change:
-    def changed(one: Supposed) -> Supposed:
+    def changed(one: Scenario) -> Scenario:
         found = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(one)
         return found._replace(cluster=replace(found.cluster, topology=_switched(found.cluster.topology, bandwidth)))
 
@@ -172,8 +172,8 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     Raises UserError as `replay`.
     """
     joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
-    plain = Supposed(joined, costs, Uncertainty(classes=uncertainty.classes))
-    alone = Alone.of(schedule, joined, costs)
+    plain = Scenario(joined, costs, Uncertainty(classes=uncertainty.classes))
+    alone = UncontendedRows.of(schedule, joined, costs)
     epoch_s = _epoch_s(schedule, plain, alone, seed)
 
     def end_s(change: Change | None) -> float:
@@ -181,7 +181,7 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
             return epoch_s
         where, what, _ = supposed
         same = where == joined and what is costs
-        return _epoch_s(schedule, supposed, alone if same else Alone.of(schedule, where, what).beside(alone), seed)
+        return _epoch_s(schedule, supposed, alone if same else UncontendedRows.of(schedule, where, what).beside(alone), seed)
 
     def ends(one: Assumption) -> Effect:
         low_s, high_s = end_s(one.lower), end_s(one.upper)
@@ -192,6 +192,6 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     return tuple(one for one in found if one.size > 0)
 
 
-def _epoch_s(schedule: Schedule, supposed: Supposed, alone: Alone, seed: int) -> float:
+def _epoch_s(schedule: Schedule, supposed: Scenario, alone: UncontendedRows, seed: int) -> float:
     draws = DRAWS if supposed.uncertainty.random else 1
     return float(np.median(Draws.of(schedule, *supposed, seed, alone).spans(draws))) / 1e9

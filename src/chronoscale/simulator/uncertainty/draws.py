@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.simulator.engine import place, times
+from chronoscale.simulator.engine import device_label, replay_times
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.sharing.uncontended import Alone, firsts
+from chronoscale.simulator.sharing.uncontended import UncontendedRows, first_rows
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costing.samples import spreads, swaying
@@ -34,7 +34,7 @@ class Draws:
     cluster: Cluster
     uncertainty: Uncertainty
     seed: int
-    alone: Alone
+    uncontended: UncontendedRows
     place: str
     joined: Ints
     first: Ints
@@ -46,7 +46,13 @@ class Draws:
 
     @classmethod
     def of(
-        cls, schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int, alone: Alone | None = None
+        cls,
+        schedule: Schedule,
+        cluster: Cluster,
+        costs: CostModel,
+        uncertainty: Uncertainty,
+        seed: int,
+        alone: UncontendedRows | None = None,
     ) -> Draws:
         """alone: of the same schedule, cluster and costs, where it is at hand. Raises UserError as `replay`, and where costs that were not
         fitted are to say how much rows vary."""
@@ -56,8 +62,10 @@ class Draws:
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)
         slow = np.where(computes, 1 / speeds[schedule.rank], 1.0) if (speeds != 1).any() else None
-        alone = alone or Alone.of(schedule, cluster, costs)
-        return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), *spread, own, computes, slow)
+        alone = alone or UncontendedRows.of(schedule, cluster, costs)
+        return cls(
+            schedule, cluster, uncertainty, seed, alone, device_label(cluster, costs), *first_rows(schedule), *spread, own, computes, slow
+        )
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
         """How many times as long rows take, and the host for their launches; float64 [n] both."""
@@ -80,7 +88,7 @@ class Draws:
     def times(self, draw: int) -> tuple[Ints, Ints]:
         """Start and end of rows, ns, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
         ns, launches = self._lengths(draw)
-        return times(self.schedule, self.cluster.device, ns, launches, self.alone.shares)
+        return replay_times(self.schedule, self.cluster.device, ns, launches, self.uncontended.shares)
 
     def launches(self, draw: int) -> Launches | None:
         """Of a draw's rows; None where nothing is launched."""
@@ -88,8 +96,8 @@ class Draws:
 
     def _lengths(self, draw: int) -> tuple[Ints, Launches | None]:
         rows, launching = self.factors(draw)
-        ns = np.rint(self.alone.ns * rows).astype(np.int64)
-        return ns, self.alone.launches(self.schedule, ns, launching)
+        ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
+        return ns, self.uncontended.launches(self.schedule, ns, launching)
 
     def span(self, draw: int) -> int:
         """The epoch, ns, as `Trace.span_ns`. Raises UserError as `times`."""
@@ -102,7 +110,7 @@ class Draws:
 
     def trace(self, draw: int) -> Trace:
         """Raises UserError as `times`."""
-        return Trace.of(self.schedule, *self.times(draw), self.alone.source, self.place)
+        return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
     def _numbers(self, draw: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(draw, purpose)))
@@ -116,12 +124,12 @@ class Draws:
         return np.isin(unit, self._numbers(draw, _STRAGGLERS).choice(units, min(found.count, units), replace=False))
 
 
-def spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
+def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
     """The epoch in each draw, ns, int64 [draws]. Raises UserError as `replay`."""
     return Draws.of(schedule, cluster, costs, uncertainty, seed).spans(draws)
 
 
-def middle(spans: Ints) -> int:
+def middle_draw(spans: Ints) -> int:
     """The draw that stands for all: of the median, of an even number the lower of the two."""
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 

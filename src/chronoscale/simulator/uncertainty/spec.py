@@ -96,4 +96,4 @@ class Uncertainty:
         return ", ".join([*said, *map(str, self.classes)])
 
 
-NOTHING = Uncertainty()
+CERTAIN = Uncertainty()

@@ -1,0 +1,44 @@
+"""Readable table: a table of a section as a reader wants it, without columns that say nothing or the same in every row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from chronoscale.datasets.scores import SCORES
+from chronoscale.reports.breakdown import PARTS
+from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import EXTRAPOLATED
+from chronoscale.reports.table_formats import MarkedCells
+
+HEADINGS = {"sources": "durations"}
+MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORES)  # no prediction, also where others of a row are
+
+
+class ReadableTable(NamedTuple):
+    """A table as a reader wants it: the columns that tell its rows apart, and in words what is the same in all of them. marked: numbers
+    that rest on extrapolated durations."""
+
+    table: pd.DataFrame
+    same: str
+    marked: MarkedCells
+
+
+def readable_table(section: Section, table: pd.DataFrame) -> ReadableTable:
+    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
+    weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
+    texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
+    kept = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
+    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
+    same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
+    alike = [name for name in same if len(table) > 1 or name in known]
+    said = [f"{HEADINGS.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]
+    numbers = [str(name) for name in table.columns if pd.api.types.is_float_dtype(table[name]) and name not in MEASURED]
+    marked = frozenset(
+        (row, name) for row, is_weak in enumerate(weak) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
+    )
+    spare = [f"{part}_s" for part in PARTS if part in table]  # what their shares of the epoch say
+    empty = [str(name) for name in table.columns if table[name].isna().all()]
+    shown = table.drop(columns=list(dict.fromkeys([*alike, *empty, *spare])))
+    return ReadableTable(shown, f"In all rows: {', '.join(said)}." if said else "", marked)
