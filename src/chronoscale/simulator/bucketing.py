@@ -1,4 +1,4 @@
-"""Bucketing: gradients that are summed over ranks while the backward pass goes on, in buckets (MG-WFBP: Shi, Chu, Li; INFOCOM 2019)."""
+"""Bucketing: gradients summed over ranks during the backward pass, several to an all-reduce (MG-WFBP: Shi, Chu, Li; INFOCOM 2019)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from chronoscale.strategies.schedule import Ints
 
 
 class Buckets(NamedTuple):
-    """last: of each bucket, the number of its last gradient; end_s: when the last sum is there."""
+    """Gradients divided into buckets, one all-reduce each.
+
+    last: the number of each bucket's last gradient; end_s: when the last sum is complete (s).
+    """
 
     last: tuple[int, ...]
     end_s: float
 
 
 def best_buckets(ready_s: list[float], size: Ints, seconds: Callable[[int], float]) -> Buckets:
-    """The buckets with which sums end first; of equals, those with fewer all-reduces.
+    """Return the buckets with which the last sum ends first; of several such, those with fewest all-reduces.
 
-    Gradients, at least one, in the order in which the backward pass completes them, at `ready_s` (never earlier than the one before), with
-    `size` bytes; `seconds` is what an all-reduce of so many bytes takes, and they run one after another. A bucket begins when its last
-    gradient is there and the bucket before is summed:
+    ready_s: when the backward pass completes each gradient (s, ascending, at least one); size: bytes of each, int64; seconds: returns what
+    an all-reduce of so many bytes takes. All-reduces run one after another. One begins when the last gradient of its bucket is complete and
+    the bucket before is summed:
 
-        end(j) = min over i < j of max(end(i), ready(j)) + seconds(size(i + 1) + ... + size(j))
+            end(j) = min over i < j of max(end(i), ready(j)) + seconds(size(i + 1) + ... + size(j))
 
-    MG-WFBP merges greedily, which is the best where seconds is a + b n; this holds for any law.
+    MG-WFBP merges greedily, which is optimal where seconds is a + b n; this dynamic program is optimal for any law.
     """
     before = [0]
     for one in size.tolist():

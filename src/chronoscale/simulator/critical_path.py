@@ -1,4 +1,4 @@
-"""Critical: the chain of tasks that an epoch takes as long as, each begun by the one before it, and what it is made of."""
+"""Critical path: the chain of tasks that an epoch takes as long as, each started by the end of the one before it, and its make-up."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ HOST = -1  # of a step: a rank's host launches kernels, no row runs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriticalPath:
-    """k steps in the order of time, arrays [k]. In a replay they follow one another without a gap from the epoch's start to its end; in a
-    measured trace something that no row says may lie between two."""
+    """Critical path of k steps in order of time, arrays [k]. A step is a row of the schedule, or a time in which a rank's host launches
+    kernels.
+
+    In a replay steps follow one another without a gap from the epoch's start to its end; in a measured trace something that no row records
+    may lie between two.
+    """
 
     row: Ints  # HOST where kernels are launched
     rank: Int32
@@ -38,9 +42,11 @@ class CriticalPath:
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """How much of an epoch, a share of 1, the critical path spends in one operation of one lane. op, lane: by name, '' where a host
-    launches kernels. link: what a collective's bytes take longest on, "on NICs", or "inside a node" or "between nodes" where no links are
-    modelled; '' for what is no collective."""
+    """Share (of 1) of an epoch that its critical path spends in one operation of one lane.
+
+    op, lane: names, '' where a host launches kernels. link: where a collective's bytes take longest: "on NICs" and the like, or "inside a
+    node" or "between nodes" where no links are modelled; '' for what is no collective.
+    """
 
     op: str
     lane: str
@@ -49,10 +55,12 @@ class PathShare:
 
 
 def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: Launches | None = None) -> CriticalPath:
-    """Walk back from the last end through whatever made each row start when it did: the row before it in its stream, the dependency that
-    ended last, its host's launches, and of a collective the same of its last arriver. Of what ended at one time the stream counts first.
+    """Return the critical path of a trace: walk back from the last end through whatever made each row start when it did.
 
-    launches: those that the trace was replayed with. Raises ValueError for a trace that has not every row of `schedule`.
+    That is the row before it in its stream, the dependency that ended last, or its host's launches; for a collective, the same of the
+    member that arrived last. Of several that ended at one time the stream counts first.
+
+    launches: the launches that the trace was replayed with. Raises ValueError for a trace that lacks rows of `schedule`.
     """
     if len(trace) != len(schedule):
         raise ValueError(f"critical path: the trace of '{trace.strategy}' has {len(trace)} of {len(schedule)} rows")
@@ -84,7 +92,9 @@ def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: La
 
 
 def _ready(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
-    """Of each row which one it waits for longest, in its stream or as a dependency (-1: none), and when that ends; int64 [rows] each."""
+    """Return what each row waits for longest, the row before it in its stream or a dependency (-1: none), and when that ends (ns); int64
+    [rows] each.
+    """
     stream = streams_of(schedule, device)
     order = np.argsort(stream, kind="stable")
     by = np.full(len(schedule), -1, np.int64)
@@ -101,8 +111,11 @@ def _ready(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
 
 
 def _turns(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
-    """When each turn of a host starts, and what it waited for: a row, or the turn before it as the number of rows and its own (-1: none);
-    int64 [turns] each. A turn starts when the one before is over and its gate has ended."""
+    """Return when each turn of a host starts (ns) and what it waited for; int64 [turns] each.
+
+    A turn starts when the one before is over and its gate has ended. What it waited for is a row, or the number of rows plus that of the
+    turn before; -1: nothing.
+    """
     count, gated = len(launches.rank), launches.gate >= 0
     first = np.diff(launches.rank, prepend=-1) != 0
     done = np.cumsum(launches.length_ns) - launches.length_ns
@@ -113,7 +126,7 @@ def _turns(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
 
 
 def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
-    """Every row of a collective waits for what its last arriver waits for."""
+    """Let every row of a collective wait for what its last member waits for, in place."""
     rows = np.flatnonzero(schedule.collective >= 0)
     rows = rows[np.lexsort((ready[rows], schedule.collective[rows]))]
     ends = np.flatnonzero(np.diff(schedule.collective[rows], append=-1))
@@ -124,9 +137,9 @@ def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
 def path_shares(
     path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, crossed: LinkTraffic | None = None
 ) -> tuple[PathShare, ...]:
-    """What the path is made of, the largest share first; empty for an epoch of no length. Shares add up to 1 for a replay.
+    """Return what a critical path is made of, the largest share first; nothing for an epoch of no length. Shares of a replay add up to 1.
 
-    crossed: by the rows of `schedule`, where links are modelled.
+    crossed: bytes on links by the rows of `schedule`, where links are modelled.
     """
     if not trace.span_ns:
         return ()
@@ -146,7 +159,9 @@ def path_shares(
 
 
 def _places(schedule: Schedule, cluster: Cluster, crossed: LinkTraffic | None) -> tuple[Ints, list[str]]:
-    """Where the collective of each row takes longest: a place for each, int64 [rows], and places in words; the first for other rows."""
+    """Return where the collective of each row takes longest, int64 [rows], as an index into the places in words that come second; 0 for
+    other rows.
+    """
     rows = np.flatnonzero(schedule.collective >= 0)
     found, places = np.zeros(len(schedule), np.int64), ["inside a node", "between nodes"]
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Deadlock: who waits for whom when a replay stops early."""
+"""Deadlock: the cycle of waiting tasks at which a replay stopped early."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ SHOWN = 6  # tasks of a cycle that the message names
 
 
 def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
-    """The error that names a cycle of waiting tasks; `start` int64 [segments], negative where a segment never started.
+    """Return an error that names a cycle of waiting tasks. start: when segments started (ns), int64 [segments], negative where one never
+    did.
 
-    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders
-    close a cycle.
+    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders close a
+    cycle.
     """
     stuck = np.flatnonzero(start < 0)
     streams, where = np.unique(timeline.stream[stuck], return_index=True)
@@ -27,7 +28,7 @@ def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserE
         return [int(other) for other in waits if other >= 0 and start[other] < 0]
 
     def blocker(segment: int) -> int:
-        """The head of a stream that holds up `segment`, itself a head."""
+        """Return the first segment that did not start in the stream that holds up `segment`, itself the first such of its own."""
         others = unserved(segment)
         if not others:
             partners: list[int] = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()

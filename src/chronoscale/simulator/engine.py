@@ -1,4 +1,4 @@
-"""Engine: a schedule replayed on a modelled cluster."""
+"""Engine: replays a schedule on a modelled cluster, by the native library or by SimPy."""
 
 from __future__ import annotations
 
@@ -25,19 +25,16 @@ LONGEST = 2.0**62  # ns
 
 
 def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine = "native") -> Trace:
-    """The trace of `schedule` on the first `schedule.ranks` devices of `cluster`.
+    """Replay `schedule` on the first `schedule.ranks` devices of `cluster` and return the trace.
 
-    Rows of a stream run in row order; a row starts when its stream is free and its dependencies have ended. Rows of one collective
-    start together when the last of them could, and take the network model's time. On a device whose kernels a host launches, one thread
-    for all streams of a rank, no row starts before its launches allow (`launches`). Rows that run side by side and ask for more of a
-    device or a link than there is slow one another down (`contention`), unless the cluster says otherwise. Times are whole nanoseconds
-    from 0.
+    Rows of a stream run in row order; a row starts when its stream is free and its dependencies have ended. Rows of one collective start
+    together when the last of them could, and take the time of the network model. On a device whose kernels a host launches (one thread for
+    all streams of a rank), no row starts before its launches allow. Rows that run at one time and ask for more of a device or a link than
+    it has slow one another down, unless `cluster.contention` is False. Times are whole nanoseconds from 0.
 
-    engine: "native", or SimPy's processes, which mean the same to the nanosecond; where no native library was built SimPy takes over, with
-    a warning.
+    engine: "native", or "simpy", with the same result to the nanosecond. Without a native library SimPy takes over, with a warning.
 
-    Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a
-    cycle.
+    Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
     alone = UncontendedRows.of(schedule, cluster, costs)
     begin, end = replay_times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), alone.shares, engine)
@@ -45,15 +42,17 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
 
 
 def device_label(cluster: Cluster, costs: CostModel) -> str:
-    """What a trace says of where it was replayed."""
+    """Return the text by which a trace names the device, the cluster and the costs of its replay."""
     return f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
 
 
 def replay_times(
     schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
 ) -> tuple[Ints, Ints]:
-    """Start and end (ns) of rows that take `ns` alone, int64 [n] each. Raises UserError when ranks wait for one another in a cycle, and for
-    times that a clock of nanoseconds does not hold."""
+    """Return start and end of rows (ns), int64 [n] each. ns: what rows take uncontended, int64 [n].
+
+    Raises UserError when ranks wait for one another in a cycle, and for times that overflow a clock of 64-bit nanoseconds.
+    """
     if ns.sum(dtype=np.float64) + (0.0 if launches is None else launches.length_ns.sum(dtype=np.float64)) > LONGEST:
         raise UserError(f"schedule '{schedule.name}': its rows take more than 146 years; see the units of the cluster's figures")
     if engine == "native" and (found := _native(schedule, device, ns, launches, shares)) is not None and (found[0] >= 0).all():
@@ -67,6 +66,7 @@ def replay_times(
 
 
 def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None) -> tuple[Ints, Ints] | None:
+    """Replay in the native library: start and end of rows (ns), negative where a row never starts; None where no library was built."""
     collective, groups = schedule.collective, int(schedule.collective.max(initial=-1)) + 1
     if groups > 2 * len(schedule):
         numbers, index = np.unique(collective, return_inverse=True)
@@ -82,7 +82,7 @@ def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | N
 
 
 def _taking(schedule: Schedule, shares: Shares, ns: Ints) -> NDArray[np.bool_]:
-    """Which rows share resources, all of a collective as its first: bool [n]."""
+    """Return which rows share resources with others, bool [n]; all rows of a collective as its first."""
     takes = shares.take(ns)
     rows = np.flatnonzero(schedule.collective >= 0)
     _, index = np.unique(schedule.collective[rows], return_inverse=True)

@@ -15,13 +15,12 @@ AT_ONCE = -(1 << 60)  # ns: of a row that nobody launches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launches:
-    """n rows in g turns; a turn is a run of a rank's rows, in row order. All arrays int64.
+    """Launches of n rows' kernels in g turns; a turn is a run of a rank's rows, in row order. All arrays int64.
 
-    A row starts `after_ns` at the earliest, counted from the start of its turn; one without kernels when it likes. A turn starts when the
-    one before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser's step of the
-    iteration before the last: the host is at most one iteration ahead of the device), and a row of the device that waits for one of the
-    host, which is issued when that has returned, and nothing else before it (`device_lanes`). Where a row waits for several, the
-    turns between have no rows.
+    A row starts at the earliest `after_ns` after its turn has started; a row without kernels need not wait. A turn starts when the one
+    before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser step of the iteration
+    before the last, as a host is at most one iteration ahead of its device), and a row of the device that waits for a row of the host: it
+    is issued when that has returned, and nothing else before it. Where a row waits for several, the turns between have no rows.
     """
 
     turn: Ints  # [n] of each row
@@ -32,8 +31,10 @@ class Launches:
 
     @classmethod
     def of(cls, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches | None:
-        """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each, those of each row its own where int64 [n]; None where
-        nothing is launched."""
+        """Return the launches of a schedule; None where nothing is launched.
+
+        ns: what rows take, int64 [n]; launch_ns: what the host takes to launch one kernel, the same for all rows or int64 [n].
+        """
         if not np.any(launch_ns) or not schedule.kernels.any():
             return None
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
@@ -45,7 +46,7 @@ class Launches:
 
     @classmethod
     def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: Ints) -> Launches:
-        """The same without the native library; launch_ns: int64 [n]."""
+        """Return the same as `of`, without the native library. launch_ns: int64 [n]."""
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn
@@ -67,8 +68,10 @@ class Launches:
 
 
 def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
-    """The last optimiser's step of the iteration before the last of the same rank, int64 [iterations of all ranks]. `number` int64 [n]: of
-    each row's, in `order`."""
+    """Return the last optimiser step of the iteration before the last of the same rank (a row; -1: none), int64 [iterations of all ranks].
+
+    number: the iteration of each row among those of all ranks, int64 [n], in `order`; rank: of each iteration.
+    """
     last, gate = (np.full(len(rank), -1, np.int64) for _ in range(2))
     steps = np.flatnonzero(schedule.op[order] == Op.OPTIMIZE)
     last[number[steps]] = order[steps]
@@ -77,8 +80,11 @@ def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
 
 
 def _held(schedule: Schedule, order: Ints) -> list[Ints]:
-    """Rows of the host that a row's launch waits for and no launch of its rank has waited for before: the last one of each lane that has
-    any, int64 [n] each, in `order`; -1: none. Rows of a lane end in order, so the last one tells of all."""
+    """Return rows of the host that a row's launch waits for and that no earlier launch of its rank has waited for; -1: none.
+
+    One array, int64 [n] in `order`, for each lane that has such rows: the last row of that lane. Rows of a lane end in order, so the last
+    one stands for all.
+    """
     here, host = np.arange(len(schedule)), schedule.hosted
     waiter, dep = np.repeat(here, np.diff(schedule.dep_ptr)), schedule.dep
     lane = np.lexsort((here, schedule.lane, schedule.rank))

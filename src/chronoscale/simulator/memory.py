@@ -1,4 +1,4 @@
-"""Memory: what a rank's device holds at its fullest moment, and what the ranks of a machine hold on the host."""
+"""Memory: what each rank's device holds at most at a time, and what the ranks of a machine hold on its host."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peaks:
-    """int64 [ranks] each: the most bytes held at once, and the row whose allocation brought it there (-1: `resident` alone)."""
+    """Peak device memory of each rank, int64 [ranks] each. row: the one whose allocation reached the peak (-1: `resident` data alone)."""
 
     bytes: Ints
     row: Ints
 
 
 def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
-    """Of every rank: `resident`, `alloc` from a row's start, until `free` at a row's end."""
+    """Find the peak device memory of every rank: `resident` bytes throughout, `alloc` from a row's start until `free` at a row's end."""
     held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
     taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
     entry = np.concatenate([taken, given])  # a row of the trace ...
@@ -47,13 +47,17 @@ def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
 
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
-    """Peak device memory of each rank (bytes), int64 [ranks]: `resident`, `alloc` from a row's start, until `free` at a row's end."""
+    """Return the peak device memory of each rank (bytes), int64 [ranks]: `resident`, and `alloc` from a row's start until `free` at a row's
+    end.
+    """
     return find_peaks(schedule, trace).bytes
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
-    """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much; and when the
-    ranks of a machine together need more than its host has. A device on the host holds both.
+    """Check that all ranks fit in the memory of their devices and hosts.
+
+    Raises UserError for the rank that needs most, with where and by how much, and when the ranks of a machine together need more than its
+    host has. A device that is the host itself holds both.
     """
     found = find_peaks(schedule, trace)
     rank = int(np.argmax(found.bytes))
@@ -63,7 +67,7 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
 
 
 class TaskPlace(NamedTuple):
-    """A row of an epoch."""
+    """Position of a row in an epoch."""
 
     task: int
     op: int
@@ -72,8 +76,10 @@ class TaskPlace(NamedTuple):
 
 
 def check_rank(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: TaskPlace | None) -> None:
-    """Raises UserError as `check`, of the rank that holds most, `held` bytes, when the row at `place` starts (None: throughout). schedule:
-    the epoch's, or a part of it."""
+    """Check the rank that holds most: `held` bytes when the row at `place` starts (None: throughout).
+
+    schedule: the epoch's, or that of a part of it. Raises UserError where its device or its host has less.
+    """
     _check_host(schedule, cluster)
     beside = schedule.host if cluster.device.on_host else 0
     need, have = float(held) + beside, cluster.device.memory

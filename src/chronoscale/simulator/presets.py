@@ -1,4 +1,4 @@
-"""Presets: the papers' testbeds and larger ones, read from YAML with the package or from the user's file."""
+"""Presets: clusters of the papers' testbeds and larger ones, read from the package's YAML files or from the user's."""
 
 from __future__ import annotations
 
@@ -95,17 +95,20 @@ def _read(path: Traversable, kind: type[_E]) -> _E:
 
 
 def names() -> list[str]:
-    """Presets, in alphabetical order."""
+    """Return the names of all presets, in alphabetical order."""
     return _stems("clusters")
 
 
 def is_file(name: str) -> bool:
-    """Whether a cluster is named by the user's file."""
+    """Return whether `name` is the path of a user's cluster file rather than a preset."""
     return name.endswith(SUFFIXES)
 
 
 def cluster(name: str) -> Cluster:
-    """A preset by name, or the user's file by its path. Raises UserError for an unknown name, with the nearest, and as `read`."""
+    """Return a preset by name, or the cluster of a user's file by its path.
+
+    Raises UserError for an unknown name, with the nearest one, and for a file with mistakes, naming file and key.
+    """
     if is_file(name):
         return read(Path(name))
     if name not in names():
@@ -114,7 +117,7 @@ def cluster(name: str) -> Cluster:
 
 
 def read(path: Path) -> Cluster:
-    """A cluster from the user's YAML, written like a preset. Raises UserError naming file and key."""
+    """Read a cluster from the user's YAML file, written like a preset. Raises UserError naming file and key."""
     return _cluster(path.stem, path)
 
 
@@ -148,19 +151,19 @@ def _cluster(name: str, path: Traversable) -> Cluster:
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:
-    """The same machines, as many as hold `gpus` devices. Raises UserError below one."""
+    """Return the cluster with as many of its machines as hold `gpus` devices. Raises UserError below one."""
     if gpus < 1:
         raise UserError(f"cluster '{cluster.name}': at least one GPU is needed, got {gpus}")
     return replace(cluster, nodes=-(-gpus // cluster.gpus_per_node))
 
 
 def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None = None, exchange: Link | None = None) -> Cluster:
-    """The machine at hand as `ranks` CPU ranks that share `memory_bytes` evenly; `link` joins them, fitted to measured
-    collectives, `gather` to all-gathers, `exchange` to all-to-alls.
+    """Return this machine as a cluster of `ranks` CPU ranks that share `memory_bytes` evenly.
 
-    What a rank holds on its "device" and on the host comes out of one share. Two FIFOs a rank: host and transfer lanes, compute and
-    communication lanes. The peaks stand for one core of a current server to
-    an order of magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
+    link, gather, exchange: what collectives take, fitted to measurements: `gather` for all-gathers, `exchange` for all-to-alls, `link` for
+    the others and for those that are None. What a rank holds on its "device" and on the host comes out of one share. A rank has two FIFOs:
+    host and transfer lanes, compute and communication lanes. Its peak rates stand for one core of a current server to an order of
+    magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
     """
     if ranks < 1:
         raise UserError(f"at least one rank is needed, got {ranks}")

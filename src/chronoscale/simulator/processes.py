@@ -1,4 +1,4 @@
-"""Processes: a timeline run by SimPy, a process a stream. The reference that the native engine equals."""
+"""Processes: a timeline run by SimPy, one process a stream. The reference that the native engine equals to the nanosecond."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from chronoscale.strategies.schedule import Ints
 
 
 def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
-    """When each segment starts, and from when on its length counts; both ns, int64 [segments], -1 for those that never start.
+    """Return when each segment starts, and the time from which its length counts; both ns, int64 [segments], -1 for those that never start.
 
-    The two are the same but of what shares resources (takes: bool [segments]), which ends its length behind the second.
+    The two differ only for segments that share resources (takes: bool [segments]): one ends its length after the second time, having run
+    slower from the first on.
 
-    One process a stream. It runs ahead on its own clock for as long as the times that it needs are known, and meets the simulation's
+    Each stream is one process. It runs ahead on its own clock as long as the times that it needs are known, and meets the simulation's
     clock only where it has to wait: for a segment that has not started, for the other ranks of a collective, or for the end of what shares
     resources. Other segments are not delayed once they start, so running ahead changes no result; it saves an event a row.
     """
@@ -40,6 +41,7 @@ def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray
     complete: dict[int, TimedEvent] = {}  # of collectives that someone waits in
 
     def run(first: int, last: int) -> Generator[simpy.Event, None, None]:
+        """Run the segments first..last-1 of one stream."""
         free, wait = 0, wait_ptr[first]
         for segment in range(first, last):
             begin, stop = free, wait_ptr[segment + 1]
@@ -96,7 +98,7 @@ def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray
 
 
 def _leads(timeline: Timeline) -> list[int]:
-    """How long after its turn's start a segment starts, at least; ns a segment."""
+    """Return how long each segment starts after its turn at least (ns)."""
     rows = timeline.first >= 0
     leads = np.zeros(len(timeline), np.int64)
     leads[rows] = timeline.launched_ns[timeline.first[rows]]
@@ -105,7 +107,7 @@ def _leads(timeline: Timeline) -> list[int]:
 
 
 def _owners(timeline: Timeline) -> list[int]:
-    """The first row of each collective."""
+    """Return the first row of each collective."""
     joined = timeline.collective >= 0
     owner = np.full(len(timeline.members), np.iinfo(np.int64).max)
     np.minimum.at(owner, timeline.collective[joined], timeline.first[joined])

@@ -1,4 +1,4 @@
-"""Endured: what becomes of a training whose devices fail, over draws of when they do."""
+"""Failure summary: how long a training lasts whose devices fail, over many draws of when they do."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from chronoscale.simulator.failures.training import TrainingResult
 
 @dataclass(frozen=True, slots=True)
 class FailureSummary:
-    """Of a training of `epochs` epochs. training_s: to its end, however it ends, the median draw; low_s, high_s: what a twentieth of the
-    draws stays below, and what a twentieth exceeds. lost_s, writing_s: of the median draw, as `faults.Outcome`. failures: the mean. ranks:
-    at the end of the draw that has fewest left. ended: how, and how many draws.
+    """Summary of simulated trainings of `epochs` epochs, one a draw of when devices fail.
+
+    training_s: until training is complete, the median draw; low_s, high_s: the 5 % and 95 % quantiles of the draws; NaN where no draw
+    completes. lost_s, writing_s: of the median draw, time lost to failures and time spent on checkpoints. failures: the mean. ranks: at the
+    end of the draw that has fewest left. ended: how draws ended, and how many did so.
     """
 
     epochs: int
@@ -30,7 +32,7 @@ class FailureSummary:
 
     @classmethod
     def of(cls, outcomes: Sequence[TrainingResult], epochs: int) -> FailureSummary:
-        """Of one draw or more."""
+        """Summarise the results of one draw or more."""
         trained = sorted((one for one in outcomes if one.ended == "trained"), key=lambda one: one.ns)
         spans = [one.ns / 1e9 for one in trained] or [float("nan")]
         low, middle, high = spans[0], spans[(len(spans) - 1) // 2], spans[-1]
@@ -44,5 +46,5 @@ class FailureSummary:
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
+        """How the draws ended, in words."""
         return ", ".join(how if len(self.ended) == 1 else f"{how} {count}" for how, count in self.ended.items())

@@ -1,17 +1,18 @@
-"""Faults: a training of many epochs on devices that fail, with checkpoints: restarted, on fewer ranks, or given up.
+"""Training: many epochs on devices that fail, with checkpoints; after a failure restarted, on fewer ranks, or given up.
 
-Training goes on iteration by iteration at the pace of its schedule; after every `every` iterations it stops for a checkpoint, but behind
-the last. A failure takes one rank away. What was done since the last whole checkpoint, or the begin, is lost. Then, by the policy,
+Training goes on iteration by iteration at the pace of its schedule. After every `every` iterations but the last it stops to write a
+checkpoint. A failure takes one rank away, and what was done since the last complete checkpoint, or the start, is lost. Then, by the policy,
 
 - stop: the training is over;
-- restart: the others notice after `detect_s`; after `restart_s` more it goes on from that checkpoint, on as many ranks: there is a spare;
-- shrink: after as long it goes on from it on one rank less, by the schedule for that many. The share of its epoch that was trained carries
-  over, in whole iterations. Where there is no schedule for so few ranks the training is over.
+- restart: the other ranks notice after `detect_s`; after `restart_s` more training goes on from that checkpoint on as many ranks, one of
+  them a spare;
+- shrink: after as long it goes on from that checkpoint on one rank less, by the schedule for that many. The share of its epoch that was
+  trained carries over, in whole iterations. Where there is no schedule for so few ranks the training is over.
 
-A failure before it goes on begins detection anew. One at the instant at which a checkpoint, a recovery or the training ends comes after
-it. Failures come at given times; at given tasks of the first schedule, half way through the task, when training first comes there, for as
-long as that schedule is the one that is run; and at random: each device that takes part fails after an exponential time with mean `mtbf_s`.
-After MOST failures the training counts as endless. Times are whole nanoseconds.
+A failure before training goes on begins detection anew. A failure at the instant at which a checkpoint, a recovery or the training ends
+comes after it. Failures come at stated times; at stated tasks of the first schedule, half way through the task, when training first gets
+there, as long as that schedule is the one that is run; and at random: each device that takes part fails after an exponential time with mean
+`mtbf_s`. After MOST_FAILURES failures the training counts as endless. Times are whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ NO_POSITIONS = FailurePositions(())
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """How a training ended, on how many ranks, after what share of it. restarts: how often it went on.
+    """Result of one simulated training. ended: how; ranks: on how many; done: what share of it was trained; restarts: how often it went on.
 
-    ns = useful_ns (iterations that count) + writing_ns (checkpoints that count) + lost_ns (what was done in vain, detection, restarts).
+    ns = useful_ns (iterations that count) + writing_ns (checkpoints that count) + lost_ns (iterations repeated, detection, restarts).
     """
 
     ended: Ended
@@ -69,7 +70,10 @@ def simulate_training(
 
 
 class _Training:
-    """Under way: at `now`, with `done` iterations in its last checkpoint. due: device nanoseconds until the next failure at random."""
+    """State of a training at time `now`, with `done` iterations in its last checkpoint.
+
+    due: device nanoseconds until the next failure at random.
+    """
 
     def __init__(
         self,
@@ -101,25 +105,25 @@ class _Training:
                 return self._outcome(ended)
 
     def _until(self, done: int) -> int:
-        """ns from now until so many iterations are done, the checkpoints before the last of them written."""
+        """Return the ns from now until `done` iterations are done and the checkpoints before the last of them written."""
         every = self.plan.every
         return self.pace.spent(done) - self.pace.spent(self.done) + self.writes * max(0, (done - 1) // every - self.done // every)
 
     def _at_task(self) -> int | None:
-        """When the next failure at a task comes."""
+        """Return when the next failure at a task comes."""
         if not self.points:
             return None
         done, into = self.points[0]
         return self.now + max(0, self._until(done) + self.writes * (done > self.done and done % self.plan.every == 0) + into)
 
     def _next(self, at_task: int | None = None) -> int | None:
-        """When the next failure comes."""
+        """Return when the next failure comes; None for never."""
         found = [time for time in (at_task, *self.times[:1]) if time is not None]
         found += [] if self.due is None else [self.now + -(-self.due // self.ranks)]
         return None if not found else max(self.now, min(found))
 
     def _fail(self, time: int) -> None:
-        """While it trains: back to the last checkpoint."""
+        """Fail at `time` while training: go back to the last checkpoint."""
         every, passed = self.plan.every, time - self.now
         low, high = self.done // every, (self.pace.iterations * self.epochs - 1) // every
         while low < high:  # the last checkpoint that is whole by then
@@ -130,7 +134,7 @@ class _Training:
         self._pass(passed)
 
     def _keep(self, done: int, passed: int, kept: int | None = None) -> None:
-        """Of `passed` ns, those up to `done` iterations and, if any, their checkpoint count, `kept` in all; the rest is lost."""
+        """Account for `passed` ns: iterations up to `done` and their checkpoints, `kept` ns in all, count; the rest is lost."""
         useful, kept = self.pace.spent(done) - self.pace.spent(self.done), passed if kept is None else kept
         self.useful, self.writing, self.lost = self.useful + useful, self.writing + kept - useful, self.lost + passed - kept
         self.done = done
@@ -141,7 +145,7 @@ class _Training:
             self.due -= self.ranks * ns
 
     def _recover(self) -> Ended | None:
-        """From a failure that is now; None where training goes on."""
+        """Recover from a failure that is now. Return how training ended; None where it goes on."""
         while True:
             self._count()
             if self.plan.policy == "stop":
@@ -165,7 +169,7 @@ class _Training:
         return None
 
     def _count(self) -> None:
-        """One failure more; the one that has come will not come again."""
+        """Count the failure that is now, and take it from those to come."""
         self.failures += 1
         if self.times and self.times[0] <= self.now:
             self.times.pop(0)

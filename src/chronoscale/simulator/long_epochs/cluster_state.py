@@ -1,4 +1,4 @@
-"""Carried: where one stretch of an epoch leaves a cluster, and the next one begins."""
+"""Cluster state: when each rank's device and host are free between two stretches of an epoch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from chronoscale.strategies.schedule import Ints, Op
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterState:
-    """ended_ns: of each rank's last step, from when on all its streams are free; launched_ns: from when on its host may launch what comes
-    next. Int64 [ranks] both.
+    """Times at which one stretch leaves the ranks of a cluster, and the next one begins; int64 [ranks] both.
 
-    Streams need no more: no row of a rank starts before the step. Hosts run ahead of the device: one has launched all that came, and waits
-    for the step of the iteration before the last; what the next iteration but one waits for is the step that the stretch opens with.
+    ended_ns: end of each rank's last optimiser step, from when on all its streams are free; launched_ns: from when on its host may launch
+    what comes next. Streams need no more: no row of a rank starts before that step. Hosts run ahead of the device: one has launched all
+    that came, and waits for the step of the iteration before the last; the next iteration but one waits for the step that the stretch opens
+    with.
     """
 
     ended_ns: Ints
@@ -28,7 +29,7 @@ class ClusterState:
 
     @classmethod
     def idle(cls, ranks: int) -> ClusterState:
-        """Before an epoch."""
+        """Return the state before an epoch: everything is free at 0."""
         return cls(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
 
@@ -74,7 +75,7 @@ def replay_stretch(
 
 
 def _idle(launches: Launches, ranks: int, end: Ints) -> Ints:
-    """When each rank's host has launched everything, int64 [ranks]."""
+    """Return when each rank's host has launched everything, int64 [ranks]."""
     free, number = np.zeros(ranks, np.int64), np.bincount(launches.rank, minlength=ranks)
     first = np.cumsum(number) - number
     gate = np.where(launches.gate >= 0, end[launches.gate], 0)

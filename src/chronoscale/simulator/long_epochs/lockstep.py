@@ -1,4 +1,4 @@
-"""Lockstep: stretches whose ranks all do the same, one row after another, replayed a row of all ranks at a time."""
+"""Lockstep: stretches in which all ranks run the same rows one after another, replayed a row of all ranks at a time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lockstep:
-    """What stretches of one shape have in common; k rows of each rank, of which row i * ranks + r is rank r's i-th.
+    """Structure of a stretch in lockstep: k rows of each rank, of which row i * ranks + r is the i-th of rank r.
 
-    joint: all ranks meet; step: the optimiser's; begins: an iteration does. All bool [k].
+    joint: all ranks meet; step: an optimiser step; begins: an iteration begins. All bool [k].
     """
 
     joint: Bool
@@ -28,8 +28,11 @@ class Lockstep:
 
     @classmethod
     def of(cls, schedule: Schedule, device: Device) -> Lockstep | None:
-        """None where ranks differ, a row may start before the one before it on its rank has ended, ranks wait for one another but all
-        together, or hosts do work of their own."""
+        """Return the structure of `schedule`; None where it is not in lockstep.
+
+        That is where ranks differ, where a row may start before the one before it on its rank has ended, where ranks wait for one another
+        otherwise than all together, or where hosts do work of their own.
+        """
         ranks, n = schedule.ranks, len(schedule)
         if n % ranks or schedule.hosted.any() or not (schedule.rank.reshape(-1, ranks) == np.arange(ranks)).all():
             return None
@@ -48,7 +51,10 @@ class Lockstep:
         return cls(collective >= 0, op == Op.OPTIMIZE, np.diff(iteration, prepend=-1) > 0)
 
     def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, carried: ClusterState) -> tuple[Ints, Ints, ClusterState]:
-        """As `carried.resumed`, of rows `ns` long whose kernels take the host `launch_ns` each: int64 [k * ranks]."""
+        """Replay a stretch of this structure: start and end of rows (ns, int64 [k * ranks]) and the state that it leaves behind.
+
+        ns: what rows take; launch_ns: what a kernel takes the host.
+        """
         ranks, rows = schedule.ranks, len(self.step)
         lasting = ns.reshape(rows, ranks)
         spent = (schedule.kernels * launch_ns).reshape(rows, ranks)

@@ -1,4 +1,4 @@
-"""Streamed: an epoch replayed stretch by stretch, of which its figures are kept and no trace."""
+"""Replay of a long epoch, stretch by stretch, of which figures are kept and no trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chronoscale.strategies.trace import Source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayResult:
-    """rows: of the epoch. links: as `traffic.link_utilisation`. summary, op_seconds: as of its trace."""
+    """Figures of a replayed epoch. summary, op_seconds: as of its trace; links: bytes and utilisation of each link."""
 
     tally: Tally
     cluster: Cluster
@@ -38,17 +38,18 @@ class ReplayResult:
 
     @property
     def rows(self) -> int:
+        """Number of rows of the epoch."""
         return int(self.tally.rows.sum())
 
     def check(self) -> None:
-        """Raises UserError as `memory.check`."""
+        """Check that all ranks fit in memory. Raises UserError for the rank that needs most, with where and by how much."""
         rank, place = self.tally.top
         check_rank(self.tally.schedule, self.cluster, rank, int(self.tally.peaks[rank]), place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shape:
-    """What stretches of one structure have in common. tasks: rows of each operation that is no collective."""
+    """Structure that several stretches have in common. tasks: rows of each operation that is no collective."""
 
     schedule: Schedule
     tasks: tuple[Ints, ...]
@@ -64,14 +65,14 @@ class _Shape:
         return schedule.op is self.schedule.op and schedule.dep is self.schedule.dep
 
     def joined(self, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
-        """What its collectives take."""
+        """Return the collectives of a stretch, and what they take."""
         found = replace(self.collectives, moved=schedule.bytes[self.collectives.row])
         return TimedCollectives(
             found, collective_times.collective_costs(found, schedule, cluster) if len(found) else CollectiveCosts.unknown(0)
         )
 
     def alone(self, schedule: Schedule, cluster: Cluster, costs: CostModel, joined: TimedCollectives) -> tuple[Ints, set[Source]]:
-        """What each row takes, ns, and where that is from; as `engine.replay` has it."""
+        """Return what each row takes uncontended (ns), and where that is from."""
         ns, sources = np.zeros(len(schedule), np.int64), set()
         for rows in self.tasks:
             ns[rows], source = costs.predict(schedule, rows)
@@ -83,11 +84,13 @@ class _Shape:
 
 
 def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> ReplayResult:
-    """An epoch of at least one stretch on the first devices of `cluster`. Each is replayed from where the one before left the cluster, to
-    the nanosecond as the whole epoch would be: by rows of all ranks where they are in lockstep and none is in
-    another's way, else by `engine.replay_times`.
+    """Replay an epoch of at least one stretch on the first devices of `cluster`.
 
-    Raises UserError as `engine.replay`, ValueError where iterations overlap.
+    Each stretch is replayed from where the one before left the cluster, to the nanosecond as the whole epoch would be: a row of all ranks
+    at a time where they are in lockstep and share nothing, else by the engine.
+
+    Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle;
+    ValueError where iterations overlap.
     """
     links, shape = collective_times.patterns(cluster).graph, None
     moved = np.zeros(len(links))

@@ -1,4 +1,4 @@
-"""Tally: what is told of an epoch, added up stretch by stretch."""
+"""Tally: the figures of an epoch, added up stretch by stretch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _TOGETHER = [int(op) for op in COLLECTIVES]
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """Of the stretches so far, opening steps left out. schedule: the last one's. Int64: op_ns and rows [ops], over all ranks; busy_ns
-    [ranks]; held, peak [ranks] bytes beside `resident`, now and at most; place [4, ranks]: where the peak is, as `memory.TaskPlace`.
+    """Figures of the stretches so far, without their opening steps. schedule: the last one's.
+
+    Int64: op_ns and rows [ops], over all ranks; busy_ns [ranks]; held, peak [ranks]: bytes beside `resident`, now and at most; place [4,
+    ranks]: where the peak is (task, op, unit, iteration).
     """
 
     schedule: Schedule
@@ -40,7 +42,10 @@ class Tally:
         self.place = np.full((4, self.schedule.ranks), -1, np.int64)
 
     def add(self, stretch: Stretch, begin: Ints, end: Ints, sources: set[Source], lockstep: bool) -> None:
-        """A stretch whose rows start and end then, int64 [n] each, on the epoch's clock; lockstep: as `Lockstep` has them."""
+        """Add a stretch whose rows start and end at these times (ns on the epoch's clock), int64 [n] each.
+
+        lockstep: whether its ranks are.
+        """
         schedule = self.schedule = stretch.schedule
         ranks = schedule.ranks
         self.first_ns = min(self.first_ns, int(begin[ranks:].min()))
@@ -50,7 +55,10 @@ class Tally:
         (self._in_step if lockstep else self._anyhow)(stretch, begin, end)
 
     def _in_step(self, stretch: Stretch, begin: Ints, end: Ints) -> None:
-        """Rows of a rank follow one another, and all ranks have the same: figures by row of all ranks."""
+        """Add rows of a stretch in lockstep, a row of all ranks at a time.
+
+        Those of a rank follow one another, and all ranks have the same.
+        """
         schedule, ranks = stretch.schedule, stretch.schedule.ranks
         op = schedule.op[ranks::ranks]
         lasted = (end - begin)[ranks:].reshape(-1, ranks)
@@ -71,7 +79,7 @@ class Tally:
         self._placed(stretch, np.where(at >= 0, (at + 1) * ranks + np.arange(ranks), -1))
 
     def _anyhow(self, stretch: Stretch, begin: Ints, end: Ints) -> None:
-        """As of any trace. At both ends of a stretch nothing is under way on a rank but its step, so that busy times add up."""
+        """Add rows of any stretch. At both of its ends nothing runs on a rank but its step, so that busy times add up."""
         schedule, ranks = stretch.schedule, stretch.schedule.ranks
         trace = Trace.of(schedule, begin, end, np.zeros(len(schedule), np.uint8), "").take(np.arange(ranks, len(schedule)))
         self.rows += np.bincount(trace.op, minlength=len(Op))
@@ -85,7 +93,7 @@ class Tally:
         np.add.at(self.held, schedule.rank[ranks:], (schedule.alloc - schedule.free)[ranks:])
 
     def _placed(self, stretch: Stretch, row: Ints) -> None:
-        """A new peak's row of the stretch, int64 [ranks], -1 where there is none."""
+        """Note where new peaks are. row: of the stretch, int64 [ranks], -1 where there is none."""
         schedule, new = stretch.schedule, np.flatnonzero(row >= 0)
         at = row[new]
         task, iteration = stretch.row + at - schedule.ranks, stretch.first + schedule.iteration[at] - 1
@@ -93,33 +101,33 @@ class Tally:
 
     @property
     def span_ns(self) -> int:
-        """The epoch, as `Trace.span_ns`."""
+        """Length of the epoch, ns."""
         return self.last_ns - self.first_ns
 
     @property
     def idle(self) -> int:
-        """As `Schedule.idle`."""
+        """Number of ranks that have no work."""
         return self.schedule.ranks - len(self.works)
 
     @property
     def peaks(self) -> Ints:
-        """As `memory.peaks`."""
+        """Peak device memory of each rank (bytes), int64 [ranks]."""
         return self.schedule.resident + self.peak
 
     @property
     def top(self) -> tuple[int, TaskPlace | None]:
-        """The rank that holds most, and where."""
+        """The rank that holds most memory, and where it does; None for its resident data."""
         rank = int(np.argmax(self.peak))
         found = TaskPlace(*self.place[:, rank].tolist())
         return rank, found if found.task >= 0 else None
 
     @property
     def op_seconds(self) -> pd.Series[float]:
-        """As `metrics.time_by_op`."""
+        """Seconds in each operation that occurs, summed over ranks."""
         return pd.Series({op.name: float(self.op_ns[op]) / 1e9 for op in Op if self.rows[op]}, dtype=float)
 
     def summary(self, device: str) -> Summary:
-        """As `Summary.of` one trace."""
+        """Summarise the epoch as that of a trace. device: how the summary names where it ran."""
         one, span = self.schedule, self.span_ns
         return Summary(
             strategy=one.name,

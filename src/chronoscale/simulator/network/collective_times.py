@@ -54,29 +54,35 @@ from chronoscale.strategies.trace import Source
 
 
 def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
-    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows]. Raises ValueError as `TimedCollectives.of`."""
+    """Return the rows that take part in collectives and how long each lasts (ns), both int64 [rows].
+
+    Raises ValueError when a communication row has no collective id, or another row has one.
+    """
     return TimedCollectives.of(schedule, cluster).times()
 
 
 class TimedCollectives(NamedTuple):
-    """The collectives of a schedule, and what each takes."""
+    """Collectives of a schedule, and what each takes."""
 
     found: Collectives
     costs: CollectiveCosts
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
-        """Raises ValueError when a communication row has no collective id, or another row has one."""
+        """Find the collectives of `schedule` and what each takes.
+
+        Raises ValueError when a communication row has no collective id, or another row has one.
+        """
         found = Collectives.of(schedule)
         return cls(found, collective_costs(found, schedule, cluster) if len(found) else CollectiveCosts.unknown(0))
 
     def times(self) -> tuple[Ints, Ints]:
-        """As `times` of this module."""
+        """Return the rows that take part and how long each lasts (ns), both int64 [rows]."""
         return self.found.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.found.size)
 
 
 def collective_costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
-    """What every collective takes."""
+    """Return what every collective takes on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
         return alpha_beta_costs(found, cluster)
     return NcclModel.of(cluster, patterns(cluster)).costs(found, schedule)
@@ -84,20 +90,20 @@ def collective_costs(found: Collectives, schedule: Schedule, cluster: Cluster) -
 
 @lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
 def patterns(cluster: Cluster) -> Patterns:
-    """Over the links of `cluster`. Raises UserError as `LinkGraph.of`."""
+    """Return the patterns of collectives over the links of `cluster`. Raises UserError where parts of its topology do not fit."""
     return Patterns(LinkGraph.of(cluster))
 
 
 def origin(cluster: Cluster) -> Source:
-    """Where times on its links come from: `fitted` for a cluster whose `origin` says so first ("fitted on ..."), else `specified`.
+    """Return where times on a cluster's links come from: FITTED where its `origin` begins with "fitted", else SPECIFIED.
 
-    A paper's hardware table repeats datasheets, so its links are `specified` too.
+    A paper's hardware table repeats datasheets, so its links are SPECIFIED too.
     """
     return Source.FITTED if cluster.origin.startswith("fitted") else Source.SPECIFIED
 
 
 def alpha_beta_costs(found: Collectives, cluster: Cluster) -> CollectiveCosts:
-    """The model of fitted links."""
+    """Return what every collective takes by alpha-beta, the model of fitted links (equations: see above)."""
     begin, ranks, op, moved = found.begin, found.size, found.op, found.moved
     rails_exist = origin(cluster) is Source.SPECIFIED
     node = found.rank // cluster.gpus_per_node
@@ -127,7 +133,10 @@ def alpha_beta_costs(found: Collectives, cluster: Cluster) -> CollectiveCosts:
 
 
 def _fewest(node: Ints, ranks: Ints) -> Ints:
-    """Ranks of a collective on the machine that has fewest of them; int64 [collectives]. Members stand together, `ranks` of each."""
+    """Return how many ranks of each collective are on the machine that has fewest of them, int64 [collectives].
+
+    ranks: how many take part in each; those of one collective stand together in `node`.
+    """
     group = np.repeat(np.arange(len(ranks)), ranks)
     _, index, count = np.unique(np.stack([group, node]), axis=1, return_inverse=True, return_counts=True)
     return np.asarray(np.minimum.reduceat(count[index.ravel()], np.cumsum(ranks) - ranks), np.int64)

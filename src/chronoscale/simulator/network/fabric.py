@@ -1,4 +1,4 @@
-"""Fabric: switches between machines, and the way from each machine to each other one."""
+"""Fabric: switches and cables between machines, and the route from each machine to each other one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAR = 3.0  # hops that a link between groups counts for: two of them are no way 
 
 
 class _Joined(NamedTuple):
-    """Two ends; length in hops."""
+    """Cable between two ends; length in hops."""
 
     a: str
     b: str
@@ -31,9 +31,10 @@ class _Joined(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routes:
-    """Links between switches, two for each cable (one a direction), and the links that each machine's bytes cross to each other one.
+    """Routes between machines over the links of their switches; a cable is two links, one a direction.
 
-    names: [l]; bandwidth: bytes/s, float64 [l]; route: int32 [machines, machines, hops], -1 where a way is shorter.
+    names: [l]; bandwidth: bytes/s, float64 [l]; route: the links that one machine's bytes cross to another, int32 [machines, machines,
+    hops], -1 where a route is shorter.
     """
 
     names: tuple[str, ...]
@@ -42,7 +43,7 @@ class Routes:
 
     @classmethod
     def of(cls, fabric: Fabric, nodes: int, node_bandwidth: float) -> Routes:
-        """Shortest ways, by hops. node_bandwidth: bytes/s of all network cards of a machine.
+        """Find the routes with fewest hops. node_bandwidth: bytes/s of all network cards of a machine.
 
         Raises UserError where cables leave a machine out, do not connect all, or join two ends twice.
         """
@@ -111,7 +112,7 @@ def _routed(cables: list[_Joined], nodes: int) -> Routes:
 
 
 def _walked(before: Ints, nodes: int, link: Ints, key: Ints, places: int) -> Int32:
-    """Links on the way from every machine to every other one, last first."""
+    """Return the links on the way from every machine to every other one, last link first."""
     order = np.argsort(key)
     unique, link = key[order], link[order]
     start, here = np.divmod(np.arange(nodes * nodes), nodes)

@@ -1,4 +1,4 @@
-"""NCCL: its constants, and what collectives take by its tuning model (src/graph/tuning.cc, ncclTopoTuneModel, ncclTopoGetAlgoTime)."""
+"""NCCL: its constants, and what collectives take by its tuning model (src/graph/tuning.cc: ncclTopoTuneModel, ncclTopoGetAlgoTime)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def _constants() -> dict[str, Any]:
 
 @cache
 def tuning() -> Tuning:
-    """NCCL's own constants."""
+    """Return the constants that NCCL is released with."""
     return Tuning.model_validate(_constants())
 
 
 def merge_constants(changes: Any) -> Any:
-    """NCCL's constants, unchecked, with those that `changes` names, at any depth, in their place."""
+    """Return NCCL's constants with those that `changes` names, at any depth, in their place.
+
+    Not checked; other than mappings come back as they are.
+    """
     return changes if not isinstance(changes, Mapping) else _over(_constants(), changes)
 
 
@@ -43,20 +46,23 @@ def _over(known: Any, changes: Any) -> Any:
 
 
 def ring_hops(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
-    """Hops of a ring: inside machines, and between them. A reduction goes round twice."""
+    """Return the hops of a ring inside machines, and between them. A reduction goes round twice."""
     every = 2 * (ranks - 1) if reduces else ranks - 1
     network = min((2 * nodes if reduces else nodes - 1) if nodes > 1 else 0, every)
     return every - network, network
 
 
 def tree_hops(counts: Ints) -> tuple[int, int]:
-    """Hops of a tree, up and down: of the longest chain inside a machine, and between machines. counts: ranks a machine."""
+    """Return the hops of a tree, up and down: of the longest chain inside a machine, and between machines.
+
+    counts: ranks of each machine.
+    """
     return 2 * (int(counts.max()) - 1), 2 * (len(counts) - 1).bit_length()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NcclModel:
-    """NCCL's model of collectives over the links of a cluster."""
+    """NCCL's tuning model of collectives, over the links of a cluster."""
 
     cluster: Cluster
     patterns: Patterns
@@ -64,11 +70,11 @@ class NcclModel:
 
     @classmethod
     def of(cls, cluster: Cluster, patterns: Patterns) -> NcclModel:
-        """With the constants of the cluster's file, where that has some."""
+        """Make the model with the constants of the cluster's file or, where it has none, NCCL's own."""
         return cls(cluster, patterns, cluster.tuning or tuning())
 
     def costs(self, found: Collectives, schedule: Schedule) -> CollectiveCosts:
-        """What each takes; nothing where one rank is alone."""
+        """Return what each collective takes; no time where one rank is alone."""
         result = CollectiveCosts.unknown(len(found))
         for group in found.groups():
             if group.op is Op.ALLTOALL:
@@ -82,7 +88,7 @@ class NcclModel:
         return result
 
     def hop_s(self, across: bool, algorithm: Algorithm, protocol: Protocol) -> float:
-        """Seconds of one hop, inside a machine or across the network: NCCL's, in proportion to the cluster's own latency."""
+        """Return the seconds of one hop, inside a machine or across the network: NCCL's, in proportion to the cluster's own latency."""
         peer = self.patterns.graph.topology.peer
         table = self.constants.hop_latency_s.network if across else getattr(self.constants.hop_latency_s, peer)
         link = self.cluster.inter if across else self.cluster.intra
@@ -90,13 +96,18 @@ class NcclModel:
         return known * link.latency_s / table.ring.simple if table.ring.simple else known
 
     def tree_speed(self, protocol: Protocol, size: Floats) -> Floats:
-        """What a tree reaches of its speed at `size` bytes; linear in the logarithm of the size, where NCCL takes the next smaller
-        power of 2, by which a larger tensor could take less time."""
+        """Return the share of its speed that a tree reaches at `size` bytes, float64.
+
+        Linear in the logarithm of the size. NCCL takes the next smaller power of 2, by which a larger tensor could take less time.
+        """
         shares = getattr(self.constants.tree_speed, protocol)
         return np.asarray(np.interp(np.log2(np.maximum(size, 1.0) / 64), np.arange(len(shares)), shares))
 
     def protocols(self) -> tuple[Protocol, ...]:
-        """LL128 needs stores of 128 bytes that arrive whole, which NVLink has and PCIe has not."""
+        """Return the protocols that the links allow.
+
+        LL128 needs stores of 128 bytes that arrive whole, which NVLink has and PCIe has not.
+        """
         return ("ll", "ll128", "simple") if self.patterns.graph.topology.peer == "nvlink" else ("ll", "simple")
 
     def _machines(self, group: CollectiveGroup) -> Ints:
@@ -132,14 +143,17 @@ class NcclModel:
             result.put(group.index, latency + taken, latency, getattr(self.constants.wire, protocol), tree=True)
 
     def _capped(self, protocol: Protocol, seconds: Floats, volume: Floats, nodes: int) -> Floats:
-        """`volume`: bytes that pass each link of a ring of all channels, NCCL's bus bandwidth being volume / seconds."""
+        """Return `seconds`, or more where LL's bandwidth limits it.
+
+        volume: bytes that pass each link of a ring of all channels (NCCL's bus bandwidth is volume / seconds).
+        """
         most = self.constants.ll_bandwidth
         if protocol != "ll":
             return seconds
         return np.maximum(seconds, volume / (most.one_node if nodes == 1 else most.two_nodes if nodes == 2 else most.more_nodes))
 
     def _exchange(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
-        """A round for every other rank, of the ranks that have most of them on other machines."""
+        """Put the costs of all-to-alls: a round for every other rank, counted for the ranks that have most of them on other machines."""
         ranks, mates = len(group.ranks), int(self._machines(group).min())
         alone = self.patterns.of("exchange", group.ranks).seconds(group.moved)
         each = np.asarray(-(-group.moved.max(axis=0) // (ranks - 1)))
@@ -160,9 +174,11 @@ class NcclModel:
         self._sent(index, 1 - across, across, moved, moved * slowness, result)
 
     def _sent(self, index: Ints, inside: Ints, across: Ints, each: Ints, alone: Floats, result: CollectiveCosts) -> None:
-        """Messages of `each` bytes, in rounds inside machines and across; `alone`: what links take for all of them.
+        """Put the costs of messages of `each` bytes, in rounds inside machines and across.
 
-        NCCL's model leaves messages out: they take the links for what crosses them, and a ring's hops.
+        alone: seconds that links take for all of them, uncontended.
+
+        NCCL's model leaves messages out: here they take what the links need for the bytes that cross them, and a ring's hops.
         """
         small = each <= self.constants.message_ll_bytes
         protocols: tuple[tuple[Protocol, Any], ...] = (("ll", small), ("simple", ~small))

@@ -22,9 +22,10 @@ AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Bytes on links as a linear law of what ranks bring.
+    """Bytes on links as a linear function of what ranks bring.
 
-    link: int64 [l], those that are crossed; bandwidth: bytes/s, float64 [l]; law: sparse [l, inputs].
+    link: those that are crossed, int64 [l]; bandwidth: theirs, bytes/s, float64 [l]; law: bytes on each link by each input, sparse [l,
+    inputs].
     """
 
     kind: PatternKind
@@ -34,23 +35,26 @@ class Pattern:
     node: Ints  # [ranks] which of the machines that take part each rank is on, numbered from 0
 
     def inputs(self, moved: Ints) -> Floats:
-        """What `law` applies to, float64 [inputs, c], of c collectives whose ranks bring `moved` bytes (int64 [ranks, c]): a reduced
-        tensor once; each rank's bytes, their sum over each machine and over all."""
+        """Return the vector that `law` applies to, float64 [inputs, c], of c collectives whose ranks bring `moved` bytes (int64 [ranks,
+        c]).
+
+        Of a ring or tree: the reduced tensor, once. Of others: each rank's bytes, their sum over each machine, and over all.
+        """
         if self.kind in ("ring", "tree"):
             return np.asarray(moved.max(axis=0, keepdims=True), np.float64)
         machines = np.add.reduceat(moved, np.flatnonzero(np.diff(self.node, prepend=-1)), axis=0).astype(np.float64)
         return np.concatenate([moved.astype(np.float64), machines, machines.sum(axis=0, keepdims=True)])
 
     def bytes(self, moved: Ints) -> Floats:
-        """Bytes on each link, float64 [l, c]."""
+        """Return the bytes on each link, float64 [l, c]."""
         return np.asarray(np.maximum(self.law @ self.inputs(moved), 0.0), np.float64)
 
     def total(self, moved: Ints, wire: Floats) -> Floats:
-        """Bytes on each link of all collectives together, a share `wire` (float64 [c]) of which is data; float64 [l]."""
+        """Return the bytes on each link of all collectives together, float64 [l]. wire: the share of them that is data, float64 [c]."""
         return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
     def seconds(self, moved: Ints) -> Floats:
-        """What the slowest of the links takes, float64 [c]."""
+        """Return what the slowest of the links takes, float64 [c]."""
         if self.kind in ("ring", "tree"):
             peak = (self.law.toarray()[:, 0] / self.bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])
@@ -61,13 +65,13 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
-    """Patterns over the links of one cluster; each is made once."""
+    """Patterns of collectives over the links of one cluster; each is made once."""
 
     graph: LinkGraph
     _known: dict[tuple[PatternKind, bytes], Pattern] = field(default_factory=dict)
 
     def of(self, kind: PatternKind, ranks: Ints) -> Pattern:
-        """ranks: those that take part, ascending, two at least."""
+        """Return the pattern of one kind. ranks: those that take part, ascending, two at least."""
         key = kind, ranks.tobytes()
         if key not in self._known:
             self._known[key] = self._made(kind, ranks)
@@ -100,14 +104,14 @@ class Patterns:
         return Pattern(kind, link, self.graph.bandwidth[link], law, node)
 
     def _law(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
-        """Links, inputs and shares of bytes from devices to devices: (input, share) of each pair and term."""
+        """Return links, inputs and shares of bytes that go from devices to devices. terms: (input, share) of each pair."""
         found = []
         for pair, link in crossed_links(self.graph, source, target):
             found += [(link, column[pair], share[pair]) for column, share in terms]
         return found
 
     def _exchange(self, ranks: Ints, node: Ints, counts: Ints) -> list[tuple[Ints, Ints, Floats]]:
-        """Every rank's bytes go to all others alike."""
+        """Return links, inputs and shares of an all-to-all: every rank's bytes go to all others alike."""
         others, graph = len(ranks) - 1, self.graph
         at, first = np.arange(len(ranks)), np.cumsum(counts) - counts
         mates = counts[node]
@@ -132,7 +136,7 @@ class Patterns:
 
 
 def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
-    """Which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
+    """Yield which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
     a, b = source // graph.gpus, target // graph.gpus
     near, far = np.flatnonzero(a == b), np.flatnonzero(a != b)
     ways = [graph.leaving(source[far]), graph.between(a[far], b[far]), graph.entering(target[far])]
@@ -142,14 +146,14 @@ def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tupl
 
 
 def _flat(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
-    """Rows and links of an array of ways."""
+    """Yield rows and links of an array of paths, without the places that are -1."""
     row, hop = np.nonzero(ways >= 0)
     if len(row):
         yield row, ways[row, hop]
 
 
 def ring_edges(members: list[Ints], rings: int) -> Ints:
-    """Edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
+    """Return the edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
     edges = []
     for start in range(rings):
         order = _entered(members, start)
@@ -158,12 +162,12 @@ def ring_edges(members: list[Ints], rings: int) -> Ints:
 
 
 def _entered(members: list[Ints], start: int) -> Ints:
-    """All ranks, machine after machine, each entered at its rank of that number and gone round."""
+    """Return all ranks, machine after machine, each entered at its rank of number `start` and gone round."""
     return np.concatenate([part for ranks in members for part in (ranks[start:], ranks[:start])])
 
 
 def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
-    """Edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
+    """Return the edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
 
     Ranks of a machine are a chain, in channel c from its c-th rank on; the first ones of the chains are the nodes of two trees, half of a
     channel's share over each, up and down (Sanders, Speck, Traeff 2009; NCCL src/graph/trees.cc).
@@ -185,7 +189,9 @@ def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.flo
 
 
 def double_tree(nodes: int) -> tuple[Ints, Ints]:
-    """Parents in two binary trees, int64 [nodes] each, -1 of the root: an inner node of one is a leaf of the other."""
+    """Return the parents of `nodes` nodes in two binary trees, int64 [nodes] each, -1 of the root: an inner node of one is a leaf of the
+    other.
+    """
     place = np.arange(nodes)
     bit = place & -place  # the lowest that is set
     up = (place ^ bit) | (bit << 1)

@@ -24,9 +24,9 @@ PATTERN: dict[Op, PatternKind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """t rows that use links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
+    """Bytes of t rows on links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
 
-    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its time alone a row uses no
+    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its uncontended time a row uses no
     link. bytes: what crosses the link, with what a protocol adds to the data. A link that a model of the network leaves out (alpha-beta
     knows no switches between machines) may need longer for its bytes than the row lasts.
     """
@@ -39,8 +39,10 @@ class Traffic:
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> Traffic:
-        """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
-        was measured has it in. Raises ValueError as `network.times`.
+        """Return the traffic of collectives, and of copies between devices and their host.
+
+        joined: the collectives, where they are known already. There is none on links that were fitted: measurements contain it. Raises
+        ValueError when a communication row has no collective id, or another row has one.
         """
         parts = [cls.copied(schedule, cluster)]
         if _measured(cluster):
@@ -58,7 +60,7 @@ class Traffic:
 
     @classmethod
     def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
-        """Of copies between devices and their host alone."""
+        """Return the traffic of copies between devices and their host alone."""
         if _measured(cluster):
             return cls._joined([])
         links = collective_times.patterns(cluster).graph
@@ -76,19 +78,22 @@ class Traffic:
 
 
 class LinkTraffic(NamedTuple):
-    """The links of a cluster, and what a schedule's rows move over them."""
+    """Links of a cluster, and what a schedule's rows move over them."""
 
     links: LinkGraph
     traffic: Traffic
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> LinkTraffic:
-        """As `Traffic.of`, which says what it raises."""
+        """Return the traffic of a schedule on its cluster. joined: its collectives, where they are known already.
+
+        Raises ValueError when a communication row has no collective id, or another row has one.
+        """
         return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
 
 
 def slowest_links(crossed: LinkTraffic) -> tuple[Ints, Ints]:
-    """Rows that cross links, as `Traffic.row`, and the link of each that takes longest for its bytes; int64 [t] both."""
+    """Return the rows that cross links, and the link of each that takes longest for its bytes; int64 [t] both."""
     links, traffic = crossed
     took = traffic.bytes / links.bandwidth[traffic.link]
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
@@ -136,7 +141,7 @@ def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Collec
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """A row of `link_utilisation`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
+    """Use of one link in an epoch: its name, the bytes that crossed it, its mean utilisation (of 1)."""
 
     link: str
     bytes: float
@@ -144,18 +149,18 @@ class LinkUse:
 
 
 def link_utilisation(crossed: LinkTraffic, span_ns: int) -> pd.DataFrame:
-    """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    """Return what crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = crossed
     return utilisation_table(link_bytes(traffic, links), links, span_ns)
 
 
 def link_bytes(traffic: Traffic, links: LinkGraph) -> Floats:
-    """Bytes that cross each link, float64 [links]."""
+    """Return the bytes that cross each link, float64 [links]."""
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
 def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, joined: TimedCollectives) -> Floats:
-    """`link_bytes` of the traffic of a schedule, not made row by row: float64 [links]."""
+    """Return the bytes that a schedule moves over each link, float64 [links], without making its traffic row by row."""
     patterns = collective_times.patterns(cluster)
     links, (found, costs) = patterns.graph, joined
     moved = np.zeros(len(links))
@@ -174,7 +179,10 @@ def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, joined: TimedColl
 
 
 def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
-    """As `link_utilisation`, of the bytes that cross each link, float64 [links]."""
+    """Return a table of the links that are used: columns link, bytes, utilisation (mean, of 1), the busiest first.
+
+    moved: bytes on each link, float64 [links].
+    """
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
     order = np.argsort(-share, kind="stable")
@@ -183,5 +191,5 @@ def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataF
 
 
 def busiest_links(utilisation: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
-    """The first rows of `link_utilisation`."""
+    """Return the first rows of a table of link utilisation, `most` of them."""
     return tuple(LinkUse(link, moved, used) for link, moved, used in utilisation.head(most).itertuples(index=False))

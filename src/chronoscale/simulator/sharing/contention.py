@@ -1,9 +1,9 @@
-"""Contention: what rows take of resources that rows of other streams and ranks want, too.
+"""Contention: the shares that rows take of resources that rows of other streams and ranks want, too.
 
-Of each rank's device the bandwidth of its memory and its SMs (`CostModel.occupies`), and the links of the cluster (`Traffic`). A row takes
-what its work alone needs each second: one that others slow down takes less of everything. Who demands how much is reckoned in devices: of a
-kernel, the larger of its two shares, if others want it too; of what crosses links, the bytes a second on its fullest one, as a share of the
-memory's bandwidth.
+Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`), and the links of the cluster (`Traffic`). A row
+takes what its work needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the unit
+"devices": a kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one, as a
+share of the memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
 def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: LinkTraffic) -> Shares | None:
-    """Of rows that take `ns` alone, int64 [n]; None where none can be in another's way.
+    """Return what rows take of shared resources; None where none can slow another down.
 
-    Resources: memory and SMs of each rank's device, then the links.
+    ns: uncontended durations, int64 [n]. Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
     computing, demand = _computing(schedule, costs, ns, streams, len(cluster.device.streams))
@@ -40,7 +40,7 @@ def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns:
 
 
 def _crossing(crossed: LinkTraffic, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
-    """Entries of what crosses links; `demand`, float64 [n], is filled in."""
+    """Return entries of rows that cross links, and fill in what they demand: `demand`, float64 [n]."""
     links, traffic = crossed
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
     used = _several(streams[traffic.row[place]], traffic.link, links)[traffic.link]
@@ -61,7 +61,9 @@ def _crossing(crossed: LinkTraffic, device: Device, ns: Ints, streams: Int32, ra
 
 
 def _several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
-    """Links that more than one FIFO uses, bool [links]: what one does, it does in turn. Not a host's memory of no stated bandwidth."""
+    """Return the links that more than one FIFO uses, bool [links]: what one FIFO does, it does in turn. A host's memory of no stated
+    bandwidth is none.
+    """
     least, most = np.full(len(links), np.iinfo(np.int32).max, np.int32), np.full(len(links), -1, np.int32)
     np.minimum.at(least, link, stream)
     np.maximum.at(most, link, stream)
@@ -69,7 +71,7 @@ def _several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
 
 
 def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
-    """Entries of memories and of SMs, and what rows demand of those, float64 [n]."""
+    """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n]."""
     found = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
@@ -86,7 +88,7 @@ def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, l
 
 
 def _wanted(share: Floats, ranks: int, streams: Int32, lanes: int) -> NDArray[np.bool_]:
-    """Ranks whose streams together may ask for more than there is, bool [ranks]."""
+    """Return the ranks whose streams together may ask for more than there is, bool [ranks]."""
     most = np.zeros(ranks * lanes)
     np.maximum.at(most, streams, share)
     found: NDArray[np.bool_] = most.reshape(ranks, lanes).sum(axis=1) > 1

@@ -1,4 +1,7 @@
-"""Sharing: activities on resources that may be asked for more than they have, in SimPy; csrc/cpu/sharing.cpp does the same sums."""
+"""Shared resources in SimPy: rows that run at one time and ask for more than there is slow one another down.
+
+csrc/cpu/sharing.cpp computes the same sums in the same order.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Entries = Mapping[int, float]  # share of each resource
 
 @dataclass(slots=True)
 class Activity:
-    """A row under way: `left` ns of it at full speed as of `since`. version: how often its speed has changed."""
+    """Row that is running: `left` ns of it at full speed as of time `since`. version: how often its speed has changed."""
 
     taken: Entries
     demand: float
@@ -30,7 +33,7 @@ class Activity:
 
 
 class SharedResources:
-    """What is under way at an environment's present moment."""
+    """Rows that run on shared resources at the present moment of a SimPy environment, and how fast."""
 
     def __init__(self, env: simpy.Environment, shares: Shares) -> None:
         self._env, self._shares = env, shares
@@ -39,7 +42,7 @@ class SharedResources:
         self._touched = set[int]()  # resources, since speeds were settled
 
     def over(self, row: int, begin: int, ns: int) -> TimedEvent:
-        """The end of a row that begins at `begin`, not before now, and takes `ns` alone."""
+        """Return the event that marks the end of a row that begins at `begin`, not before the present, and takes `ns` uncontended."""
         if row not in self._over:
             delay = int(self._shares.delay_ns[row])
             self._over[row] = TimedEvent(self._env)
@@ -69,7 +72,7 @@ class SharedResources:
                 self._users[resource].discard(row)
 
     def _touch(self, resources: Entries) -> None:
-        """Speeds are settled once an instant, when all that happens at it has: what is under way then ends later."""
+        """Let speeds be settled, once an instant and after all else that happens at it: what is running then ends later."""
         if not self._touched:
             moment = TimedEvent(self._env)
             assert moment.callbacks is not None
@@ -88,7 +91,9 @@ class SharedResources:
                 self._then(now + max(1, round(one.left / speed)), partial(self._leave, row, one.version))
 
     def _joined(self) -> set[int]:
-        """Those on a resource that somebody has come to or left, and whoever full ones join to them: nobody else's speed changes."""
+        """Return the rows whose speeds may change: those on a resource that a row has come to or left, and all that full resources join to
+        them.
+        """
         found, full = set[int](), set[int]()
         ahead = {row for resource in self._touched for row in self._users[resource]}
         while ahead:
@@ -101,10 +106,11 @@ class SharedResources:
 
 
 def speeds(taken: Sequence[Entries], demand: Sequence[float]) -> list[float]:
-    """Of activities, each with the shares it takes alone and what it demands: how fast they are side by side, 0 < speed <= 1.
+    """Return how fast activities run at one time, 0 < speed <= 1, from the shares that each takes when uncontended and what it demands.
 
-    Max-min fairness by progressive filling (Bertsekas, Gallager: Data Networks, 6.5.2): all do more and more, at one level in the unit of
-    what they demand, until they do all of it or a resource of theirs is full. So none can do more but at the cost of one that does no more.
+    Max-min fairness by progressive filling (Bertsekas, Gallager: Data Networks, 6.5.2): the level of what all do rises, in the unit of
+    demand, until an activity does all that it demands or a resource of its own is full. None can then do more but at the cost of one that
+    does no more than it.
     """
     load: dict[int, float] = {}
     for one in taken:

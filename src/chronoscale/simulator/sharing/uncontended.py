@@ -1,4 +1,4 @@
-"""Alone: what the rows of a schedule take on a cluster where each has it to itself, and what they share, ready to be replayed."""
+"""Uncontended rows: what the rows of a schedule take where each has the cluster to itself, and what they share: all that a replay needs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from chronoscale.strategies.schedule import Ints, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UncontendedRows:
-    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`. crossed:
-    which links by what, None where the cluster has no contention; shares: None where no row is in another's way."""
+    """Durations of a schedule's rows, each with the cluster to itself, and the resources that they share.
+
+    ns: int64 [n], a collective's in each of its rows; source: where each is from. launch_ns: what a kernel takes the host. crossed: bytes
+    on links, None where the cluster has no contention; shares: None where no row can slow another down.
+    """
 
     ns: Ints
     source: UInt8
@@ -31,7 +34,7 @@ class UncontendedRows:
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> UncontendedRows:
-        """Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
+        """Work out durations and shares. Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
         cluster.link(schedule.ranks)  # refuses too few devices
         ns, source = durations(costs, schedule)
         joined = collective_times.TimedCollectives.of(schedule, cluster)
@@ -42,18 +45,20 @@ class UncontendedRows:
         return cls(ns, source, costs.launch_ns, crossed, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
-        """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64
-        [n]."""
+        """Return the launches of rows that take `ns`, int64 [n]; None where nothing is launched.
+
+        slower: how many times as long the host takes for those of each row, float64 [n].
+        """
         each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
         return Launches.of(schedule, ns, each)
 
     def beside(self, other: UncontendedRows) -> UncontendedRows:
-        """The same, knowing which rows were in one another's way in replays of `other`, of the same schedule: so may they be here."""
+        """Return the same, with what replays of `other`, of the same schedule, found out about rows that slow one another down."""
         return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 
 def first_rows(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
+    """Return the rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
     rows = np.flatnonzero(schedule.collective >= 0)
     _, first, index = np.unique(schedule.collective[rows], return_index=True, return_inverse=True)
     return rows, rows[first][index]

@@ -1,7 +1,7 @@
-"""Assumptions: what a simulation takes for granted, each replaced by what it might be instead, one at a time.
+"""Assumptions of a simulation, each replaced by what it might be instead, one at a time: what an answer rests on.
 
-What an answer rests on: a plan stays as it is, and its epoch is replayed with one assumption changed to the low and to the high end of its
-range. Of fitted costs only those of the network, of jitter and of stragglers remain: the others were measured.
+A plan stays as it is, and its epoch is replayed with one assumption changed to the low and to the high end of its range. Of fitted costs
+only the assumptions about the network, jitter and stragglers remain: the others were measured.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ Change = Callable[[Scenario], Scenario]
 
 
 class Assumption(NamedTuple):
-    """`low` and `high`: the ends of its range in words; `source`: where that is from; `lower` and `upper`: what the ends change, None for
-    what is simulated anyway."""
+    """Assumption with the range that it may lie in.
+
+    low, high: its ends in words; source: where the range is from; lower, upper: what the ends change, None for what is simulated anyway.
+    """
 
     name: str
     low: str
@@ -78,7 +80,7 @@ def _bus(bandwidth: float, latency: float = 1.0) -> Change:
 
 
 def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
-    """With PCIe switches' links to the host as much faster."""
+    """Return a topology whose PCIe switches have links to the host that are `bandwidth` times as fast."""
     if keys is None or keys.switches is None:
         return keys
     return keys.model_copy(update={"switches": keys.switches.model_copy(update={"bandwidth": keys.switches.bandwidth * bandwidth})})
@@ -150,7 +152,10 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The epoch with one assumption at either end of its range, s; `epoch_s` with none changed, and without jitter."""
+    """Effect of one assumption on an epoch: its seconds with the assumption at either end of its range.
+
+    epoch_s: with none changed, and without jitter.
+    """
 
     assumption: str
     low: str
@@ -167,9 +172,10 @@ class Effect:
 
 
 def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> tuple[Effect, ...]:
-    """Of every assumption that changes anything. Classes of devices stay as stated; jitter, sway and stragglers are assumptions here.
+    """Return the effects of all assumptions that change the epoch of a schedule.
 
-    Raises UserError as `replay`.
+    Classes of devices stay as stated; jitter, sway and stragglers are assumptions here. Raises UserError when the cluster has too few
+    devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
     joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
     plain = Scenario(joined, costs, Uncertainty(classes=uncertainty.classes))

@@ -1,4 +1,4 @@
-"""Draws: a schedule replayed many times, each time with other durations of those that its uncertainty allows."""
+"""Draws: a schedule replayed many times, each time with other durations, as its uncertainty allows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _JITTER, _SWAY, _STRAGGLERS = range(3)  # what a draw's generators are for: one 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draw k of a seed is the same however many there are. What no draw changes is worked out once: also the shares that rows take of what
-    they have in common, which are those of rows that take as long as usual.
+    """Random replays of one schedule. Draw k of a seed is the same however many there are.
+
+    What no draw changes is worked out once, also the shares that rows take of resources, which are those of rows that take as long as
+    usual.
 
     jitter: of each row, float64 [n], or of all. joined, first: rows of collectives, and the first row of each one's (int64 both): a
-    collective has one duration. own, computes: rows
-    that are none, and those that a device computes, bool [n]; slow: float64 [n], what the class of a row's rank makes of its time.
+    collective has one duration. own: rows that are no collective; computes: those of them that a device computes, bool [n]. slow: how many
+    times as long a row takes on its rank's class of devices, float64 [n].
     """
 
     schedule: Schedule
@@ -54,8 +56,11 @@ class Draws:
         seed: int,
         alone: UncontendedRows | None = None,
     ) -> Draws:
-        """alone: of the same schedule, cluster and costs, where it is at hand. Raises UserError as `replay`, and where costs that were not
-        fitted are to say how much rows vary."""
+        """Prepare the draws of a schedule.
+
+        alone: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs` does
+        not know a row, and where costs that were not fitted are asked how much rows vary.
+        """
         jitter, sway = uncertainty.jitter, uncertainty.sway
         spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
         own = schedule.collective < 0
@@ -68,7 +73,7 @@ class Draws:
         )
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
-        """How many times as long rows take, and the host for their launches; float64 [n] both."""
+        """Return how many times as long rows take, and the host for their launches; float64 [n] both."""
         common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
             common *= _around(self._numbers(draw, _JITTER), self.jitter, len(common))
@@ -86,12 +91,12 @@ class Draws:
         return rows * np.where(self.own, slow, 1.0), common * slow
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
-        """Start and end of rows, ns, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+        """Return start and end of rows (ns), int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
         ns, launches = self._lengths(draw)
         return replay_times(self.schedule, self.cluster.device, ns, launches, self.uncontended.shares)
 
     def launches(self, draw: int) -> Launches | None:
-        """Of a draw's rows; None where nothing is launched."""
+        """Return the launches of a draw's rows; None where nothing is launched."""
         return self._lengths(draw)[1]
 
     def _lengths(self, draw: int) -> tuple[Ints, Launches | None]:
@@ -100,23 +105,26 @@ class Draws:
         return ns, self.uncontended.launches(self.schedule, ns, launching)
 
     def span(self, draw: int) -> int:
-        """The epoch, ns, as `Trace.span_ns`. Raises UserError as `times`."""
+        """Return the length of the epoch (ns) in one draw. Raises UserError when ranks wait for one another in a cycle."""
         begin, end = self.times(draw)
         return int(end.max() - begin.min()) if len(end) else 0
 
     def spans(self, draws: int) -> Ints:
-        """Of the first draws, int64 [draws]. Raises UserError as `times`."""
+        """Return the length of the epoch (ns) in each of the first draws, int64 [draws].
+
+        Raises UserError when ranks wait for one another in a cycle.
+        """
         return np.array([self.span(draw) for draw in range(draws)], np.int64)
 
     def trace(self, draw: int) -> Trace:
-        """Raises UserError as `times`."""
+        """Return the trace of one draw. Raises UserError when ranks wait for one another in a cycle."""
         return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
     def _numbers(self, draw: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(draw, purpose)))
 
     def _straggles(self, draw: int) -> NDArray[np.bool_]:
-        """Which ranks do, bool [ranks]."""
+        """Return which ranks straggle in a draw, bool [ranks]."""
         found, ranks = self.uncertainty.stragglers, np.arange(self.schedule.ranks)
         assert found is not None
         unit = ranks if found.of == "gpu" else ranks // self.cluster.gpus_per_node
@@ -125,16 +133,19 @@ class Draws:
 
 
 def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
-    """The epoch in each draw, ns, int64 [draws]. Raises UserError as `replay`."""
+    """Return the length of the epoch (ns) in each draw, int64 [draws].
+
+    Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
+    """
     return Draws.of(schedule, cluster, costs, uncertainty, seed).spans(draws)
 
 
 def middle_draw(spans: Ints) -> int:
-    """The draw that stands for all: of the median, of an even number the lower of the two."""
+    """Return the draw that stands for all: the one of the median span; of an even number, of the lower of the two."""
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 
 
 def _around(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
-    """Log-normal numbers of mean 1 and standard deviation `spread`, one or float64 [count]; float64 [count]."""
+    """Draw `count` log-normal numbers of mean 1, float64. spread: their standard deviation, one or float64 [count]."""
     variance = np.log1p(np.square(spread))
     return np.asarray(np.exp(np.sqrt(variance) * numbers.standard_normal(count) - variance / 2), np.float64)
