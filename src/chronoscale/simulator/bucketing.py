@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import NamedTuple
 
 from chronoscale.strategies.schedule import Ints
@@ -25,16 +26,14 @@ def best_buckets(ready_s: list[float], size: Ints, seconds: Callable[[int], floa
     an all-reduce of so many bytes takes. All-reduces run one after another. One begins when the last gradient of its bucket is complete and
     the bucket before is summed:
 
-            end(j) = min over i < j of max(end(i), ready(j)) + seconds(size(i + 1) + ... + size(j))
+        end(j) = min over i < j of max(end(i), ready(j)) + seconds(size(i + 1) + ... + size(j))
 
     MG-WFBP merges greedily, which is optimal where seconds is a + b n; this dynamic program is optimal for any law.
     """
-    before = [0]
-    for one in size.tolist():
-        before.append(before[-1] + one)
+    total = [0, *accumulate(size.tolist())]  # bytes of the first j gradients
     ends = [(0.0, 0, 0)]  # when the first j gradients are summed, by how many all-reduces, the last of which begins with which
-    for j in range(1, len(before)):
-        ends.append(min((max(ends[i][0], ready_s[j - 1]) + seconds(before[j] - before[i]), ends[i][1] + 1, i) for i in range(j)))
+    for j in range(1, len(total)):
+        ends.append(min((max(ends[i][0], ready_s[j - 1]) + seconds(total[j] - total[i]), ends[i][1] + 1, i) for i in range(j)))
     last, j = [], len(size)
     while j:
         last.append(j - 1)

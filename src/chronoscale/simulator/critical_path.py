@@ -68,21 +68,22 @@ def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: La
         empty = np.zeros(0, np.int64)
         return CriticalPath(empty, np.zeros(0, np.int32), empty, empty)
     rows, end = len(schedule), trace.end_ns
-    by, ready = _ready(schedule, device, end)
-    begun, turn_by, turn_rank = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    awaited, ready = _last_awaited(schedule, device, end)
+    turn_rank = np.zeros(0, np.int64) if launches is None else launches.rank
+    turn_start, turn_awaited = turn_rank, turn_rank
     if launches is not None:
-        (begun, turn_by), turn_rank = _turns(launches, end), launches.rank
-        launched = begun[launches.turn] + launches.after_ns
-        held = launched > ready
-        by[held], ready[held] = rows + launches.turn[held], launched[held]
-    _join(schedule, by, ready)
+        turn_start, turn_awaited = _turn_starts(launches, end)
+        launched = turn_start[launches.turn] + launches.after_ns
+        by_host = launched > ready
+        awaited[by_host], ready[by_host] = rows + launches.turn[by_host], launched[by_host]
+    _join_collectives(schedule, awaited, ready)
 
-    follows = [*by.tolist(), *turn_by.tolist()]
-    found = [int(np.argmax(end))]
-    while (node := follows[found[-1]]) >= 0:
-        found.append(node)
-    node_start = np.concatenate([trace.start_ns, begun])
-    path = np.array(found[::-1], np.int64)
+    predecessor = [*awaited.tolist(), *turn_awaited.tolist()]
+    path_back = [int(np.argmax(end))]
+    while (node := predecessor[path_back[-1]]) >= 0:
+        path_back.append(node)
+    node_start = np.concatenate([trace.start_ns, turn_start])
+    path = np.array(path_back[::-1], np.int64)
     of_row = path < rows
     start = np.maximum(node_start[path], trace.start_ns.min())
     stop = np.append(start[1:], end[path[-1]])
@@ -91,26 +92,26 @@ def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: La
     return CriticalPath(row, rank, start, np.where(of_row, end[row], stop))
 
 
-def _ready(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
+def _last_awaited(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
     """Return what each row waits for longest, the row before it in its stream or a dependency (-1: none), and when that ends (ns); int64
     [rows] each.
     """
     stream = streams_of(schedule, device)
     order = np.argsort(stream, kind="stable")
-    by = np.full(len(schedule), -1, np.int64)
-    same = np.diff(stream[order]) == 0
-    by[order[1:][same]] = order[:-1][same]
-    ready = np.where(by >= 0, end[by], 0)
+    awaited = np.full(len(schedule), -1, np.int64)
+    same_stream = np.diff(stream[order]) == 0
+    awaited[order[1:][same_stream]] = order[:-1][same_stream]
+    ready = np.where(awaited >= 0, end[awaited], 0)
     waiter = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
     latest = np.lexsort((end[schedule.dep], waiter))
     latest = latest[np.flatnonzero(np.diff(waiter, append=-1))]  # waiters ascend: the last of each ends last
     row, dep = waiter[latest], schedule.dep[latest]
     later = end[dep] > ready[row]
-    by[row[later]], ready[row[later]] = dep[later], end[dep[later]]
-    return by, ready
+    awaited[row[later]], ready[row[later]] = dep[later], end[dep[later]]
+    return awaited, ready
 
 
-def _turns(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
+def _turn_starts(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
     """Return when each turn of a host starts (ns) and what it waited for; int64 [turns] each.
 
     A turn starts when the one before is over and its gate has ended. What it waited for is a row, or the number of rows plus that of the
@@ -125,26 +126,26 @@ def _turns(launches: Launches, end: Ints) -> tuple[Ints, Ints]:
     return start, np.where(gated & (start == end[launches.gate]), launches.gate, before)
 
 
-def _join(schedule: Schedule, by: Ints, ready: Ints) -> None:
+def _join_collectives(schedule: Schedule, awaited: Ints, ready: Ints) -> None:
     """Let every row of a collective wait for what its last member waits for, in place."""
     rows = np.flatnonzero(schedule.collective >= 0)
     rows = rows[np.lexsort((ready[rows], schedule.collective[rows]))]
     ends = np.flatnonzero(np.diff(schedule.collective[rows], append=-1))
     last = np.repeat(rows[ends], np.diff(ends, prepend=-1))
-    by[rows] = by[last]
+    awaited[rows] = awaited[last]
 
 
 def path_shares(
-    path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, crossed: LinkTraffic | None = None
+    path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, traffic: LinkTraffic | None = None
 ) -> tuple[PathShare, ...]:
     """Return what a critical path is made of, the largest share first; nothing for an epoch of no length. Shares of a replay add up to 1.
 
-    crossed: bytes on links by the rows of `schedule`, where links are modelled.
+    traffic: bytes on links by the rows of `schedule`, where links are modelled.
     """
     if not trace.span_ns:
         return ()
-    place, places = _places(schedule, cluster, crossed)
-    keys: dict[tuple[str, str, str], int] = {}
+    place, places = _places(schedule, cluster, traffic)
+    ns_by_key: dict[tuple[str, str, str], int] = {}
     of_row = path.row != HOST
     work = schedule.op[path.row].astype(np.int64) * len(Lane) + schedule.lane[path.row]
     kind = np.where(of_row, work * len(places) + place[path.row], HOST)
@@ -153,27 +154,27 @@ def path_shares(
     for code, ns in zip(kinds.tolist(), spent.tolist(), strict=True):
         op = Op(code // len(places) // len(Lane)) if code != HOST else None
         link = places[code % len(places)] if op in COLLECTIVES else ""
-        keys["" if op is None else op.name, "" if op is None else Lane(code // len(places) % len(Lane)).name, link] = ns
-    found = [PathShare(*key, share=ns / trace.span_ns) for key, ns in keys.items()]
-    return tuple(sorted(found, key=lambda one: (-one.share, one.op, one.lane, one.link)))
+        ns_by_key["" if op is None else op.name, "" if op is None else Lane(code // len(places) % len(Lane)).name, link] = ns
+    shares = [PathShare(*key, share=ns / trace.span_ns) for key, ns in ns_by_key.items()]
+    return tuple(sorted(shares, key=lambda share: (-share.share, share.op, share.lane, share.link)))
 
 
-def _places(schedule: Schedule, cluster: Cluster, crossed: LinkTraffic | None) -> tuple[Ints, list[str]]:
+def _places(schedule: Schedule, cluster: Cluster, traffic: LinkTraffic | None) -> tuple[Ints, list[str]]:
     """Return where the collective of each row takes longest, int64 [rows], as an index into the places in words that come second; 0 for
     other rows.
     """
     rows = np.flatnonzero(schedule.collective >= 0)
-    found, places = np.zeros(len(schedule), np.int64), ["inside a node", "between nodes"]
+    place, places = np.zeros(len(schedule), np.int64), ["inside a node", "between nodes"]
     if not len(rows):
-        return found, places
+        return place, places
     numbers, index = np.unique(schedule.collective[rows], return_inverse=True)
     node = pd.Series(schedule.rank[rows] // cluster.gpus_per_node).groupby(index)
-    where = (node.min() != node.max()).to_numpy().astype(np.int64)
-    if crossed is not None:
-        row, link = slowest_links(crossed)
-        joined = schedule.collective[row] >= 0
-        kinds, kind = np.unique(np.array(crossed.links.kinds)[link[joined]], return_inverse=True)
-        where[np.searchsorted(numbers, schedule.collective[row[joined]])] = len(places) + kind
+    place_of_collective = (node.min() != node.max()).to_numpy().astype(np.int64)
+    if traffic is not None:
+        row, link = slowest_links(traffic)
+        of_collective = schedule.collective[row] >= 0
+        kinds, kind = np.unique(np.array(traffic.links.kinds)[link[of_collective]], return_inverse=True)
+        place_of_collective[np.searchsorted(numbers, schedule.collective[row[of_collective]])] = len(places) + kind
         places += [f"on {kind}" for kind in kinds.tolist()]
-    found[rows] = where[index]
-    return found, places
+    place[rows] = place_of_collective[index]
+    return place, places

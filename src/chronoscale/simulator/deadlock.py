@@ -19,9 +19,9 @@ def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserE
     cycle.
     """
     stuck = np.flatnonzero(start < 0)
-    streams, where = np.unique(timeline.stream[stuck], return_index=True)
+    streams, first_stuck = np.unique(timeline.stream[stuck], return_index=True)
     # of each stream, the first segment that did not start; waiting streams are held up by one another's heads
-    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))
+    head: dict[int, int] = dict(zip(streams.tolist(), stuck[first_stuck].tolist(), strict=True))
 
     def unserved(segment: int) -> list[int]:
         waits = [*timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]], timeline.turn[segment]]
@@ -29,11 +29,11 @@ def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserE
 
     def blocker(segment: int) -> int:
         """Return the first segment that did not start in the stream that holds up `segment`, itself the first such of its own."""
-        others = unserved(segment)
-        if not others:
+        blockers = unserved(segment)
+        if not blockers:
             partners: list[int] = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()
-            others = [other for other in partners if head[int(timeline.stream[other])] != other or unserved(other)]
-        return head[int(timeline.stream[others[0]])]
+            blockers = [partner for partner in partners if head[int(timeline.stream[partner])] != partner or unserved(partner)]
+        return head[int(timeline.stream[blockers[0]])]
 
     path = [int(stuck[0])]
     while (step := blocker(path[-1])) not in path:

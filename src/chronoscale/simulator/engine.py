@@ -36,9 +36,11 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
 
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
-    alone = UncontendedRows.of(schedule, cluster, costs)
-    begin, end = replay_times(schedule, cluster.device, alone.ns, alone.launches(schedule, alone.ns), alone.shares, engine)
-    return Trace.of(schedule, begin, end, alone.source, device_label(cluster, costs))
+    uncontended = UncontendedRows.of(schedule, cluster, costs)
+    start, end = replay_times(
+        schedule, cluster.device, uncontended.ns, uncontended.launches(schedule, uncontended.ns), uncontended.shares, engine
+    )
+    return Trace.of(schedule, start, end, uncontended.source, device_label(cluster, costs))
 
 
 def device_label(cluster: Cluster, costs: CostModel) -> str:
@@ -55,17 +57,25 @@ def replay_times(
     """
     if ns.sum(dtype=np.float64) + (0.0 if launches is None else launches.length_ns.sum(dtype=np.float64)) > LONGEST:
         raise UserError(f"schedule '{schedule.name}': its rows take more than 146 years; see the units of the cluster's figures")
-    if engine == "native" and (found := _native(schedule, device, ns, launches, shares)) is not None and (found[0] >= 0).all():
-        return found
-    takes = None if shares is None else _taking(schedule, shares, ns)
-    timeline = Timeline.of(schedule, device, ns, launches, takes)
-    begun, start = start_times(timeline, shares, None if takes is None else np.where(timeline.first >= 0, takes[timeline.first], False))
-    if (start < 0).any():
-        raise deadlock_error(schedule, timeline, start)
-    return timeline.begin(begun), timeline.begin(start) + ns
+    if (
+        engine == "native"
+        and (native_times := _replay_natively(schedule, device, ns, launches, shares)) is not None
+        and (native_times[0] >= 0).all()
+    ):
+        return native_times
+    sharing = None if shares is None else _sharing_rows(schedule, shares, ns)
+    timeline = Timeline.of(schedule, device, ns, launches, sharing)
+    segment_starts, counted_from = start_times(
+        timeline, shares, None if sharing is None else np.where(timeline.first >= 0, sharing[timeline.first], False)
+    )
+    if (counted_from < 0).any():
+        raise deadlock_error(schedule, timeline, counted_from)
+    return timeline.begin(segment_starts), timeline.begin(counted_from) + ns
 
 
-def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None) -> tuple[Ints, Ints] | None:
+def _replay_natively(
+    schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None
+) -> tuple[Ints, Ints] | None:
     """Replay in the native library: start and end of rows (ns), negative where a row never starts; None where no library was built."""
     collective, groups = schedule.collective, int(schedule.collective.max(initial=-1)) + 1
     if groups > 2 * len(schedule):
@@ -73,20 +83,20 @@ def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | N
         collective, groups = index - int(numbers[0] < 0), len(numbers)
     streams = streams_of(schedule, device)
     rows = native.Lines(schedule.ranks * len(device.streams), streams, ns, groups, collective, schedule.dep_ptr, schedule.dep)
-    turns = taken = None
+    turns = resources = None
     if launches is not None:
         turns = native.Turns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
     if shares is not None:
-        taken = native.Taken(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd)
-    return native.replay(rows, turns, taken)
+        resources = native.Taken(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd)
+    return native.replay(rows, turns, resources)
 
 
-def _taking(schedule: Schedule, shares: Shares, ns: Ints) -> NDArray[np.bool_]:
-    """Return which rows share resources with others, bool [n]; all rows of a collective as its first."""
+def _sharing_rows(schedule: Schedule, shares: Shares, ns: Ints) -> NDArray[np.bool_]:
+    """Return which rows share resources with others, bool [n]: all rows of a collective where one of them does."""
     takes = shares.take(ns)
     rows = np.flatnonzero(schedule.collective >= 0)
     _, index = np.unique(schedule.collective[rows], return_inverse=True)
-    any_ = np.zeros(len(rows) and int(index.max()) + 1, bool)
-    np.logical_or.at(any_, index, takes[rows])
-    takes[rows] = any_[index]
+    of_collective = np.zeros(len(rows) and int(index.max()) + 1, bool)
+    np.logical_or.at(of_collective, index, takes[rows])
+    takes[rows] = of_collective[index]
     return takes

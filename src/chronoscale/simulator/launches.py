@@ -40,8 +40,8 @@ class Launches:
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
         launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
-        if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
-            return cls(*found[1:])
+        if (turns := native.turns(launched, schedule.ranks, len(Lane))) is not None:
+            return cls(*turns[1:])
         return cls.in_numpy(schedule, ns, each)
 
     @classmethod
@@ -52,12 +52,12 @@ class Launches:
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn
         key = np.maximum.accumulate(own + np.maximum(iteration, 0))
         begins = np.diff(key, prepend=-1) > 0
-        gates = np.stack([np.full(len(order), -1), *_held(schedule, order)])
-        gates[0, begins] = _steps(schedule, order, np.cumsum(begins) - 1, rank[begins])
-        there = np.stack([begins, *(gates[1:] >= 0)])
-        first, which = np.nonzero(there.T)  # where each turn begins, and why
+        gates = np.stack([np.full(len(order), -1), *_awaited_on_host(schedule, order)])
+        gates[0, begins] = _earlier_steps(schedule, order, np.cumsum(begins) - 1, rank[begins])
+        turn_begins = np.stack([begins, *(gates[1:] >= 0)])
+        first, which = np.nonzero(turn_begins.T)  # where each turn begins, and why
         turn, after = np.empty_like(order), np.empty_like(order)
-        turn[order] = at = np.cumsum(there.sum(0)) - 1
+        turn[order] = at = np.cumsum(turn_begins.sum(0)) - 1
         each = launch_ns[order]
         spent = schedule.kernels[order] * each
         done = np.cumsum(spent)
@@ -67,7 +67,7 @@ class Launches:
         return cls(turn, after, rank[first], np.diff(before, append=done[-1]), gates[which, first])
 
 
-def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
+def _earlier_steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
     """Return the last optimiser step of the iteration before the last of the same rank (a row; -1: none), int64 [iterations of all ranks].
 
     number: the iteration of each row among those of all ranks, int64 [n], in `order`; rank: of each iteration.
@@ -79,25 +79,25 @@ def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
     return gate
 
 
-def _held(schedule: Schedule, order: Ints) -> list[Ints]:
+def _awaited_on_host(schedule: Schedule, order: Ints) -> list[Ints]:
     """Return rows of the host that a row's launch waits for and that no earlier launch of its rank has waited for; -1: none.
 
     One array, int64 [n] in `order`, for each lane that has such rows: the last row of that lane. Rows of a lane end in order, so the last
     one stands for all.
     """
-    here, host = np.arange(len(schedule)), schedule.hosted
-    waiter, dep = np.repeat(here, np.diff(schedule.dep_ptr)), schedule.dep
-    lane = np.lexsort((here, schedule.lane, schedule.rank))
+    rows, host = np.arange(len(schedule)), schedule.hosted
+    waiter, dep = np.repeat(rows, np.diff(schedule.dep_ptr)), schedule.dep
+    lane = np.lexsort((rows, schedule.lane, schedule.rank))
     follows = (np.diff(schedule.rank[lane]) == 0) & (np.diff(schedule.lane[lane]) == 0)
     waiter, dep = np.concatenate([waiter, lane[1:][follows]]), np.concatenate([dep, lane[:-1][follows]])
     waits = ~host[waiter] & (schedule.kernels[waiter] > 0) & host[dep] & (schedule.rank[waiter] == schedule.rank[dep])
-    found = []
+    rows_by_lane = []
     for number in np.unique(schedule.lane[dep[waits]]):
         chosen = waits & (schedule.lane[dep] == number)
-        last = np.full(len(here), -1, np.int64)
+        last = np.full(len(rows), -1, np.int64)
         np.maximum.at(last, waiter[chosen], dep[chosen])
-        own = schedule.rank[order].astype(np.int64) * (len(here) + 1)
-        known = np.maximum.accumulate(own + last[order] + 1)
-        new = np.diff(known, prepend=-1) > 0
-        found.append(np.where(new, last[order], -1))
-    return found
+        own = schedule.rank[order].astype(np.int64) * (len(rows) + 1)
+        waited_for = np.maximum.accumulate(own + last[order] + 1)
+        new = np.diff(waited_for, prepend=-1) > 0
+        rows_by_lane.append(np.where(new, last[order], -1))
+    return rows_by_lane

@@ -23,13 +23,13 @@ class Peaks:
 
 def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
     """Find the peak device memory of every rank: `resident` bytes throughout, `alloc` from a row's start until `free` at a row's end."""
-    held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
-    taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
-    entry = np.concatenate([taken, given])  # a row of the trace ...
-    change = np.concatenate([schedule.alloc[trace.task[taken]], -schedule.free[trace.task[given]]])  # ... and what it does to its rank
-    if not len(taken):
-        return Peaks(held, at)
-    ends = np.arange(len(entry)) >= len(taken)
+    peak, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
+    allocating, freeing = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
+    entry = np.concatenate([allocating, freeing])  # a row of the trace, and what it changes on its rank
+    change = np.concatenate([schedule.alloc[trace.task[allocating]], -schedule.free[trace.task[freeing]]])
+    if not len(allocating):
+        return Peaks(peak, at)
+    ends = np.arange(len(entry)) >= len(allocating)
     time = np.where(ends, trace.end_ns[entry], trace.start_ns[entry])
     # At one instant, what earlier rows return is there for those that start; a row without duration takes before it returns.
     later = ~ends | (trace.start_ns[entry] == time)
@@ -41,9 +41,9 @@ def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
     for first, last in zip(begin, [*begin[1:], len(rank)], strict=True):
         top = first + int(np.argmax(total[first:last]))
         if total[top] > 0:
-            held[rank[first]] += total[top]
+            peak[rank[first]] += total[top]
             at[rank[first]] = trace.task[entry[order[top]]]
-    return Peaks(held, at)
+    return Peaks(peak, at)
 
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
@@ -59,11 +59,11 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
     Raises UserError for the rank that needs most, with where and by how much, and when the ranks of a machine together need more than its
     host has. A device that is the host itself holds both.
     """
-    found = find_peaks(schedule, trace)
-    rank = int(np.argmax(found.bytes))
-    row = int(found.row[rank])
+    peak = find_peaks(schedule, trace)
+    rank = int(np.argmax(peak.bytes))
+    row = int(peak.row[rank])
     place = None if row < 0 else TaskPlace(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
-    check_rank(schedule, cluster, rank, int(found.bytes[rank]), place)
+    check_rank(schedule, cluster, rank, int(peak.bytes[rank]), place)
 
 
 class TaskPlace(NamedTuple):
@@ -75,14 +75,14 @@ class TaskPlace(NamedTuple):
     iteration: int
 
 
-def check_rank(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: TaskPlace | None) -> None:
-    """Check the rank that holds most: `held` bytes when the row at `place` starts (None: throughout).
+def check_rank(schedule: Schedule, cluster: Cluster, rank: int, peak: int, place: TaskPlace | None) -> None:
+    """Check the rank that holds most: `peak` bytes when the row at `place` starts (None: throughout).
 
     schedule: the epoch's, or that of a part of it. Raises UserError where its device or its host has less.
     """
     _check_host(schedule, cluster)
     beside = schedule.host if cluster.device.on_host else 0
-    need, have = float(held) + beside, cluster.device.memory
+    need, have = float(peak) + beside, cluster.device.memory
     if need <= have:
         return
     where = "for resident data"

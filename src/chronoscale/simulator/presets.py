@@ -132,7 +132,7 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
     links = entry.intra.link(), entry.inter.link()
     engine = None if entry.engine is None else entry.engine.link()
-    found = Cluster(
+    described = Cluster(
         name,
         figures.device(),
         entry.nodes,
@@ -142,12 +142,12 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         float("inf") if entry.host_memory is None else entry.host_memory,
         engine,
     )
-    found = replace(found, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
+    described = replace(described, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
     try:
-        LinkGraph.of(found)
+        LinkGraph.of(described)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return found
+    return described
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:

@@ -28,13 +28,15 @@ def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray
     """
     env = simpy.Environment()
     sharing = None if shares is None else SharedResources(env, shares)
-    start, begun = [-1] * len(timeline), [-1] * len(timeline)
-    taken = [] if takes is None else takes.tolist()
-    length, collective, missing = timeline.length_ns.tolist(), timeline.collective.tolist(), timeline.members.tolist()
+    start, counted_from = [-1] * len(timeline), [-1] * len(timeline)
+    shares_resources = [] if takes is None else takes.tolist()
+    length = timeline.length_ns.tolist()
+    collective, missing = timeline.collective.tolist(), timeline.members.tolist()
     launched = timeline.held_ns > AT_ONCE // 2  # at least one row of the segment
-    turn, held, leads = np.where(launched, timeline.turn, -1).tolist(), timeline.held_ns.tolist(), _leads(timeline)
-    wait_ptr, awaited, lag = timeline.wait_ptr.tolist(), timeline.awaited.tolist(), timeline.lag_ns.tolist()
-    lag_launched = timeline.lag_launched_ns.tolist()
+    turn = np.where(launched, timeline.turn, -1).tolist()
+    held_ns, leads = timeline.held_ns.tolist(), _leads(timeline)
+    wait_ptr, awaited = timeline.wait_ptr.tolist(), timeline.awaited.tolist()
+    lag, lag_launched = timeline.lag_ns.tolist(), timeline.lag_launched_ns.tolist()
     latest = [0] * len(missing)
     owner, first_row = ([], []) if sharing is None else (_owners(timeline), timeline.first.tolist())
     started: dict[int, TimedEvent] = {}  # of segments that someone waits for
@@ -76,13 +78,13 @@ def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray
                 elif group in complete:
                     complete.pop(group).trigger_at(latest[group])
                 begin = latest[group]
-            if sharing is not None and taken[segment]:
-                begun[segment] = begin
-                yield sharing.over(first_row[segment] if group < 0 else owner[group], begin, length[segment])
+            if sharing is not None and shares_resources[segment]:
+                counted_from[segment] = begin
+                yield sharing.end_of(first_row[segment] if group < 0 else owner[group], begin, length[segment])
                 begin = env.now - length[segment]
             start[segment] = begin
             free = begin + length[segment]
-            if host >= 0 and (launched_at := start[host] + held[segment]) > free:
+            if host >= 0 and (launched_at := start[host] + held_ns[segment]) > free:
                 free = launched_at
             if segment in started:
                 started.pop(segment).trigger_at(begin if sharing is None else max(begin, int(env.now)))  # shared: known at its end
@@ -93,7 +95,7 @@ def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray
     counts = np.array(start, np.int64)
     if sharing is None:
         return counts, counts
-    began = np.array(begun, np.int64)
+    began = np.array(counted_from, np.int64)
     return np.where(began < 0, counts, began), counts
 
 
@@ -102,14 +104,14 @@ def _leads(timeline: Timeline) -> list[int]:
     rows = timeline.first >= 0
     leads = np.zeros(len(timeline), np.int64)
     leads[rows] = timeline.launched_ns[timeline.first[rows]]
-    found: list[int] = leads.tolist()
-    return found
+    leads_ns: list[int] = leads.tolist()
+    return leads_ns
 
 
 def _owners(timeline: Timeline) -> list[int]:
     """Return the first row of each collective."""
-    joined = timeline.collective >= 0
+    in_collective = timeline.collective >= 0
     owner = np.full(len(timeline.members), np.iinfo(np.int64).max)
-    np.minimum.at(owner, timeline.collective[joined], timeline.first[joined])
-    found: list[int] = owner.tolist()
-    return found
+    np.minimum.at(owner, timeline.collective[in_collective], timeline.first[in_collective])
+    owners: list[int] = owner.tolist()
+    return owners

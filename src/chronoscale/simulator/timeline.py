@@ -84,10 +84,10 @@ class Timeline:
         by_segment = np.argsort(segment[waiter], kind="stable")
         dep = dep[by_segment]
         waits = np.bincount(segment[waiter], minlength=len(first))
-        joined = schedule.collective[first]
-        _, index, members = np.unique(joined[joined >= 0], return_inverse=True, return_counts=True)
+        collective_of = schedule.collective[first]
+        _, index, members = np.unique(collective_of[collective_of >= 0], return_inverse=True, return_counts=True)
         collective = np.full(len(first), -1, np.int64)
-        collective[joined >= 0] = index
+        collective[collective_of >= 0] = index
         rows = cls(
             segment=segment,
             offset_ns=offset,
@@ -104,9 +104,9 @@ class Timeline:
             lag_ns=offset[dep] + ns[dep],
             lag_launched_ns=launched[dep] + ns[dep],
         )
-        return rows if launches is None else rows._with(launches, schedule.ranks * streams, ns)
+        return rows if launches is None else rows._with_turns(launches, schedule.ranks * streams, ns)
 
-    def _with(self, launches: Launches, streams: int, ns: Ints) -> Timeline:
+    def _with_turns(self, launches: Launches, streams: int, ns: Ints) -> Timeline:
         """Return the timeline with the hosts' turns behind it. streams: how many there are without them."""
         count, gate = len(launches.rank), launches.gate
         none, gated = np.full(count, -1, np.int64), gate >= 0

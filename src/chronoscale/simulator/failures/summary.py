@@ -31,18 +31,22 @@ class FailureSummary:
     ended: Mapping[str, int]
 
     @classmethod
-    def of(cls, outcomes: Sequence[TrainingResult], epochs: int) -> FailureSummary:
+    def of(cls, results: Sequence[TrainingResult], epochs: int) -> FailureSummary:
         """Summarise the results of one draw or more."""
-        trained = sorted((one for one in outcomes if one.ended == "trained"), key=lambda one: one.ns)
-        spans = [one.ns / 1e9 for one in trained] or [float("nan")]
-        low, middle, high = spans[0], spans[(len(spans) - 1) // 2], spans[-1]
-        if trained:
-            low, high = (float(np.quantile(spans, q)) for q in (0.05, 0.95))
-        whose = trained[(len(trained) - 1) // 2] if trained else None
-        lost, writing = (float("nan"), float("nan")) if whose is None else (whose.lost_ns / 1e9, whose.writing_ns / 1e9)
-        failures, ranks = float(np.mean([one.failures for one in outcomes])), min(one.ranks for one in outcomes)
-        ended = dict(Counter(str(one.ended) for one in outcomes).most_common())
-        return cls(epochs, middle, low, high, lost, writing, failures, ranks, ended)
+        trained = sorted((result for result in results if result.ended == "trained"), key=lambda result: result.ns)
+        spans = [result.ns / 1e9 for result in trained] or [float("nan")]
+        median = trained[(len(trained) - 1) // 2] if trained else None
+        return cls(
+            epochs=epochs,
+            training_s=spans[(len(spans) - 1) // 2],
+            low_s=float(np.quantile(spans, 0.05)),
+            high_s=float(np.quantile(spans, 0.95)),
+            lost_s=float("nan") if median is None else median.lost_ns / 1e9,
+            writing_s=float("nan") if median is None else median.writing_ns / 1e9,
+            failures=float(np.mean([result.failures for result in results])),
+            ranks=min(result.ranks for result in results),
+            ended=dict(Counter(str(result.ended) for result in results).most_common()),
+        )
 
     @property
     def ending(self) -> str:

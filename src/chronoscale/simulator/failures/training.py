@@ -86,41 +86,47 @@ class _Training:
         numbers: np.random.Generator,
         most: int,
     ) -> None:
-        self.plan, self.pace, self.ranks, self.epochs, self.points, self.on = plan, pace, ranks, epochs, points, on
-        self.numbers, self.most, self.times = numbers, most, sorted(map(_ns, plan.times_s))
+        self.plan = plan
+        self.pace, self.ranks, self.epochs = pace, ranks, epochs
+        self.points, self.times = points, sorted(map(_ns, plan.times_s))
+        self.on = on
+        self.numbers = numbers
+        self.most = most
         self.writes, self.recovers = _ns(plan.checkpoint_s), _ns(plan.detect_s) + _ns(plan.restart_s)
-        self.now = self.useful = self.writing = self.lost = self.done = self.failures = self.restarts = 0
-        self.due = self._drawn()
+        self.now = self.done = 0
+        self.useful = self.writing = self.lost = 0
+        self.failures = self.restarts = 0
+        self.due = self._draw_failure()
 
     def run(self) -> TrainingResult:
         while True:
-            whole = self._until(self.pace.iterations * self.epochs)
-            fails = self._next(self._at_task())
+            whole = self._time_until(self.pace.iterations * self.epochs)
+            fails = self._next_failure(self._next_at_task())
             if fails is None or fails - self.now >= whole:
-                self._keep(self.pace.iterations * self.epochs, whole)
-                self._pass(whole)
+                self._account(self.pace.iterations * self.epochs, whole)
+                self._advance(whole)
                 return self._outcome("trained")
             self._fail(fails)
             if (ended := self._recover()) is not None:
                 return self._outcome(ended)
 
-    def _until(self, done: int) -> int:
+    def _time_until(self, done: int) -> int:
         """Return the ns from now until `done` iterations are done and the checkpoints before the last of them written."""
         every = self.plan.every
         return self.pace.spent(done) - self.pace.spent(self.done) + self.writes * max(0, (done - 1) // every - self.done // every)
 
-    def _at_task(self) -> int | None:
+    def _next_at_task(self) -> int | None:
         """Return when the next failure at a task comes."""
         if not self.points:
             return None
         done, into = self.points[0]
-        return self.now + max(0, self._until(done) + self.writes * (done > self.done and done % self.plan.every == 0) + into)
+        return self.now + max(0, self._time_until(done) + self.writes * (done > self.done and done % self.plan.every == 0) + into)
 
-    def _next(self, at_task: int | None = None) -> int | None:
+    def _next_failure(self, at_task: int | None = None) -> int | None:
         """Return when the next failure comes; None for never."""
-        found = [time for time in (at_task, *self.times[:1]) if time is not None]
-        found += [] if self.due is None else [self.now + -(-self.due // self.ranks)]
-        return None if not found else max(self.now, min(found))
+        times = [time for time in (at_task, *self.times[:1]) if time is not None]
+        times += [] if self.due is None else [self.now + -(-self.due // self.ranks)]
+        return None if not times else max(self.now, min(times))
 
     def _fail(self, time: int) -> None:
         """Fail at `time` while training: go back to the last checkpoint."""
@@ -128,18 +134,21 @@ class _Training:
         low, high = self.done // every, (self.pace.iterations * self.epochs - 1) // every
         while low < high:  # the last checkpoint that is whole by then
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._until(middle * every) + self.writes <= passed else (low, middle - 1)
-        kept = max(self.done, low * every)
-        self._keep(kept, passed, self._until(kept) + self.writes if kept > self.done else 0)
-        self._pass(passed)
+            low, high = (middle, high) if self._time_until(middle * every) + self.writes <= passed else (low, middle - 1)
+        saved = max(self.done, low * every)
+        self._account(saved, passed, self._time_until(saved) + self.writes if saved > self.done else 0)
+        self._advance(passed)
 
-    def _keep(self, done: int, passed: int, kept: int | None = None) -> None:
-        """Account for `passed` ns: iterations up to `done` and their checkpoints, `kept` ns in all, count; the rest is lost."""
-        useful, kept = self.pace.spent(done) - self.pace.spent(self.done), passed if kept is None else kept
-        self.useful, self.writing, self.lost = self.useful + useful, self.writing + kept - useful, self.lost + passed - kept
+    def _account(self, done: int, passed: int, counted: int | None = None) -> None:
+        """Account for `passed` ns: iterations up to `done` and their checkpoints, `counted` ns in all, count; the rest is lost."""
+        useful = self.pace.spent(done) - self.pace.spent(self.done)
+        counted = passed if counted is None else counted
+        self.useful += useful
+        self.writing += counted - useful
+        self.lost += passed - counted
         self.done = done
 
-    def _pass(self, ns: int) -> None:
+    def _advance(self, ns: int) -> None:
         self.now += ns
         if self.due is not None:
             self.due -= self.ranks * ns
@@ -147,7 +156,7 @@ class _Training:
     def _recover(self) -> Ended | None:
         """Recover from a failure that is now. Return how training ended; None where it goes on."""
         while True:
-            self._count()
+            self._count_failure()
             if self.plan.policy == "stop":
                 return "stopped"
             if self.plan.policy == "shrink":
@@ -156,38 +165,38 @@ class _Training:
                     return "too few ranks"
             if self.failures >= self.most:
                 return "endless"
-            fails = self._next()
+            fails = self._next_failure()
             if fails is None or fails - self.now >= self.recovers:
                 break
             self.lost += fails - self.now
-            self._pass(fails - self.now)
+            self._advance(fails - self.now)
         self.lost += self.recovers
-        self._pass(self.recovers)
-        if self.plan.policy == "shrink" and not self._shrunk():
+        self._advance(self.recovers)
+        if self.plan.policy == "shrink" and not self._shrink():
             return "too few ranks"
         self.restarts += 1
         return None
 
-    def _count(self) -> None:
+    def _count_failure(self) -> None:
         """Count the failure that is now, and take it from those to come."""
         self.failures += 1
         if self.times and self.times[0] <= self.now:
             self.times.pop(0)
         elif self.due is not None and self.due <= 0:
-            self.due = self._drawn()
+            self.due = self._draw_failure()
         else:
             self.points.pop(0)
 
-    def _drawn(self) -> int | None:
+    def _draw_failure(self) -> int | None:
         return None if self.plan.mtbf_s is None else int(self.numbers.exponential(self.plan.mtbf_s * 1e9))
 
-    def _shrunk(self) -> bool:
-        found = self.on(self.ranks)
-        if found is not None:
+    def _shrink(self) -> bool:
+        slower = self.on(self.ranks)
+        if slower is not None:
             epoch, rest = divmod(self.done, self.pace.iterations)
-            self.done = epoch * found.iterations + rest * found.iterations // self.pace.iterations
-            self.pace = found
-        return found is not None
+            self.done = epoch * slower.iterations + rest * slower.iterations // self.pace.iterations
+            self.pace = slower
+        return slower is not None
 
     def _outcome(self, ended: Ended) -> TrainingResult:
         done = self.done / (self.pace.iterations * self.epochs)

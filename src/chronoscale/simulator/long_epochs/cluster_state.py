@@ -38,7 +38,7 @@ def replay_stretch(
     device: Device,
     ns: Ints,
     launches: Launches | None,
-    carried: ClusterState,
+    state: ClusterState,
     shares: Shares | None = None,
     engine: Engine = "native",
 ) -> tuple[Ints, Ints, ClusterState]:
@@ -57,21 +57,21 @@ def replay_stretch(
         raise ValueError(
             f"strategy '{schedule.name}': what its hosts do themselves holds launches of later iterations, which is not carried on"
         )
-    ns = np.concatenate([carried.ended_ns, ns[ranks:]])
+    ns = np.concatenate([state.ended_ns, ns[ranks:]])
     if launches is not None:
         length = launches.length_ns.copy()
-        length[np.searchsorted(launches.rank, np.arange(ranks))] = carried.launched_ns  # the opening step's turn is a host's first
+        length[np.searchsorted(launches.rank, np.arange(ranks))] = state.launched_ns  # the opening step's turn is a host's first
         launches = replace(launches, length_ns=length)
-    begin, end = replay_times(schedule, device, ns, launches, shares, engine)
+    start, end = replay_times(schedule, device, ns, launches, shares, engine)
     steps = schedule.tasks(Op.OPTIMIZE)
     step, rank = schedule.iteration[steps], schedule.rank[steps]
-    ended, before = (np.full(ranks, -1, np.int64) for _ in range(2))
+    ended, step_before = (np.full(ranks, -1, np.int64) for _ in range(2))
     np.maximum.at(ended, rank, end[steps])
-    np.maximum.at(before, rank[step < schedule.iterations - 1], end[steps[step < schedule.iterations - 1]])
-    if (begin[ranks:] < carried.ended_ns[schedule.rank[ranks:]]).any() or (end > ended[schedule.rank]).any():
+    np.maximum.at(step_before, rank[step < schedule.iterations - 1], end[steps[step < schedule.iterations - 1]])
+    if (start[ranks:] < state.ended_ns[schedule.rank[ranks:]]).any() or (end > ended[schedule.rank]).any():
         raise ValueError(f"strategy '{schedule.name}': an iteration begins on a rank before the one before is over, or has no step there")
-    hosts = carried.launched_ns if launches is None else np.maximum(_idle(launches, ranks, end), before)
-    return begin, end, ClusterState(ended, hosts)
+    hosts = state.launched_ns if launches is None else np.maximum(_idle(launches, ranks, end), step_before)
+    return start, end, ClusterState(ended, hosts)
 
 
 def _idle(launches: Launches, ranks: int, end: Ints) -> Ints:

@@ -36,10 +36,10 @@ class Lockstep:
         ranks, n = schedule.ranks, len(schedule)
         if n % ranks or schedule.hosted.any() or not (schedule.rank.reshape(-1, ranks) == np.arange(ranks)).all():
             return None
-        alike = [getattr(schedule, name).reshape(-1, ranks) for name in ("op", "iteration", "collective")]
-        if not all((column == column[:, :1]).all() for column in alike):
+        columns = [getattr(schedule, name).reshape(-1, ranks) for name in ("op", "iteration", "collective")]
+        if not all((column == column[:, :1]).all() for column in columns):
             return None
-        op, iteration, collective = (column[:, 0] for column in alike)
+        op, iteration, collective = (column[:, 0] for column in columns)
         numbers = collective[collective >= 0]
         waiter = np.repeat(np.arange(n), np.diff(schedule.dep_ptr))
         stream, follows = streams_of(schedule, device), np.zeros(n, bool)
@@ -50,27 +50,29 @@ class Lockstep:
             return None
         return cls(collective >= 0, op == Op.OPTIMIZE, np.diff(iteration, prepend=-1) > 0)
 
-    def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, carried: ClusterState) -> tuple[Ints, Ints, ClusterState]:
+    def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, state: ClusterState) -> tuple[Ints, Ints, ClusterState]:
         """Replay a stretch of this structure: start and end of rows (ns, int64 [k * ranks]) and the state that it leaves behind.
 
         ns: what rows take; launch_ns: what a kernel takes the host.
         """
         ranks, rows = schedule.ranks, len(self.step)
-        lasting = ns.reshape(rows, ranks)
+        duration = ns.reshape(rows, ranks)
         spent = (schedule.kernels * launch_ns).reshape(rows, ranks)
-        lead = np.where(spent > 0, spent - overlapped(schedule.kernels, ns, launch_ns).reshape(rows, ranks), AT_ONCE)
+        launched_after = np.where(spent > 0, spent - overlapped(schedule.kernels, ns, launch_ns).reshape(rows, ranks), AT_ONCE)
         begin, end = np.zeros((rows, ranks), np.int64), np.empty((rows, ranks), np.int64)
-        end[0] = free = last = before = carried.ended_ns
-        host = carried.launched_ns.copy()
+        end[0] = state.ended_ns
+        free = end[0]
+        last_step = step_before = state.ended_ns
+        host = state.launched_ns.copy()
         for i in range(1, rows):
             if self.begins[i] and i > 1:
-                np.maximum(host, before, out=host)
-                before = last
-            ready = np.maximum(free, host + lead[i], out=begin[i])
+                np.maximum(host, step_before, out=host)
+                step_before = last_step
+            ready = np.maximum(free, host + launched_after[i], out=begin[i])
             host += spent[i]
             if self.joint[i]:
                 ready[:] = ready.max()
-            free = np.add(ready, lasting[i], out=end[i])
+            free = np.add(ready, duration[i], out=end[i])
             if self.step[i]:
-                last = free
-        return begin.ravel(), end.ravel(), ClusterState(last, np.maximum(host, before) if launch_ns else carried.launched_ns)
+                last_step = free
+        return begin.ravel(), end.ravel(), ClusterState(last_step, np.maximum(host, step_before) if launch_ns else state.launched_ns)

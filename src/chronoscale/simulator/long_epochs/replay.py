@@ -64,21 +64,24 @@ class _Shape:
     def fits(self, schedule: Schedule) -> bool:
         return schedule.op is self.schedule.op and schedule.dep is self.schedule.dep
 
-    def joined(self, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
+    def timed_collectives(self, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
         """Return the collectives of a stretch, and what they take."""
-        found = replace(self.collectives, moved=schedule.bytes[self.collectives.row])
+        collectives = replace(self.collectives, moved=schedule.bytes[self.collectives.row])
         return TimedCollectives(
-            found, collective_times.collective_costs(found, schedule, cluster) if len(found) else CollectiveCosts.unknown(0)
+            collectives,
+            collective_times.collective_costs(collectives, schedule, cluster) if len(collectives) else CollectiveCosts.unknown(0),
         )
 
-    def alone(self, schedule: Schedule, cluster: Cluster, costs: CostModel, joined: TimedCollectives) -> tuple[Ints, set[Source]]:
+    def uncontended(
+        self, schedule: Schedule, cluster: Cluster, costs: CostModel, collectives: TimedCollectives
+    ) -> tuple[Ints, set[Source]]:
         """Return what each row takes uncontended (ns), and where that is from."""
         ns, sources = np.zeros(len(schedule), np.int64), set()
         for rows in self.tasks:
             ns[rows], source = costs.predict(schedule, rows)
             sources.add(source)
-        if len(joined.found):
-            rows, ns[rows] = joined.times()
+        if len(collectives.collectives):
+            rows, ns[rows] = collectives.times()
             sources.add(collective_times.origin(cluster))
         return ns, sources
 
@@ -98,23 +101,23 @@ def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: Cost
         schedule = stretch.schedule
         if shape is None:
             cluster.link(schedule.ranks)  # refuses too few devices
-            carried, tally = ClusterState.idle(schedule.ranks), Tally(schedule)
+            state, tally = ClusterState.idle(schedule.ranks), Tally(schedule)
         if shape is None or not shape.fits(schedule):
             shape, shares = _Shape.of(schedule, cluster), None
-        joined = shape.joined(schedule, cluster)
-        ns, sources = shape.alone(schedule, cluster, costs, joined)
+        collectives = shape.timed_collectives(schedule, cluster)
+        ns, sources = shape.uncontended(schedule, cluster, costs, collectives)
         if cluster.contention:
-            traffic = Traffic.of(schedule, cluster, joined) if shape.lockstep is None else Traffic.copied(schedule, cluster)
-            found = contended_shares(
+            traffic = Traffic.of(schedule, cluster, collectives) if shape.lockstep is None else Traffic.of_copies(schedule, cluster)
+            stretch_shares = contended_shares(
                 schedule, cluster, costs, ns, LinkTraffic(links, traffic)
             )  # in lockstep nothing runs beside a collective
-            shares = None if found is None else found.beside(shares)
+            shares = None if stretch_shares is None else stretch_shares.beside(shares)
         if shape.lockstep is not None and shares is None:
-            begin, end, carried = shape.lockstep.replay(schedule, ns, costs.launch_ns, carried)
+            start, end, state = shape.lockstep.replay(schedule, ns, costs.launch_ns, state)
         else:
             launches = Launches.of(schedule, ns, costs.launch_ns)
-            begin, end, carried = replay_stretch(stretch, cluster.device, ns, launches, carried, shares)
-        tally.add(stretch, begin, end, sources, shape.lockstep is not None)
-        moved += scheduled_link_bytes(schedule, cluster, joined)
+            start, end, state = replay_stretch(stretch, cluster.device, ns, launches, state, shares)
+        tally.add(stretch, start, end, sources, shape.lockstep is not None)
+        moved += scheduled_link_bytes(schedule, cluster, collectives)
     device = f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
     return ReplayResult(tally, cluster, tally.summary(device), tally.op_seconds, utilisation_table(moved, links, tally.span_ns))

@@ -64,7 +64,7 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
 class TimedCollectives(NamedTuple):
     """Collectives of a schedule, and what each takes."""
 
-    found: Collectives
+    collectives: Collectives
     costs: CollectiveCosts
 
     @classmethod
@@ -73,19 +73,19 @@ class TimedCollectives(NamedTuple):
 
         Raises ValueError when a communication row has no collective id, or another row has one.
         """
-        found = Collectives.of(schedule)
-        return cls(found, collective_costs(found, schedule, cluster) if len(found) else CollectiveCosts.unknown(0))
+        collectives = Collectives.of(schedule)
+        return cls(collectives, collective_costs(collectives, schedule, cluster) if len(collectives) else CollectiveCosts.unknown(0))
 
     def times(self) -> tuple[Ints, Ints]:
         """Return the rows that take part and how long each lasts (ns), both int64 [rows]."""
-        return self.found.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.found.size)
+        return self.collectives.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.collectives.size)
 
 
-def collective_costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
+def collective_costs(collectives: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
     """Return what every collective takes on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
-        return alpha_beta_costs(found, cluster)
-    return NcclModel.of(cluster, patterns(cluster)).costs(found, schedule)
+        return alpha_beta_costs(collectives, cluster)
+    return NcclModel.of(cluster, patterns(cluster)).costs(collectives, schedule)
 
 
 @lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
@@ -102,11 +102,12 @@ def origin(cluster: Cluster) -> Source:
     return Source.FITTED if cluster.origin.startswith("fitted") else Source.SPECIFIED
 
 
-def alpha_beta_costs(found: Collectives, cluster: Cluster) -> CollectiveCosts:
+def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCosts:
     """Return what every collective takes by alpha-beta, the model of fitted links (equations: see above)."""
-    begin, ranks, op, moved = found.begin, found.size, found.op, found.moved
+    begin, ranks = collectives.begin, collectives.size
+    op, moved = collectives.op, collectives.moved
     rails_exist = origin(cluster) is Source.SPECIFIED
-    node = found.rank // cluster.gpus_per_node
+    node = collectives.rank // cluster.gpus_per_node
     across = np.minimum.reduceat(node, begin) != np.maximum.reduceat(node, begin)
     rails = np.where(across & rails_exist, _fewest(node, ranks), 1)
     alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
@@ -124,12 +125,12 @@ def alpha_beta_costs(found: Collectives, cluster: Cluster) -> CollectiveCosts:
     kind = [op == Op.ALLREDUCE, op == Op.ALLGATHER, op == Op.ALLTOALL]
     rounds = np.select(kind, [2 * (ranks - 1), ranks - 1, ranks - 1], 1)
     volume = np.select(kind, [2 * (ranks - 1) / ranks * largest, total - np.minimum.reduceat(moved, begin), largest], largest)
-    alone = ranks == 1
+    single = ranks == 1
     latency, seconds = rounds * alpha, rounds * alpha + volume / bandwidth
     up = 2 * np.ceil(np.log2(ranks)) * alpha
     tree = (op == Op.ALLREDUCE) & rails_exist & (up + 2 * largest / bandwidth < seconds)
     seconds, latency = np.where(tree, up + 2 * largest / bandwidth, seconds), np.where(tree, up, latency)
-    return CollectiveCosts(np.where(alone, 0.0, seconds), np.where(alone, 0.0, latency), np.ones(len(found)), tree)
+    return CollectiveCosts(np.where(single, 0.0, seconds), np.where(single, 0.0, latency), np.ones(len(collectives)), tree)
 
 
 def _fewest(node: Ints, ranks: Ints) -> Ints:

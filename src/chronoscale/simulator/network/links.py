@@ -70,15 +70,15 @@ class LinkGraph:
             *((gpus, f"GPU {{}} {port} {way}", port, cluster.intra.bandwidth) for way in WAYS),
             *((keys.nics, f"NIC {{}} {way}", "NICs", card) for way in WAYS),
         ]
-        one = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
-        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _, _ in one]
-        kinds = [kind for _, kind, _ in one] * cluster.nodes
+        machine = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
+        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _, _ in machine]
+        kinds = [kind for _, kind, _ in machine] * cluster.nodes
         routes = None
         if keys.fabric is not None:
             routes = Routes.of(keys.fabric, cluster.nodes, cluster.inter.bandwidth * gpus)
             names += routes.names
             kinds += ["network switches"] * len(routes.names)
-        bandwidth = np.tile(np.array([rate for _, _, rate in one]), cluster.nodes)
+        bandwidth = np.tile(np.array([rate for _, _, rate in machine]), cluster.nodes)
         if routes is not None:
             bandwidth = np.concatenate([bandwidth, routes.bandwidth])
         return cls(tuple(names), tuple(kinds), bandwidth, gpus, cluster.nodes, keys, routes)
@@ -89,32 +89,32 @@ class LinkGraph:
     def to_device(self, rank: Ints) -> Ints:
         """Return the paths of what hosts send to their devices, the `rank`s."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._host(node, gpu), self._switch(node, gpu, out=False), self._at(node, gpu, 0)], axis=1)
+        return np.stack([self._host(node, gpu), self._switch(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def to_host(self, rank: Ints) -> Ints:
         """Return the paths of what devices, the `rank`s, send to their hosts."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._at(node, gpu, 1), self._switch(node, gpu, out=True), self._host(node, gpu)], axis=1)
+        return np.stack([self._at(node, gpu, 1), self._switch(node, gpu, outward=True), self._host(node, gpu)], axis=1)
 
     def inside(self, source: Ints, target: Ints) -> Ints:
         """Return the paths between two devices of one machine."""
         (node, a), (_, b) = np.divmod(source, self.gpus), np.divmod(target, self.gpus)
         ports = [self._at(node, a, 3), self._at(node, b, 2)]
         if self.topology.peer == "pcie":
-            same = self._switch_of(a) == self._switch_of(b)
-            up, down = self._switch(node, a, out=True), self._switch(node, b, out=False)
-            ports += [self._at(node, a, 1), np.where(same, -1, up), np.where(same, -1, down), self._at(node, b, 0)]
+            same_switch = self._switch_of(a) == self._switch_of(b)
+            up, down = self._switch(node, a, outward=True), self._switch(node, b, outward=False)
+            ports += [self._at(node, a, 1), np.where(same_switch, -1, up), np.where(same_switch, -1, down), self._at(node, b, 0)]
         return np.stack(ports, axis=1)
 
     def leaving(self, rank: Ints) -> Ints:
         """Return the paths from devices out of their machines."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._at(node, gpu, 1), *self._to_card(node, gpu, out=True), self._card(node, gpu, out=True)], axis=1)
+        return np.stack([self._at(node, gpu, 1), *self._to_card(node, gpu, outward=True), self._card(node, gpu, outward=True)], axis=1)
 
     def entering(self, rank: Ints) -> Ints:
         """Return the paths from outside of machines to their devices."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._card(node, gpu, out=False), *self._to_card(node, gpu, out=False), self._at(node, gpu, 0)], axis=1)
+        return np.stack([self._card(node, gpu, outward=False), *self._to_card(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def between(self, source: Ints, target: Ints) -> Ints:
         """Return the paths between machines, given by number: the links between their switches."""
@@ -134,11 +134,11 @@ class LinkGraph:
     def _switch_of(self, gpu: Ints) -> Ints:
         return gpu * _count(self.topology) // self.gpus if _count(self.topology) else gpu
 
-    def _switch(self, node: Ints, gpu: Ints, out: bool) -> Ints:
+    def _switch(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
         count = _count(self.topology)
         if not count:
             return np.full(len(node), -1, np.int64)
-        return node * self._size + _sockets(self.topology) + out * count + self._switch_of(gpu)
+        return node * self._size + _sockets(self.topology) + outward * count + self._switch_of(gpu)
 
     def _at(self, node: Ints, gpu: Ints, kind: int) -> Ints:
         """Return a device's link by kind: 0 bus in, 1 bus out, 2 port in, 3 port out."""
@@ -147,20 +147,20 @@ class LinkGraph:
     def _card_of(self, gpu: Ints) -> Ints:
         return gpu * self.topology.nics // self.gpus
 
-    def _card(self, node: Ints, gpu: Ints, out: bool) -> Ints:
-        return (node + 1) * self._size - (2 - out) * self.topology.nics + self._card_of(gpu)
+    def _card(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
+        return (node + 1) * self._size - (2 - outward) * self.topology.nics + self._card_of(gpu)
 
-    def _to_card(self, node: Ints, gpu: Ints, out: bool) -> list[Ints]:
+    def _to_card(self, node: Ints, gpu: Ints, outward: bool) -> list[Ints]:
         """Return the hops between a device and its network card: through the host's memory, or from switch to switch where they differ."""
         if not self.topology.gpudirect:
-            return [self._switch(node, gpu, out), self._host(node, gpu), self._host(node, gpu)]
+            return [self._switch(node, gpu, outward), self._host(node, gpu), self._host(node, gpu)]
         switches = self.topology.switches
         if switches is None:
             return []
         near = self._card_of(gpu) // switches.nics == self._switch_of(gpu) if switches.nics else np.zeros(len(gpu), bool)
-        ways = [self._switch(node, gpu, out)]
+        ways = [self._switch(node, gpu, outward)]
         if switches.nics:  # a card on another switch
-            ways.append(self._switch(node, self._card_of(gpu) // switches.nics * switches.gpus, not out))
+            ways.append(self._switch(node, self._card_of(gpu) // switches.nics * switches.gpus, not outward))
         return [np.where(near, -1, way) for way in ways]
 
 
@@ -173,6 +173,9 @@ def _count(keys: Topology) -> int:
 
 
 def _check(switches: Switches, gpus: int, nics: int) -> None:
-    for key, each, there, whose in (("gpus", switches.gpus, gpus, "gpus_per_node"), ("nics", switches.nics, nics, "topology.nics")):
-        if each and switches.count * each != there:
-            raise UserError(f"topology.switches.{key}: {switches.count} switches of {each} do not make {whose} {there}")
+    for key, each, present, key_of_count in (
+        ("gpus", switches.gpus, gpus, "gpus_per_node"),
+        ("nics", switches.nics, nics, "topology.nics"),
+    ):
+        if each and switches.count * each != present:
+            raise UserError(f"topology.switches.{key}: {switches.count} switches of {each} do not make {key_of_count} {present}")

@@ -21,8 +21,8 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 @cache
 def _constants() -> dict[str, Any]:
-    found: dict[str, Any] = yaml_files.read(resources.files("chronoscale.simulator.network") / "nccl.yaml", "constants of NCCL")
-    return found
+    constants: dict[str, Any] = yaml_files.read(resources.files("chronoscale.simulator.network") / "nccl.yaml", "constants of NCCL")
+    return constants
 
 
 @cache
@@ -36,13 +36,13 @@ def merge_constants(changes: Any) -> Any:
 
     Not checked; other than mappings come back as they are.
     """
-    return changes if not isinstance(changes, Mapping) else _over(_constants(), changes)
+    return changes if not isinstance(changes, Mapping) else _merge(_constants(), changes)
 
 
-def _over(known: Any, changes: Any) -> Any:
-    if not isinstance(known, Mapping) or not isinstance(changes, Mapping):
+def _merge(constants: Any, changes: Any) -> Any:
+    if not isinstance(constants, Mapping) or not isinstance(changes, Mapping):
         return changes
-    return {**known, **{key: _over(known.get(key), value) for key, value in changes.items()}}
+    return {**constants, **{key: _merge(constants.get(key), value) for key, value in changes.items()}}
 
 
 def ring_hops(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
@@ -73,18 +73,18 @@ class NcclModel:
         """Make the model with the constants of the cluster's file or, where it has none, NCCL's own."""
         return cls(cluster, patterns, cluster.tuning or tuning())
 
-    def costs(self, found: Collectives, schedule: Schedule) -> CollectiveCosts:
+    def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
         """Return what each collective takes; no time where one rank is alone."""
-        result = CollectiveCosts.unknown(len(found))
-        for group in found.groups():
+        result = CollectiveCosts.unknown(len(collectives))
+        for group in collectives.groups():
             if group.op is Op.ALLTOALL:
                 self._exchange(group, result)
             else:
                 self._rings(group, result)
             if group.op is Op.ALLREDUCE:
                 self._trees(group, result)
-        self._messages(found, schedule, result)
-        result.seconds[found.size == 1] = 0.0
+        self._messages(collectives, schedule, result)
+        result.seconds[collectives.size == 1] = 0.0
         return result
 
     def hop_s(self, across: bool, algorithm: Algorithm, protocol: Protocol) -> float:
@@ -92,8 +92,8 @@ class NcclModel:
         peer = self.patterns.graph.topology.peer
         table = self.constants.hop_latency_s.network if across else getattr(self.constants.hop_latency_s, peer)
         link = self.cluster.inter if across else self.cluster.intra
-        known: float = getattr(getattr(table, algorithm), protocol)
-        return known * link.latency_s / table.ring.simple if table.ring.simple else known
+        hop: float = getattr(getattr(table, algorithm), protocol)
+        return hop * link.latency_s / table.ring.simple if table.ring.simple else hop
 
     def tree_speed(self, protocol: Protocol, size: Floats) -> Floats:
         """Return the share of its speed that a tree reaches at `size` bytes, float64.
@@ -114,35 +114,36 @@ class NcclModel:
         return np.unique(group.ranks // self.patterns.graph.gpus, return_counts=True)[1]
 
     def _rings(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
-        reduces, ranks, nodes = group.op is Op.ALLREDUCE, len(group.ranks), len(self._machines(group))
+        reduces = group.op is Op.ALLREDUCE
+        ranks, nodes = len(group.ranks), len(self._machines(group))
         pattern = self.patterns.of("ring" if reduces else "gather", group.ranks)
         inside, across = ring_hops(ranks, nodes, reduces)
         volume = pattern.inputs(group.moved)[-1] * (1 + reduces) * (ranks - 1) / ranks
-        alone = pattern.seconds(group.moved)
+        transfer = pattern.seconds(group.moved)
         for protocol in self.protocols():
             least = getattr(self.constants.network_overhead_s, protocol) if nodes > 1 else 0.0
             hops = inside * max(self.hop_s(False, "ring", protocol), least) + across * self.hop_s(True, "ring", protocol)
             speed = getattr(self.constants.speed.ring, protocol)
             if protocol == "ll" and nodes == 1 and not reduces:
                 speed = self.constants.speed.ring_node_gather_ll
-            taken = self._capped(protocol, alone / speed, volume, nodes)
+            transfer_s = self._limited(protocol, transfer / speed, volume, nodes)
             latency = getattr(self.constants.base_latency_s.ring, protocol) + hops
-            result.put(group.index, latency + taken, latency, getattr(self.constants.wire, protocol))
+            result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol))
 
     def _trees(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
         counts, pattern = self._machines(group), self.patterns.of("tree", group.ranks)
         inside, across = tree_hops(counts)
-        alone, (size,) = pattern.seconds(group.moved), pattern.inputs(group.moved)
+        transfer, (size,) = pattern.seconds(group.moved), pattern.inputs(group.moved)
         for protocol in self.protocols():
             speed = getattr(self.constants.speed.tree, protocol)
             if protocol == "ll128" and len(counts) == 1:
                 speed = self.constants.speed.tree_node_ll128
-            taken = self._capped(protocol, alone / speed, 2 * size, len(counts)) / self.tree_speed(protocol, size)
+            transfer_s = self._limited(protocol, transfer / speed, 2 * size, len(counts)) / self.tree_speed(protocol, size)
             hops = inside * self.hop_s(False, "tree", protocol) + across * self.hop_s(True, "tree", protocol)
             latency = getattr(self.constants.base_latency_s.tree, protocol) + hops
-            result.put(group.index, latency + taken, latency, getattr(self.constants.wire, protocol), tree=True)
+            result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol), tree=True)
 
-    def _capped(self, protocol: Protocol, seconds: Floats, volume: Floats, nodes: int) -> Floats:
+    def _limited(self, protocol: Protocol, seconds: Floats, volume: Floats, nodes: int) -> Floats:
         """Return `seconds`, or more where LL's bandwidth limits it.
 
         volume: bytes that pass each link of a ring of all channels (NCCL's bus bandwidth is volume / seconds).
@@ -155,12 +156,12 @@ class NcclModel:
     def _exchange(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
         """Put the costs of all-to-alls: a round for every other rank, counted for the ranks that have most of them on other machines."""
         ranks, mates = len(group.ranks), int(self._machines(group).min())
-        alone = self.patterns.of("exchange", group.ranks).seconds(group.moved)
+        transfer = self.patterns.of("exchange", group.ranks).seconds(group.moved)
         each = np.asarray(-(-group.moved.max(axis=0) // (ranks - 1)))
-        self._sent(group.index, np.full(len(each), mates - 1), np.full(len(each), ranks - mates), each, alone, result)
+        self._put_messages(group.index, np.full(len(each), mates - 1), np.full(len(each), ranks - mates), each, transfer, result)
 
-    def _messages(self, found: Collectives, schedule: Schedule, result: CollectiveCosts) -> None:
-        index, source, target = found.messages(schedule)
+    def _messages(self, collectives: Collectives, schedule: Schedule, result: CollectiveCosts) -> None:
+        index, source, target = collectives.messages(schedule)
         if not len(index):
             return
         graph = self.patterns.graph
@@ -169,11 +170,11 @@ class NcclModel:
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
         slowness = coo_matrix((1 / graph.bandwidth[link], (pair, link)), (len(index), len(graph))).tocsr().max(axis=1).toarray().ravel()
-        moved = np.maximum(found.moved[found.begin[index]], found.moved[found.begin[index] + 1])
+        moved = np.maximum(collectives.moved[collectives.begin[index]], collectives.moved[collectives.begin[index] + 1])
         across = (source // graph.gpus != target // graph.gpus).astype(np.int64)
-        self._sent(index, 1 - across, across, moved, moved * slowness, result)
+        self._put_messages(index, 1 - across, across, moved, moved * slowness, result)
 
-    def _sent(self, index: Ints, inside: Ints, across: Ints, each: Ints, alone: Floats, result: CollectiveCosts) -> None:
+    def _put_messages(self, index: Ints, inside: Ints, across: Ints, each: Ints, transfer: Floats, result: CollectiveCosts) -> None:
         """Put the costs of messages of `each` bytes, in rounds inside machines and across.
 
         alone: seconds that links take for all of them, uncontended.
@@ -182,8 +183,8 @@ class NcclModel:
         """
         small = each <= self.constants.message_ll_bytes
         protocols: tuple[tuple[Protocol, Any], ...] = (("ll", small), ("simple", ~small))
-        for protocol, mine in protocols:
+        for protocol, chosen in protocols:
             hops = inside * self.hop_s(False, "ring", protocol) + across * self.hop_s(True, "ring", protocol)
-            latency = (getattr(self.constants.base_latency_s.ring, protocol) + hops)[mine]
+            latency = (getattr(self.constants.base_latency_s.ring, protocol) + hops)[chosen]
             wire = getattr(self.constants.wire, protocol)
-            result.put(index[mine], latency + alone[mine] / wire, latency, wire)
+            result.put(index[chosen], latency + transfer[chosen] / wire, latency, wire)

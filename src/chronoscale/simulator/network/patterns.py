@@ -74,41 +74,41 @@ class Patterns:
         """Return the pattern of one kind. ranks: those that take part, ascending, two at least."""
         key = kind, ranks.tobytes()
         if key not in self._known:
-            self._known[key] = self._made(kind, ranks)
+            self._known[key] = self._make(kind, ranks)
         return self._known[key]
 
-    def _made(self, kind: PatternKind, ranks: Ints) -> Pattern:
+    def _make(self, kind: PatternKind, ranks: Ints) -> Pattern:
         _, node, counts = np.unique(ranks // self.graph.gpus, return_inverse=True, return_counts=True)
         members = np.split(ranks, np.cumsum(counts)[:-1])
         rings = int(counts.min()) if len(members) > 1 else 1
         if kind == "ring":
             edges = ring_edges(members, rings)
             each = np.full(len(edges), 2 * (len(ranks) - 1) / len(ranks) / rings)
-            found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
+            entries = self._entries(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "tree":
             edges, each = tree_edges(members, rings)
-            found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
+            entries = self._entries(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "gather":  # all shares but the one that its end has brought pass an edge of a ring
             edges = ring_edges(members, rings)
             brought, each = np.searchsorted(ranks, edges[:, 1]), np.full(len(edges), 1 / rings)
             every = np.full(len(edges), len(ranks) + len(members))
-            found = self._law(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
+            entries = self._entries(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
         else:
-            found = self._exchange(ranks, node, counts)
+            entries = self._exchange(ranks, node, counts)
         inputs = 1 if kind in ("ring", "tree") else len(ranks) + len(members) + 1
-        row, column, share = (np.concatenate(part) for part in zip(*found, strict=True))
+        row, column, share = (np.concatenate(part) for part in zip(*entries, strict=True))
         link, place = np.unique(row, return_inverse=True)
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
         law = coo_matrix((share, (place, column)), (len(link), inputs)).tocsr()
         return Pattern(kind, link, self.graph.bandwidth[link], law, node)
 
-    def _law(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
+    def _entries(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
         """Return links, inputs and shares of bytes that go from devices to devices. terms: (input, share) of each pair."""
-        found = []
+        entries = []
         for pair, link in crossed_links(self.graph, source, target):
-            found += [(link, column[pair], share[pair]) for column, share in terms]
-        return found
+            entries += [(link, column[pair], share[pair]) for column, share in terms]
+        return entries
 
     def _exchange(self, ranks: Ints, node: Ints, counts: Ints) -> list[tuple[Ints, Ints, Floats]]:
         """Return links, inputs and shares of an all-to-all: every rank's bytes go to all others alike."""
@@ -119,20 +119,20 @@ class Patterns:
         target = np.arange(len(source)) - np.repeat(np.cumsum(mates) - mates, mates) + np.repeat(first[node], mates)
         apart = source != target
         source, target = source[apart], target[apart]
-        found = self._law(ranks[source], ranks[target], [(source, np.full(len(source), 1 / others))])
+        entries = self._entries(ranks[source], ranks[target], [(source, np.full(len(source), 1 / others))])
         if len(counts) == 1:
-            return found
+            return entries
         every = np.full(len(ranks), len(ranks) + len(counts))
-        for rank, link in _flat(graph.leaving(ranks)):
-            found.append((link, rank, ((len(ranks) - mates) / others)[rank]))
-        for rank, link in _flat(graph.entering(ranks)):
+        for rank, link in _links_by_row(graph.leaving(ranks)):
+            entries.append((link, rank, ((len(ranks) - mates) / others)[rank]))
+        for rank, link in _links_by_row(graph.entering(ranks)):
             each = np.full(len(rank), 1 / others)
-            found += [(link, every[rank], each), (link, len(ranks) + node[rank], -each)]
+            entries += [(link, every[rank], each), (link, len(ranks) + node[rank], -each)]
         machine = ranks[first] // graph.gpus
-        a, b = (one.ravel() for one in np.meshgrid(np.arange(len(counts)), np.arange(len(counts)), indexing="ij"))
-        for pair, link in _flat(graph.between(machine[a], machine[b])):
-            found.append((link, len(ranks) + a[pair], counts[b[pair]] / others))
-        return found
+        a, b = (grid.ravel() for grid in np.meshgrid(np.arange(len(counts)), np.arange(len(counts)), indexing="ij"))
+        for pair, link in _links_by_row(graph.between(machine[a], machine[b])):
+            entries.append((link, len(ranks) + a[pair], counts[b[pair]] / others))
+        return entries
 
 
 def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
@@ -141,11 +141,11 @@ def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tupl
     near, far = np.flatnonzero(a == b), np.flatnonzero(a != b)
     ways = [graph.leaving(source[far]), graph.between(a[far], b[far]), graph.entering(target[far])]
     for pairs, way in ((near, graph.inside(source[near], target[near])), *((far, way) for way in ways)):
-        for pair, link in _flat(way):
+        for pair, link in _links_by_row(way):
             yield pairs[pair], link
 
 
-def _flat(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
+def _links_by_row(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
     """Yield rows and links of an array of paths, without the places that are -1."""
     row, hop = np.nonzero(ways >= 0)
     if len(row):
@@ -156,12 +156,12 @@ def ring_edges(members: list[Ints], rings: int) -> Ints:
     """Return the edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
     edges = []
     for start in range(rings):
-        order = _entered(members, start)
+        order = _order_from(members, start)
         edges.append(np.stack([order, np.roll(order, -1)], axis=1))
     return np.concatenate(edges)
 
 
-def _entered(members: list[Ints], start: int) -> Ints:
+def _order_from(members: list[Ints], start: int) -> Ints:
     """Return all ranks, machine after machine, each entered at its rank of number `start` and gone round."""
     return np.concatenate([part for ranks in members for part in (ranks[start:], ranks[:start])])
 
@@ -176,7 +176,7 @@ def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.flo
     first = np.cumsum([0, *(len(ranks) for ranks in members[:-1])])
     above = np.delete(np.arange(sum(map(len, members)) - 1), first[1:] - 1)  # in a chain, all but the last one
     for start in range(channels):
-        order = _entered(members, start)
+        order = _order_from(members, start)
         down, heads = np.stack([order[above], order[above + 1]], axis=1), order[first]
         for parent in double_tree(len(heads)):
             child = np.flatnonzero(parent >= 0)
@@ -184,8 +184,8 @@ def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.flo
             shares.append(np.full(len(child), 0.5 / channels))
         edges.append(down)
         shares.append(np.full(len(down), 1 / channels))
-    found = np.concatenate(edges)
-    return np.concatenate([found, found[:, ::-1]]), np.tile(np.concatenate(shares), 2)
+    downward = np.concatenate(edges)
+    return np.concatenate([downward, downward[:, ::-1]]), np.tile(np.concatenate(shares), 2)
 
 
 def double_tree(nodes: int) -> tuple[Ints, Ints]:

@@ -38,36 +38,36 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> Traffic:
+    def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> Traffic:
         """Return the traffic of collectives, and of copies between devices and their host.
 
-        joined: the collectives, where they are known already. There is none on links that were fitted: measurements contain it. Raises
+        timed: the collectives, where they are known already. There is none on links that were fitted: measurements contain it. Raises
         ValueError when a communication row has no collective id, or another row has one.
         """
-        parts = [cls.copied(schedule, cluster)]
-        if _measured(cluster):
+        parts = [cls.of_copies(schedule, cluster)]
+        if _links_are_measured(cluster):
             return parts[0]
         patterns = collective_times.patterns(cluster)
-        links, (found, costs) = patterns.graph, joined or TimedCollectives.of(schedule, cluster)
-        if len(found):
-            first = found.first()
-            for group in found.groups():
+        links, (collectives, costs) = patterns.graph, timed or TimedCollectives.of(schedule, cluster)
+        if len(collectives):
+            first = collectives.first()
+            for group in collectives.groups():
                 for tree in (False, True):
-                    if (mine := costs.tree[group.index] == tree).any():
-                        parts.append(_together(group, mine, tree, first, costs, patterns))
-            parts.append(_messages(found, schedule, first, costs, links))
-        return cls._joined(parts)
+                    if (chosen := costs.tree[group.index] == tree).any():
+                        parts.append(_group_traffic(group, chosen, tree, first, costs, patterns))
+            parts.append(_message_traffic(collectives, schedule, first, costs, links))
+        return cls._concatenate(parts)
 
     @classmethod
-    def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
+    def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
         """Return the traffic of copies between devices and their host alone."""
-        if _measured(cluster):
-            return cls._joined([])
+        if _links_are_measured(cluster):
+            return cls._concatenate([])
         links = collective_times.patterns(cluster).graph
-        return cls._joined([_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
+        return cls._concatenate([_copy_traffic(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
 
     @classmethod
-    def _joined(cls, parts: list[Traffic]) -> Traffic:
+    def _concatenate(cls, parts: list[Traffic]) -> Traffic:
         if not parts:
             none = np.zeros(0, np.int64)
             return cls(none, none, np.zeros(1, np.int64), none.astype(np.int32), np.zeros(0))
@@ -84,25 +84,25 @@ class LinkTraffic(NamedTuple):
     traffic: Traffic
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: TimedCollectives | None = None) -> LinkTraffic:
-        """Return the traffic of a schedule on its cluster. joined: its collectives, where they are known already.
+    def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> LinkTraffic:
+        """Return the traffic of a schedule on its cluster. timed: its collectives, where they are known already.
 
         Raises ValueError when a communication row has no collective id, or another row has one.
         """
-        return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
+        return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, timed))
 
 
-def slowest_links(crossed: LinkTraffic) -> tuple[Ints, Ints]:
+def slowest_links(link_traffic: LinkTraffic) -> tuple[Ints, Ints]:
     """Return the rows that cross links, and the link of each that takes longest for its bytes; int64 [t] both."""
-    links, traffic = crossed
-    took = traffic.bytes / links.bandwidth[traffic.link]
+    links, traffic = link_traffic
+    seconds = traffic.bytes / links.bandwidth[traffic.link]
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
-    order = np.lexsort((took, place))
+    order = np.lexsort((seconds, place))
     last = order[np.cumsum(np.bincount(place, minlength=len(traffic.row)))[np.diff(traffic.ptr) > 0] - 1]
     return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
 
 
-def _measured(cluster: Cluster) -> bool:
+def _links_are_measured(cluster: Cluster) -> bool:
     return collective_times.origin(cluster) is Source.FITTED or cluster.device.on_host
 
 
@@ -110,7 +110,7 @@ def _ns(seconds: Floats) -> Ints:
     return np.rint(seconds * 1e9).astype(np.int64)
 
 
-def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
+def _copy_traffic(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
     row = schedule.tasks(op)
     ranks, place = np.unique(schedule.rank[row], return_inverse=True)
     ways = (links.to_device if op is Op.H2D else links.to_host)(ranks.astype(np.int64))[place]
@@ -121,20 +121,20 @@ def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> T
     return Traffic(row, latency, np.concatenate([[0], np.cumsum(count)]), ways[used].astype(np.int32), moved)
 
 
-def _together(group: CollectiveGroup, mine: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
-    index, pattern = group.index[mine], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
-    moved = pattern.bytes(group.moved[:, mine]) / costs.wire[index]
+def _group_traffic(group: CollectiveGroup, chosen: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
+    index, pattern = group.index[chosen], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+    moved = pattern.bytes(group.moved[:, chosen]) / costs.wire[index]
     ptr = np.arange(len(index) + 1) * len(pattern.link)
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, np.tile(pattern.link.astype(np.int32), len(index)), moved.T.ravel())
 
 
-def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: CollectiveCosts, links: LinkGraph) -> Traffic:
-    index, source, target = found.messages(schedule)
+def _message_traffic(collectives: Collectives, schedule: Schedule, first: Ints, costs: CollectiveCosts, links: LinkGraph) -> Traffic:
+    index, source, target = collectives.messages(schedule)
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed_links(links, source, target)]
     pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     uses, times = np.unique(pair * len(links) + link, return_counts=True)
     pair, link = np.divmod(uses, len(links))
-    moved = np.maximum(found.moved[found.begin[index]], found.moved[found.begin[index] + 1]) / costs.wire[index]
+    moved = np.maximum(collectives.moved[collectives.begin[index]], collectives.moved[collectives.begin[index] + 1]) / costs.wire[index]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(index)))])
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, link.astype(np.int32), moved[pair] * times)
 
@@ -148,9 +148,9 @@ class LinkUse:
     utilisation: float
 
 
-def link_utilisation(crossed: LinkTraffic, span_ns: int) -> pd.DataFrame:
+def link_utilisation(link_traffic: LinkTraffic, span_ns: int) -> pd.DataFrame:
     """Return what crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
-    links, traffic = crossed
+    links, traffic = link_traffic
     return utilisation_table(link_bytes(traffic, links), links, span_ns)
 
 
@@ -159,23 +159,25 @@ def link_bytes(traffic: Traffic, links: LinkGraph) -> Floats:
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
-def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, joined: TimedCollectives) -> Floats:
+def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedCollectives) -> Floats:
     """Return the bytes that a schedule moves over each link, float64 [links], without making its traffic row by row."""
     patterns = collective_times.patterns(cluster)
-    links, (found, costs) = patterns.graph, joined
+    links, (collectives, costs) = patterns.graph, timed
     moved = np.zeros(len(links))
-    if _measured(cluster):
+    if _links_are_measured(cluster):
         return moved
-    for group in found.groups():
+    for group in collectives.groups():
         for tree in (False, True):
-            if (mine := costs.tree[group.index] == tree).any():
+            if (chosen := costs.tree[group.index] == tree).any():
                 pattern = patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
-                moved[pattern.link] += pattern.total(group.moved[:, mine], costs.wire[group.index[mine]])
+                moved[pattern.link] += pattern.total(group.moved[:, chosen], costs.wire[group.index[chosen]])
     for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
         row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
         each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)
         np.add.at(moved, ways[ways >= 0], np.repeat(each, (ways >= 0).sum(axis=1)))
-    return moved + link_bytes(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
+    return (
+        moved + link_bytes(_message_traffic(collectives, schedule, collectives.first(), costs, links), links) if len(collectives) else moved
+    )
 
 
 def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:

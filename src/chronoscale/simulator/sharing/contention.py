@@ -24,43 +24,44 @@ OF_A_DEVICE = ("memory", "SMs")
 Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
-def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, crossed: LinkTraffic) -> Shares | None:
+def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic) -> Shares | None:
     """Return what rows take of shared resources; None where none can slow another down.
 
     ns: uncontended durations, int64 [n]. Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    computing, demand = _computing(schedule, costs, ns, streams, len(cluster.device.streams))
-    parts = [*computing, _crossing(crossed, cluster.device, ns, streams, schedule.ranks, demand)]
+    device_entries, demand = _device_entries(schedule, costs, ns, streams, len(cluster.device.streams))
+    parts = [*device_entries, _link_entries(traffic, cluster.device, ns, streams, schedule.ranks, demand)]
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
-    delay[crossed.traffic.row] = crossed.traffic.latency_ns
-    names = tuple(f"GPU {rank} {what}" for what in OF_A_DEVICE for rank in range(schedule.ranks))
-    return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *crossed.links.names))
+    delay[traffic.traffic.row] = traffic.traffic.latency_ns
+    names = tuple(f"GPU {rank} {resource_name}" for resource_name in OF_A_DEVICE for rank in range(schedule.ranks))
+    return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *traffic.links.names))
 
 
-def _crossing(crossed: LinkTraffic, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
+def _link_entries(link_traffic: LinkTraffic, device: Device, ns: Ints, streams: Int32, ranks: int, demand: Floats) -> Entries:
     """Return entries of rows that cross links, and fill in what they demand: `demand`, float64 [n]."""
-    links, traffic = crossed
+    links, traffic = link_traffic
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
-    used = _several(streams[traffic.row[place]], traffic.link, links)[traffic.link]
-    asking = demand[traffic.row] > 0
-    asking[place[used]] = True
-    kept = np.flatnonzero(asking[place])  # all entries of rows that ask for anything: one on its way alone need not be looked at
-    if not len(kept):
+    used = _used_by_several(streams[traffic.row[place]], traffic.link, links)[traffic.link]
+    demands = demand[traffic.row] > 0
+    demands[place[used]] = True
+    entries = np.flatnonzero(demands[place])  # all entries of rows that ask for anything: one on its way alone need not be looked at
+    if not len(entries):
         return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
-    place, link, used = place[kept], traffic.link[kept], used[kept]
+    place, used = place[entries], used[entries]
+    link = traffic.link[entries]
     row = traffic.row[place]
-    rate = traffic.bytes[kept] / (np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9)
+    rate = traffic.bytes[entries] / (np.maximum(ns[row] - traffic.latency_ns[place], 1) / 1e9)
     first = np.flatnonzero(np.diff(place, prepend=-1))
     demand[row[first]] = np.maximum.reduceat(rate, first) / device.memory_bandwidth
     share = rate / links.bandwidth[link]
-    found = np.flatnonzero(used & (share > 0))
-    found = found[oversubscribed(streams[row[found]], link[found], share[found], len(links))]
-    return row[found], link[found] + np.int32(len(OF_A_DEVICE) * ranks), share[found]
+    contended = np.flatnonzero(used & (share > 0))
+    contended = contended[oversubscribed(streams[row[contended]], link[contended], share[contended], len(links))]
+    return row[contended], link[contended] + np.int32(len(OF_A_DEVICE) * ranks), share[contended]
 
 
-def _several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
+def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
     """Return the links that more than one FIFO uses, bool [links]: what one FIFO does, it does in turn. A host's memory of no stated
     bandwidth is none.
     """
@@ -70,26 +71,26 @@ def _several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
     return np.asarray((most > least) & np.isfinite(links.bandwidth), np.bool_)
 
 
-def _computing(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
+def _device_entries(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
     """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n]."""
-    found = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
+    shares_by_resource = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
             rows = schedule.tasks(Op(code))
-            for column, share in zip(found, costs.occupies(schedule, rows, ns[rows]), strict=True):
+            for column, share in zip(shares_by_resource, costs.occupies(schedule, rows, ns[rows]), strict=True):
                 column[rows] = share
     parts, demand = [], np.zeros(len(schedule))
-    for which, share in enumerate(found):
-        if (wanted := _wanted(share, schedule.ranks, streams, lanes)).any():
-            rows = np.flatnonzero(wanted[schedule.rank] & (share > 0))
+    for which, share in enumerate(shares_by_resource):
+        if (scarce := _ranks_short_of(share, schedule.ranks, streams, lanes)).any():
+            rows = np.flatnonzero(scarce[schedule.rank] & (share > 0))
             demand[rows] = np.maximum(demand[rows], share[rows])
             parts.append((rows, schedule.rank[rows] + np.int32(which * schedule.ranks), share[rows]))
     return parts, demand
 
 
-def _wanted(share: Floats, ranks: int, streams: Int32, lanes: int) -> NDArray[np.bool_]:
+def _ranks_short_of(share: Floats, ranks: int, streams: Int32, lanes: int) -> NDArray[np.bool_]:
     """Return the ranks whose streams together may ask for more than there is, bool [ranks]."""
     most = np.zeros(ranks * lanes)
     np.maximum.at(most, streams, share)
-    found: NDArray[np.bool_] = most.reshape(ranks, lanes).sum(axis=1) > 1
-    return found
+    more: NDArray[np.bool_] = most.reshape(ranks, lanes).sum(axis=1) > 1
+    return more

@@ -44,8 +44,8 @@ class Shares:
 
         A row has at most one entry a resource. streams: the FIFO of each row, int32 [n]: what one FIFO does, it does in turn.
         """
-        kept = oversubscribed(streams[row], resource, share, len(names))
-        return cls.by_row(row[kept], resource[kept], share[kept], delay_ns, demand, names)
+        entries = oversubscribed(streams[row], resource, share, len(names))
+        return cls.by_row(row[entries], resource[entries], share[entries], delay_ns, demand, names)
 
     @classmethod
     def by_row(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, names: tuple[str, ...]) -> Shares | None:
@@ -54,7 +54,9 @@ class Shares:
             return None
         order = np.argsort(row, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=len(delay_ns)))])
-        return cls(ptr, resource[order].astype(np.int32), _whole(share[order]), delay_ns, demand, names, np.zeros(len(delay_ns), np.uint8))
+        return cls(
+            ptr, resource[order].astype(np.int32), _quantised(share[order]), delay_ns, demand, names, np.zeros(len(delay_ns), np.uint8)
+        )
 
     def beside(self, other: Shares | None) -> Shares:
         """Return the same shares, to be replayed with the crowd of rows that are much like these; of None, as they are."""
@@ -69,10 +71,10 @@ def oversubscribed(stream: Int32, resource: Int32, share: Floats, resources: int
     """Return the entries of resources that FIFOs together can ask for more of than there is, int64 [any]. stream: each entry's FIFO, int32
     [k].
     """
-    most = pd.Series(_whole(share)).groupby(stream.astype(np.int64) * resources + resource, sort=False).max()
+    most = pd.Series(_quantised(share)).groupby(stream.astype(np.int64) * resources + resource, sort=False).max()
     return np.flatnonzero((np.bincount(most.index.to_numpy() % resources, most.to_numpy(), resources) > 1)[resource])
 
 
-def _whole(share: Floats) -> Floats:
+def _quantised(share: Floats) -> Floats:
     """Round shares to multiples of UNIT, at least one of them."""
     return np.clip(np.rint(share / UNIT), 1, 1 / UNIT) * UNIT

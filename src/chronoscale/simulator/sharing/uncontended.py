@@ -37,12 +37,12 @@ class UncontendedRows:
         """Work out durations and shares. Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
         cluster.link(schedule.ranks)  # refuses too few devices
         ns, source = durations(costs, schedule)
-        joined = collective_times.TimedCollectives.of(schedule, cluster)
-        rows, taken = joined.times()
-        ns[rows], source[rows] = taken, collective_times.origin(cluster)
-        crossed = LinkTraffic.of(schedule, cluster, joined) if cluster.contention else None
-        shares = None if crossed is None else contended_shares(schedule, cluster, costs, ns, crossed)
-        return cls(ns, source, costs.launch_ns, crossed, shares)
+        timed = collective_times.TimedCollectives.of(schedule, cluster)
+        rows, collective_ns = timed.times()
+        ns[rows], source[rows] = collective_ns, collective_times.origin(cluster)
+        traffic = LinkTraffic.of(schedule, cluster, timed) if cluster.contention else None
+        shares = None if traffic is None else contended_shares(schedule, cluster, costs, ns, traffic)
+        return cls(ns, source, costs.launch_ns, traffic, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
         """Return the launches of rows that take `ns`, int64 [n]; None where nothing is launched.

@@ -51,16 +51,18 @@ class Assumption(NamedTuple):
 
 
 def _device(change: Callable[[Device], Device]) -> Change:
-    def changed(one: Scenario) -> Scenario:
-        device = change(one.cluster.device)
-        costs = replace(one.costs, device=device) if isinstance(one.costs, DatasheetCosts) else one.costs
-        return Scenario(replace(one.cluster, device=device), costs, one.uncertainty)
+    def changed(scenario: Scenario) -> Scenario:
+        device = change(scenario.cluster.device)
+        costs = replace(scenario.costs, device=device) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
+        return Scenario(replace(scenario.cluster, device=device), costs, scenario.uncertainty)
 
     return changed
 
 
 def _efficiency(share: float) -> Change:
-    return lambda one: one._replace(costs=replace(one.costs, efficiency=share) if isinstance(one.costs, DatasheetCosts) else one.costs)
+    return lambda scenario: scenario._replace(
+        costs=replace(scenario.costs, efficiency=share) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
+    )
 
 
 def _launch(times: float) -> Change:
@@ -72,14 +74,16 @@ def _memory(times: float) -> Change:
 
 
 def _bus(bandwidth: float, latency: float = 1.0) -> Change:
-    def changed(one: Scenario) -> Scenario:
-        found = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(one)
-        return found._replace(cluster=replace(found.cluster, topology=_switched(found.cluster.topology, bandwidth)))
+    def changed(scenario: Scenario) -> Scenario:
+        changed_device = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(scenario)
+        return changed_device._replace(
+            cluster=replace(changed_device.cluster, topology=_scale_switches(changed_device.cluster.topology, bandwidth))
+        )
 
     return changed
 
 
-def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
+def _scale_switches(keys: Topology | None, bandwidth: float) -> Topology | None:
     """Return a topology whose PCIe switches have links to the host that are `bandwidth` times as fast."""
     if keys is None or keys.switches is None:
         return keys
@@ -87,15 +91,15 @@ def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
 
 
 def _network(bandwidth: float, latency: float = 1.0) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, inter=_link(one.cluster.inter, bandwidth, latency)))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, inter=_link(scenario.cluster.inter, bandwidth, latency)))
 
 
 def _inside(bandwidth: float, latency: float = 1.0) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, intra=_link(one.cluster.intra, bandwidth, latency)))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, intra=_link(scenario.cluster.intra, bandwidth, latency)))
 
 
 def _sharing(contention: bool) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, contention=contention))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, contention=contention))
 
 
 def _link(link: Link, bandwidth: float, latency: float) -> Link:
@@ -103,7 +107,7 @@ def _link(link: Link, bandwidth: float, latency: float) -> Link:
 
 
 def _uncertain(**keys: float | Stragglers) -> Change:
-    return lambda one: one._replace(uncertainty=replace(one.uncertainty, **keys))  # type: ignore[arg-type]
+    return lambda scenario: scenario._replace(uncertainty=replace(scenario.uncertainty, **keys))  # type: ignore[arg-type]
 
 
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
@@ -177,27 +181,27 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     Classes of devices stay as stated; jitter, sway and stragglers are assumptions here. Raises UserError when the cluster has too few
     devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
-    joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
-    plain = Scenario(joined, costs, Uncertainty(classes=uncertainty.classes))
-    alone = UncontendedRows.of(schedule, joined, costs)
-    epoch_s = _epoch_s(schedule, plain, alone, seed)
+    explicit = replace(cluster, topology=topology(cluster))  # a topology that was only assumed stays when bandwidths change
+    plain = Scenario(explicit, costs, Uncertainty(classes=uncertainty.classes))
+    uncontended = UncontendedRows.of(schedule, explicit, costs)
+    epoch_s = _epoch_s(schedule, plain, uncontended, seed)
 
     def end_s(change: Change | None) -> float:
-        if change is None or (supposed := change(plain)) == plain:
+        if change is None or (scenario := change(plain)) == plain:
             return epoch_s
-        where, what, _ = supposed
-        same = where == joined and what is costs
-        return _epoch_s(schedule, supposed, alone if same else UncontendedRows.of(schedule, where, what).beside(alone), seed)
+        unchanged = scenario.cluster == explicit and scenario.costs is costs
+        rows = uncontended if unchanged else UncontendedRows.of(schedule, scenario.cluster, scenario.costs).beside(uncontended)
+        return _epoch_s(schedule, scenario, rows, seed)
 
-    def ends(one: Assumption) -> Effect:
-        low_s, high_s = end_s(one.lower), end_s(one.upper)
-        return Effect(one.name, one.low, one.high, one.source, epoch_s, low_s, high_s)
+    def effect(assumption: Assumption) -> Effect:
+        low_s, high_s = end_s(assumption.lower), end_s(assumption.upper)
+        return Effect(assumption.name, assumption.low, assumption.high, assumption.source, epoch_s, low_s, high_s)
 
-    known = isinstance(costs, DatasheetCosts)
-    found = [ends(one) for one in ASSUMPTIONS if known or not one.measured]
-    return tuple(one for one in found if one.size > 0)
+    from_datasheet = isinstance(costs, DatasheetCosts)
+    tried = [effect(assumption) for assumption in ASSUMPTIONS if from_datasheet or not assumption.measured]
+    return tuple(result for result in tried if result.size > 0)
 
 
-def _epoch_s(schedule: Schedule, supposed: Scenario, alone: UncontendedRows, seed: int) -> float:
-    draws = DRAWS if supposed.uncertainty.random else 1
-    return float(np.median(Draws.of(schedule, *supposed, seed, alone).spans(draws))) / 1e9
+def _epoch_s(schedule: Schedule, scenario: Scenario, uncontended: UncontendedRows, seed: int) -> float:
+    draws = DRAWS if scenario.uncertainty.random else 1
+    return float(np.median(Draws.of(schedule, *scenario, seed, uncontended).spans(draws))) / 1e9

@@ -54,34 +54,45 @@ class Draws:
         costs: CostModel,
         uncertainty: Uncertainty,
         seed: int,
-        alone: UncontendedRows | None = None,
+        uncontended: UncontendedRows | None = None,
     ) -> Draws:
         """Prepare the draws of a schedule.
 
-        alone: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs` does
-        not know a row, and where costs that were not fitted are asked how much rows vary.
+        uncontended: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs`
+        does not know a row, and where costs that were not fitted are asked how much rows vary.
         """
-        jitter, sway = uncertainty.jitter, uncertainty.sway
-        spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
+        jitter = spreads(costs, schedule) if uncertainty.jitter == "fitted" else uncertainty.jitter
+        sway = swaying(costs) if uncertainty.sway == "fitted" else uncertainty.sway
         own = schedule.collective < 0
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)
         slow = np.where(computes, 1 / speeds[schedule.rank], 1.0) if (speeds != 1).any() else None
-        alone = alone or UncontendedRows.of(schedule, cluster, costs)
+        uncontended = uncontended or UncontendedRows.of(schedule, cluster, costs)
         return cls(
-            schedule, cluster, uncertainty, seed, alone, device_label(cluster, costs), *first_rows(schedule), *spread, own, computes, slow
+            schedule,
+            cluster,
+            uncertainty,
+            seed,
+            uncontended,
+            device_label(cluster, costs),
+            *first_rows(schedule),
+            jitter,
+            sway,
+            own,
+            computes,
+            slow,
         )
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
         """Return how many times as long rows take, and the host for their launches; float64 [n] both."""
         common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
-            common *= _around(self._numbers(draw, _JITTER), self.jitter, len(common))
+            common *= _draw_around_one(self._generator(draw, _JITTER), self.jitter, len(common))
             common[self.joined] = common[self.first]
         if self.sway:
             iteration, turns = np.maximum(self.schedule.iteration, 0), max(self.schedule.iterations, 1)
-            found = _around(self._numbers(draw, _SWAY), self.sway, self.schedule.ranks * turns)
-            common *= np.where(self.own, found[self.schedule.rank * turns + iteration], 1.0)
+            sways = _draw_around_one(self._generator(draw, _SWAY), self.sway, self.schedule.ranks * turns)
+            common *= np.where(self.own, sways[self.schedule.rank * turns + iteration], 1.0)
         rows = common if self.slow is None else common * self.slow
         if (stragglers := self.uncertainty.stragglers) is None:
             return rows, common
@@ -92,14 +103,14 @@ class Draws:
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
         """Return start and end of rows (ns), int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
-        ns, launches = self._lengths(draw)
+        ns, launches = self._durations(draw)
         return replay_times(self.schedule, self.cluster.device, ns, launches, self.uncontended.shares)
 
     def launches(self, draw: int) -> Launches | None:
         """Return the launches of a draw's rows; None where nothing is launched."""
-        return self._lengths(draw)[1]
+        return self._durations(draw)[1]
 
-    def _lengths(self, draw: int) -> tuple[Ints, Launches | None]:
+    def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
         rows, launching = self.factors(draw)
         ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
         return ns, self.uncontended.launches(self.schedule, ns, launching)
@@ -120,16 +131,16 @@ class Draws:
         """Return the trace of one draw. Raises UserError when ranks wait for one another in a cycle."""
         return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
-    def _numbers(self, draw: int, purpose: int) -> np.random.Generator:
+    def _generator(self, draw: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(draw, purpose)))
 
     def _straggles(self, draw: int) -> NDArray[np.bool_]:
         """Return which ranks straggle in a draw, bool [ranks]."""
-        found, ranks = self.uncertainty.stragglers, np.arange(self.schedule.ranks)
-        assert found is not None
-        unit = ranks if found.of == "gpu" else ranks // self.cluster.gpus_per_node
+        stragglers, ranks = self.uncertainty.stragglers, np.arange(self.schedule.ranks)
+        assert stragglers is not None
+        unit = ranks if stragglers.of == "gpu" else ranks // self.cluster.gpus_per_node
         units = int(unit[-1]) + 1
-        return np.isin(unit, self._numbers(draw, _STRAGGLERS).choice(units, min(found.count, units), replace=False))
+        return np.isin(unit, self._generator(draw, _STRAGGLERS).choice(units, min(stragglers.count, units), replace=False))
 
 
 def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
@@ -145,7 +156,7 @@ def middle_draw(spans: Ints) -> int:
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 
 
-def _around(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
+def _draw_around_one(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
     """Draw `count` log-normal numbers of mean 1, float64. spread: their standard deviation, one or float64 [count]."""
     variance = np.log1p(np.square(spread))
     return np.asarray(np.exp(np.sqrt(variance) * numbers.standard_normal(count) - variance / 2), np.float64)

@@ -73,7 +73,7 @@ class Uncertainty:
         for name, spread in self._spreads:
             if spread != "fitted" and not (math.isfinite(spread) and spread >= 0):
                 raise UserError(f"{name}: expected a relative spread of at least 0, got {spread}")
-        if (total := sum(one.share for one in self.classes)) > 1 + FEW:
+        if (total := sum(device_class.share for device_class in self.classes)) > 1 + FEW:
             raise UserError(f"classes: their shares add up to {total:g}, more than 1")
 
     @property
@@ -87,17 +87,17 @@ class Uncertainty:
 
     def speeds(self, ranks: int) -> Floats:
         """Return how fast each rank computes, float64 [ranks]: a class ends at the rank nearest to its share."""
-        found, first = np.ones(ranks), 0.0
-        for one in self.classes:
-            found[round(first * ranks) : round((first + one.share) * ranks)] = one.speed
-            first += one.share
-        return found
+        speeds, first = np.ones(ranks), 0.0
+        for device_class in self.classes:
+            speeds[round(first * ranks) : round((first + device_class.share) * ranks)] = device_class.speed
+            first += device_class.share
+        return speeds
 
     def __str__(self) -> str:
-        shown = [(name, spread if spread == "fitted" else f"{spread:.3g}" if spread else "") for name, spread in self._spreads]
-        said = [f"{name} {spread}" for name, spread in shown if spread]
-        said += [] if self.stragglers is None else [str(self.stragglers)]
-        return ", ".join([*said, *map(str, self.classes)])
+        spreads = [(name, spread if spread == "fitted" else f"{spread:.3g}" if spread else "") for name, spread in self._spreads]
+        parts = [f"{name} {spread}" for name, spread in spreads if spread]
+        parts += [] if self.stragglers is None else [str(self.stragglers)]
+        return ", ".join([*parts, *map(str, self.classes)])
 
 
 CERTAIN = Uncertainty()
