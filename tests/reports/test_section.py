@@ -57,7 +57,7 @@ def test_what_failed_is_in_no_chart_of_times() -> None:
 def test_a_strategy_keeps_its_looks_across_sections() -> None:
     runs = (point("executed", "psg", 1, 1.0), point("executed", "real", 1, 1.0), point("simulated", "real", 1, 1.0))
     first, second = Report("t", runs=runs).sections
-    assert first.drawn == second.drawn == ("psg", "real")
+    assert first.report_labels == second.report_labels == ("psg", "real")
 
 
 def test_an_environment_says_which_run_differs() -> None:

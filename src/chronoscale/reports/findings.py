@@ -1,4 +1,4 @@
-"""Findings: what the numbers of a section say, in sentences, and what they do not carry."""
+"""Findings: sentences about the numbers of a section, and cautions about what the numbers cannot show."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ ORIGIN = {
 
 
 class EpochTime(NamedTuple):
-    """A strategy's epoch on so many ranks; of several runs the middle, and a spread that holds them all. idle: ranks without work, in
-    words."""
+    """Epoch of a strategy on so many ranks; of several runs the middle, with a spread that covers them all.
+
+    idle: ranks without work, in words.
+    """
 
     strategy: str
     epoch_s: float
@@ -43,10 +45,10 @@ class EpochTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Which strategies lead on `ranks` ranks, in the section's order: one is fastest, several tie.
+    """Answer to which strategies lead on `ranks` ranks, in the section's order: one is fastest, or several tie.
 
-    how: the rest of the sentence, without its full stop. ratio: of the slowest leader over the baseline; NaN without one, or where it
-    leads. alone: nothing to compare with.
+    how: the rest of the sentence, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or where
+    it leads. alone: there is nothing to compare with.
     """
 
     ranks: int
@@ -61,12 +63,12 @@ class Answer:
 
 
 def describe_sources(sources: str) -> str:
-    """Words for `Summary.sources`."""
+    """Return words for where durations come from (`Summary.sources`)."""
     return " and ".join(ORIGIN.get(source, source) for source in sources.split(", ") if source) or "durations of unknown origin"
 
 
 def evidence(runs: Sequence[StrategyResult]) -> str:
-    """What statements about these results of one section stand on: executed or simulated, where, from which durations."""
+    """Return a sentence on what statements about results of one section rest on: executed or simulated, where, from which durations."""
     if not runs:
         return ""
     device = max(runs, key=lambda run: run.ranks).summary.device.removeprefix("simulated ")
@@ -79,13 +81,15 @@ def evidence(runs: Sequence[StrategyResult]) -> str:
 
 
 def basis(section: Section, others: Sequence[Section]) -> str:
-    """What a claim about a simulation stands on, said in the same sentence: its fidelity, as far as the same work was executed and replayed
-    with the same costs; '' for what was executed."""
+    """Return what a claim about a simulation rests on, to stand in the claim's own sentence; '' for what was executed.
+
+    That is its fidelity, as far as the same work was executed and replayed with the same costs in one of the `others`.
+    """
     if section.kind == "executed":
         return ""
-    weak = ", durations extrapolated" if any(run.extrapolated for run in section.sound) else ""
+    weak = ", durations extrapolated" if any(run.extrapolated for run in section.comparable) else ""
     same = [other for other in others if other.kind == "executed" and other.setting.work == section.setting.work]
-    known = [run for other in same for run in other.sound if run.prediction and run.prediction.costs == section.setting.fact("costs")]
+    known = [run for other in same for run in other.comparable if run.prediction and run.prediction.costs == section.setting.fact("costs")]
     errors = [run.prediction.error_pct for run in known if run.prediction and math.isfinite(run.prediction.error_pct)]
     if not errors:
         return f"simulated{weak}, not validated"
@@ -95,14 +99,14 @@ def basis(section: Section, others: Sequence[Section]) -> str:
 
 
 def answers(section: Section) -> list[Answer]:
-    """One a rank count, ascending, of what did not fail."""
-    return [_answer(section, ranks, _epochs(runs)) for ranks, runs in section.by_ranks(section.sound).items()]
+    """Return one answer a rank count, ascending, about the results that did not fail."""
+    return [_answer(section, ranks, _epochs(runs)) for ranks, runs in section.by_ranks(section.comparable).items()]
 
 
 def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
     found = []
     for name in dict.fromkeys(run.strategy for run in runs):
-        same, most = [run.summary for run in runs if run.strategy == name], max(run.idle for run in runs if run.strategy == name)
+        same, most = [run.summary for run in runs if run.strategy == name], max(run.idle_ranks for run in runs if run.strategy == name)
         low, high = min(one.epoch_s - one.spread_s for one in same), max(one.epoch_s + one.spread_s for one in same)
         alone = same[0] if len(same) == 1 else None
         middle, spread = (alone.epoch_s, alone.spread_s) if alone else ((low + high) / 2, (high - low) / 2)
@@ -134,12 +138,12 @@ def _answer(section: Section, ranks: int, found: list[EpochTime]) -> Answer:
 
 
 def sentence(answer: Answer, stands_on: str) -> str:
-    """An answer's words after its leaders' names."""
+    """Return an answer's words after its leaders' names."""
     return f"{answer.how} ({stands_on})." if stands_on else f"{answer.how}."
 
 
 def headline(section: Section, stands_on: str) -> str:
-    """One sentence over a section: where it was found, who is fastest or ties on which ranks, and what the claim stands on; '' for none."""
+    """Return one sentence about a section: who is fastest or ties on which ranks, and what the claim rests on; '' without results."""
     found = answers(section)
     if not found:
         return ""
@@ -171,7 +175,7 @@ def _ranks(part: list[Answer]) -> str:
 
 
 def order_sentence(section: Section) -> str:
-    """How many pairs of strategies were predicted in the order that they were measured in; '' where no two were predicted."""
+    """Return how many pairs of strategies were predicted in the order in which they were measured; '' where no two were predicted."""
     said = []
     for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
@@ -187,7 +191,7 @@ def order_sentence(section: Section) -> str:
 
 
 def cautions(report: Report) -> list[str]:
-    """The report's notes, and what its own numbers warn of, section by section."""
+    """Return the report's notes, and what its own numbers warn of, section by section."""
     found = list(report.notes)
     for section in report.sections:
         front = f"{section.title}: " if len(report.sections) > 1 else ""
@@ -196,7 +200,9 @@ def cautions(report: Report) -> list[str]:
 
 
 def _cautions(section: Section) -> list[str]:
-    """Results that are not compared, few repeats, wide spread, durations that nothing on hand confirms."""
+    """Return what to beware of in a section: results that are not compared, few repeats, wide spread, durations that no
+    measurement confirms.
+    """
     found = [f"Not compared, {run.failed}: {section.label(run)} on {_counts([run.ranks])}." for run in section.runs if run.failed]
     found += [f"Not compared, {run.failed}: {run.name}." for run in section.staged if run.failed]
     few = [run for run in section.runs if run.kind == "executed" and run.summary.repeats < REPEATS]

@@ -1,4 +1,4 @@
-"""Page: a report as one self-contained HTML file."""
+"""HTML page: a report as one self-contained file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLE = Path(__file__).with_name("page.css")
 
 
 def html(report: Report, found: Sequence[SectionContent]) -> str:
-    """The page: what was found first, then section by section."""
+    """Return the page: headlines and cautions first, then section by section."""
     head = "".join(_headline(part) for part in found) + _notes(report)
     sections = [*map(_advice, report.advice), *map(_section, found)]
     body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')
@@ -33,23 +33,23 @@ def html(report: Report, found: Sequence[SectionContent]) -> str:
 
 
 def _section(part: SectionContent) -> str:
-    """Answers, figures, tables, predictions, timelines of what compares."""
+    """Return a section's answers, figures, tables, predictions and timelines."""
     joined = ("fidelity", "order", "coverage")
-    fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.ordered) + "".join(_table(part, name) for name in joined)
+    fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.order) + "".join(_table(part, name) for name in joined)
     return (
         f'<section>\n<h2><span class="kind">{part.section.kind}</span> {escape(part.section.title.removeprefix(f"{part.section.kind}: "))}'
         f"</h2>\n{_proof(part.same)}{_answers(part)}{''.join(map(_figure, part.figures))}"
-        f"{''.join(_table(part, name) for name in part.readings if name not in joined)}{fidelity}"
+        f"{''.join(_table(part, name) for name in part.readable_tables if name not in joined)}{fidelity}"
         f"{'<h3>Timelines</h3>' * bool(part.timelines)}{''.join(map(_figure, part.timelines))}</section>"
     )
 
 
 def _advice(advice: Advice) -> str:
-    """What there is to choose from."""
-    left = "".join(f"<li>{escape(line)}</li>\n" for line in advice.left)
+    """Return a ranking of candidates with its figure."""
+    left = "".join(f"<li>{escape(line)}</li>\n" for line in advice.not_ranked)
     return (
         f'<section>\n<h2><span class="kind">simulated</span> {escape(advice.title)}</h2>\n{_proof(advice.headline)}'
-        f"{_figure(advice.drawing) if advice.drawing else ''}<h3>Ranked</h3>\n{to_html(advice.reading.table)}\n"
+        f"{_figure(advice.drawing) if advice.drawing else ''}<h3>Ranked</h3>\n{to_html(advice.readable_table.table)}\n"
         f"{f'<h3>Not ranked</h3>{chr(10)}<ul>{chr(10)}{left}</ul>' if left else ''}</section>"
     )
 
@@ -59,9 +59,9 @@ def _proof(text: str) -> str:
 
 
 def _table(part: SectionContent, name: str) -> str:
-    if name not in part.readings:
+    if name not in part.readable_tables:
         return ""
-    shown = part.readings[name]
+    shown = part.readable_tables[name]
     below = _proof(" ".join(filter(None, [shown.same, MARKED if shown.marked else ""])))
     return f"<h3>{HEADINGS[name]}</h3>\n{to_html(shown.table, shown.marked)}\n{below}"
 

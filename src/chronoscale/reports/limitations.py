@@ -1,4 +1,4 @@
-"""Marks: what a number rests on, in few words that stand beside it."""
+"""Limitations of a result: what its number rests on, in few words that stand beside it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ ORIGIN = {
 
 
 def idle_ranks(ranks: int, count: int) -> str:
-    """`count` of `ranks` that have no work, in words; '' for none."""
+    """Return in words how many of `ranks` have no work; '' for none."""
     return f"{count} of {ranks} ranks idle" if count else ""
 
 
 def limitations(run: StrategyResult) -> str:
-    """Where its durations come from, ranks without work, GPUs that the cluster has not, and samples that are too few; '' for nothing that
-    limits it."""
+    """Return what limits how far a result can be trusted; '' for nothing.
+
+    That is where durations come from, ranks without work, more GPUs than the cluster has, and too few samples or repeats.
+    """
     found = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
-    found.append(idle_ranks(run.ranks, run.idle))
-    if 0 < run.there < run.ranks:
-        found.append(f"{run.ranks:,} GPUs of a cluster of {run.there:,}")
+    found.append(idle_ranks(run.ranks, run.idle_ranks))
+    if 0 < run.cluster_gpus < run.ranks:
+        found.append(f"{run.ranks:,} GPUs of a cluster of {run.cluster_gpus:,}")
     if run.kind == "executed" and run.summary.repeats < REPEATS:
         found.append(f"{run.summary.repeats} repeat{'s' * (run.summary.repeats > 1)}")
-    if run.few:
-        found.append(f"few samples of {', '.join(name.lower() for name in run.few)}")
+    if run.few_samples:
+        found.append(f"few samples of {', '.join(name.lower() for name in run.few_samples)}")
     return "; ".join(dict.fromkeys(filter(None, found)))

@@ -1,4 +1,4 @@
-"""Document: a report as Markdown, and as data."""
+"""Markdown: a report as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY = "This report has no runs."
 
 
 def markdown(report: Report, found: Sequence[SectionContent]) -> str:
-    """The whole report: what was found first, then section by section."""
+    """Return the whole report: headlines and cautions first, then section by section."""
     said = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     said += ["\n".join(f"- {_plain(part.headline)}" for part in found if part.headline)]
     said += ["\n".join(f"> - {_plain(note)}" for note in cautions(report))]
@@ -25,8 +25,8 @@ def markdown(report: Report, found: Sequence[SectionContent]) -> str:
 
 
 def _advice(advice: Advice) -> list[str]:
-    said = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.reading.table)]
-    said += ["\n".join(f"- not ranked: {_plain(line)}" for line in advice.left)]
+    said = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.readable_table.table)]
+    said += ["\n".join(f"- not ranked: {_plain(line)}" for line in advice.not_ranked)]
     drawn = advice.drawing
     return said + ([f"![{_plain(drawn.title)}](figures/{drawn.name}.svg)\n\n{_plain(drawn.caption)}"] if drawn else [])
 
@@ -36,14 +36,14 @@ def _section(part: SectionContent) -> list[str]:
     answered = [
         f"- {a.ranks} rank{'s' * (a.ranks != 1)}: **{_plain(a.names)}** {_plain(sentence(a, part.stands_on))}" for a in part.answers
     ]
-    said += ["\n".join(answered), part.evidence, part.ordered]
-    for name, shown in part.readings.items():
+    said += ["\n".join(answered), part.evidence, part.order]
+    for name, shown in part.readable_tables.items():
         said += [f"### {HEADINGS[name]}", shown.same, to_markdown(shown.table, shown.marked), MARKED if shown.marked else ""]
     return said + [f"![{_plain(one.title)}](figures/{one.name}.svg)\n\n{_plain(one.caption)}" for one in part.drawings]
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is: no markup, no line breaks."""
+    """Return text that Markdown shows as it is: no markup, no line breaks."""
     for char in "\\`*_[]<>|":
         text = text.replace(char, f"\\{char}")
     return " ".join(text.split())

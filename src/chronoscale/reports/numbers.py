@@ -1,4 +1,4 @@
-"""Numbers: a value as a reader sees it, rounded to a few digits, with its unit."""
+"""Numbers as a reader sees them: rounded to a few digits, with a unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MISSING, INFINITE = "–", "∞"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without an exponent where that is short; '–' for NaN, '∞' for infinity."""
+    """Return `digits` significant digits, without an exponent where that is short; '–' for NaN, '∞' for infinity."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -22,7 +22,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes in decimal units."""
+    """Return bytes in decimal units, three significant digits."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(value) < 1000 or unit == "TB":
             break
@@ -31,7 +31,9 @@ def size(value: float) -> str:
 
 
 def around(value: float, spread: float = 0.0) -> str:
-    """`value`, three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); '' for no spread."""
+    """Return `value` with three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); no ± without
+    spread.
+    """
     shown = number(value, 3)
     if not spread or not math.isfinite(spread):
         return shown
@@ -40,6 +42,6 @@ def around(value: float, spread: float = 0.0) -> str:
 
 
 def seconds(value: float, spread: float = 0.0) -> str:
-    """Seconds and their spread, three significant digits, in s, ms or µs."""
+    """Return seconds and their spread with three significant digits, in s, ms or µs."""
     scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
     return f"{around(value * scale, spread * scale)} {unit}"

@@ -1,4 +1,4 @@
-"""Readable table: a table of a section as a reader wants it, without columns that say nothing or the same in every row."""
+"""Readable table: a section's table without columns that say nothing, or the same in every row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORE
 
 
 class ReadableTable(NamedTuple):
-    """A table as a reader wants it: the columns that tell its rows apart, and in words what is the same in all of them. marked: numbers
-    that rest on extrapolated durations."""
+    """Table as a reader wants it: the columns that tell its rows apart.
+
+    same: a sentence on what is the same in all rows; marked: numbers that rest on extrapolated durations.
+    """
 
     table: pd.DataFrame
     same: str
@@ -26,11 +28,14 @@ class ReadableTable(NamedTuple):
 
 
 def readable_table(section: Section, table: pd.DataFrame) -> ReadableTable:
-    """Columns of text, and the repeats, that are the same in several rows are said once; what the section's title says is not repeated."""
+    """Return a table for reading: columns of text, and the repeats, that are the same in several rows become a sentence.
+
+    What the section's title says is not repeated.
+    """
     weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
     kept = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
-    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.apart)}
+    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.differences)}
     same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
     alike = [name for name in same if len(table) > 1 or name in known]
     said = [f"{HEADINGS.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]

@@ -1,4 +1,4 @@
-"""Report: what runs found, before it is drawn. What does not compare stands in sections of its own."""
+"""Report: results of runs before they are drawn. What does not compare stands in sections of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chronoscale.reports.training_run import TrainingRun
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Everything that a page shows.
+    """Everything that a report shows.
 
     staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen. environments: of each run, hardware,
-    versions, commit. sections: `runs` and `staged` by what compares.
+    versions, commit. sections: `runs` and `staged`, grouped by what compares.
 
-    Raises ValueError as `sections`.
+    Raises ValueError for two results of one run in the same setting, strategy and rank count.
     """
 
     title: str
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What all runs share once; what differs with the run."""
+        """What all runs share, once; what differs, with the run's name."""
         found = {}
         for name in dict.fromkeys(name for one in self.environments.values() for name in one):
             values = {run: one.get(name, "none") for run, one in self.environments.items()}

@@ -1,4 +1,4 @@
-"""Folder: a report on disk: index.html, report.md, report.json, tables and figures."""
+"""Report folder: a report on disk, as index.html, report.md, report.json, tables and figures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 
 def write(report: Report, folder: Path) -> Path:
-    """Write `folder`/index.html, beside it report.md, report.json, tables/ (CSV, Markdown, LaTeX), figures/ (SVG, PNG); return the page.
+    """Write a report into `folder` and return the path of its page.
 
-    Everything is rendered before anything is written, and index.html is replaced last and whole: a failure leaves the old page. What an
-    earlier report has left is removed, what others have put there stays. The same report gives the same bytes.
+    There will be index.html, report.md, report.json, tables/ (CSV, Markdown, LaTeX) and figures/ (SVG, PNG). Everything is rendered before
+    anything is written, and index.html is replaced last and whole: a failure leaves the old page. Files of an earlier report are removed,
+    others stay. The same report gives the same bytes.
 
-    Raises UserError when `folder` is a file, or holds anything but a report of ours, MachineError when it cannot be written.
+    Raises UserError when `folder` is a file, or holds anything but a report that this program wrote; MachineError when it cannot be
+    written.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: a report needs a folder, this is a file")
@@ -60,7 +62,10 @@ def write(report: Report, folder: Path) -> Path:
 
 
 def _earlier(folder: Path) -> list[str]:
-    """Files of the report that is there; none where there is nothing. Raises UserError for a folder that holds something else."""
+    """Return the files of the report that is there; none where there is nothing.
+
+    Raises UserError for a folder that holds something else.
+    """
     held = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".report-")) if folder.exists() else []
     if not held:
         return []
@@ -77,13 +82,15 @@ def _earlier(folder: Path) -> list[str]:
 
 
 def render(report: Report) -> dict[str, bytes]:
-    """All files of a report by relative path; index.html is the last."""
+    """Return all files of a report by relative path; index.html is the last."""
     found = section_contents(report)
     files: dict[str, bytes] = {}
     for part in found:
         files |= _tables(part) | {name: content for drawing in part.drawings for name, content in _figure(drawing).items()}
     for advice in report.advice:
-        files |= _written(f"tables/{advice.name}", advice.table, advice.reading) | (_figure(advice.drawing) if advice.drawing else {})
+        files |= _written(f"tables/{advice.name}", advice.table, advice.readable_table) | (
+            _figure(advice.drawing) if advice.drawing else {}
+        )
     files["report.md"] = markdown(report, found).encode()
     names = [*files, DATA, INDEX]
     files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, found), "files": names}, indent=1).encode()
@@ -93,12 +100,12 @@ def render(report: Report) -> dict[str, bytes]:
 def _tables(part: SectionContent) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name, table in part.tables.items():
-        files |= _written(f"tables/{part.section.file}{name}", table, part.readings[name])
+        files |= _written(f"tables/{part.section.file}{name}", table, part.readable_tables[name])
     return files
 
 
 def _written(stem: str, table: pd.DataFrame, shown: ReadableTable) -> dict[str, bytes]:
-    """As files. CSV has every column, the others what tells rows apart."""
+    """Return the files of one table. CSV has every column, the others those that tell rows apart."""
     files = {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
     files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)
     return {name: text.encode() for name, text in files.items()}

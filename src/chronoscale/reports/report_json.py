@@ -1,4 +1,4 @@
-"""Report as data: what programs read in report.json."""
+"""JSON of a report: what programs read in report.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronoscale.reports.section_content import SectionContent
 
 
 def report_data(report: Report, found: Sequence[SectionContent]) -> dict[str, Any]:
-    """Keys and values for programs: numbers stand in the tables' files."""
+    """Return keys and values of the whole report. Numbers are not here but in the tables' files."""
     return {
         "title": report.title,
         "runs": list(report.environments),
@@ -19,7 +19,7 @@ def report_data(report: Report, found: Sequence[SectionContent]) -> dict[str, An
         "notes": cautions(report),
         "sections": [_data(part) for part in found],
         "advice": [
-            {"title": one.title, "headline": one.headline, "not_ranked": list(one.left), "table": f"tables/{one.name}.csv"}
+            {"title": one.title, "headline": one.headline, "not_ranked": list(one.not_ranked), "table": f"tables/{one.name}.csv"}
             for one in report.advice
         ],
     }
@@ -34,7 +34,7 @@ def _data(part: SectionContent) -> dict[str, Any]:
         "work": dict(section.setting.work),
         "place": dict(section.setting.place),
         "answers": found,
-        "order": part.ordered,
+        "order": part.order,
         "not_compared": [
             {"strategy": one.strategy, "ranks": one.ranks, "run": one.run, "why": one.failed} for one in section.runs if one.failed
         ]

@@ -1,4 +1,4 @@
-"""Section: the part of a report whose figures compare: one setting. Every chart, table and finding is made of one section."""
+"""Section: the part of a report whose figures compare, as they share one setting. Every chart, table and finding is about one section."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by famil
 class Section:
     """Results in one setting. Where runs repeat one another, the run is part of a result's label.
 
-    name: in front of the names of its files, '' for a report's only one. apart: what tells it from sections of the same title.
-    drawn: labels of the whole report, so that a strategy keeps its looks.
+    name: begins the names of its files, '' for a report's only section. differences: facts that tell it from sections of the same title.
+    report_labels: labels of the whole report, so that a strategy keeps its looks.
     """
 
     setting: Setting
     name: str = ""
-    apart: Facts = ()
+    differences: Facts = ()
     runs: tuple[StrategyResult, ...] = ()
     staged: tuple[TrainingRun, ...] = ()
-    drawn: tuple[str, ...] = ()
+    report_labels: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -34,8 +34,8 @@ class Section:
 
     @property
     def title(self) -> str:
-        """'executed: model on dataset, device', and what tells it from others of that name."""
-        return f"{self.setting}; {describe(self.apart)}" if self.apart else str(self.setting)
+        """'executed: model on dataset, device', and what tells it from other sections of that title."""
+        return f"{self.setting}; {describe(self.differences)}" if self.differences else str(self.setting)
 
     @property
     def file(self) -> str:
@@ -43,36 +43,36 @@ class Section:
         return f"{self.name}-" if self.name else ""
 
     @property
-    def sound(self) -> list[StrategyResult]:
-        """Results that compare: those that did not fail."""
+    def comparable(self) -> list[StrategyResult]:
+        """Results that can be compared: those that did not fail."""
         return [run for run in self.runs if not run.failed]
 
     @property
     def baseline(self) -> str:
         """The strategy that others are compared with: one of BASELINES when present, else the first; '' without any."""
-        names = [run.strategy for run in self.sound]
+        names = [run.strategy for run in self.comparable]
         return next((name for name in BASELINES if name in names), names[0] if names else "")
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Names, the baseline first, then in order of appearance."""
+        """Names of strategies, the baseline first, then in order of appearance."""
         names = [*([self.baseline] if self.baseline else []), *(run.strategy for run in self.runs)]
         return tuple(dict.fromkeys(names))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the curves, strategies in their order."""
+        """Labels of the curves, strategies in their order."""
         place = {name: i for i, name in enumerate(self.strategies)}
         return tuple(dict.fromkeys(self.label(run) for run in sorted(self.runs, key=lambda run: place[run.strategy])))
 
     def label(self, run: StrategyResult) -> str:
-        """The strategy; with the run where several have measured the same."""
+        """Return the strategy's name, with that of the run where several have measured the same."""
         counts = Counter((other.strategy, other.ranks) for other in self.runs)
         several = any(name == run.strategy and count > 1 for (name, _), count in counts.items())
         return f"{run.strategy} ({run.run})" if several else run.strategy
 
     def by_ranks(self, results: Sequence[StrategyResult] | None = None) -> dict[int, list[StrategyResult]]:
-        """Results (all without any given) by rank count, ascending; strategies in the section's order."""
+        """Return results (default: all) by rank count, ascending; strategies in the section's order."""
         place = {name: i for i, name in enumerate(self.labels)}
         found: dict[int, list[StrategyResult]] = {}
         for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
@@ -80,17 +80,20 @@ class Section:
         return found
 
     def curve(self, label: str) -> list[StrategyResult]:
-        """Sound results of one label, ranks ascending."""
-        return sorted((run for run in self.sound if self.label(run) == label), key=lambda run: run.ranks)
+        """Return the comparable results of one label, ranks ascending."""
+        return sorted((run for run in self.comparable if self.label(run) == label), key=lambda run: run.ranks)
 
     def base(self, run: StrategyResult) -> StrategyResult | None:
-        """The baseline on the same ranks, of the same run where that has one."""
-        same = [other for other in self.sound if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        """Return the baseline's result on the same ranks, of the same run where that has one."""
+        same = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
         return next((other for other in same if other.run == run.run), same[0] if same else None)
 
 
 def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ()) -> tuple[Section, ...]:
-    """One a setting: executed ones first, else in order of appearance. Raises ValueError for two results of one run on the same point."""
+    """Return one section a setting: executed ones first, else in order of appearance.
+
+    Raises ValueError for two results of one run in the same setting, strategy and rank count.
+    """
     again = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
     if again:
         setting, run, strategy, ranks = again[0]
@@ -104,4 +107,4 @@ def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ())
         name = setting.kind + (f"-{alike.index(setting) + 1}" if len(alike) > 1 else "")
         parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], mine, trained))
     drawn = tuple(dict.fromkeys(label for part in parts for label in part.labels))
-    return tuple(Section(part.setting, part.name, part.apart, part.runs, part.staged, drawn) for part in parts)
+    return tuple(Section(part.setting, part.name, part.differences, part.runs, part.staged, drawn) for part in parts)

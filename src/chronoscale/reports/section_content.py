@@ -1,4 +1,4 @@
-"""Parts: the sections of a report with everything that is shown of them, made once for the page, the Markdown and the JSON."""
+"""Section content: everything that a report shows of a section, made once for the page, the Markdown and the JSON."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SectionContent:
-    """headline: its one sentence. ordered: whether strategies were predicted in the order in which they were measured. stands_on: of each
-    claim. same: what all its results share. figures, fidelity, timelines: in the order of reading. tables: with every column; readings: as
-    they are read."""
+    """Everything that is shown of one section.
+
+    headline: one sentence. stands_on: what each claim rests on. same: what all results share. order: a sentence on whether strategies were
+    predicted in the order in which they were measured. figures, fidelity, timelines: in the order of reading. tables: with every column;
+    readable_tables: as they are read.
+    """
 
     section: Section
     headline: str
@@ -42,12 +45,12 @@ class SectionContent:
     answers: list[Answer]
     same: str
     evidence: str
-    ordered: str
+    order: str
     figures: list[Drawing]
     fidelity: list[Drawing]
     timelines: list[Drawing]
     tables: Mapping[str, pd.DataFrame]
-    readings: Mapping[str, ReadableTable]
+    readable_tables: Mapping[str, ReadableTable]
 
     @property
     def drawings(self) -> list[Drawing]:
@@ -55,7 +58,7 @@ class SectionContent:
 
 
 def section_contents(report: Report) -> list[SectionContent]:
-    """Of all sections, in their order."""
+    """Return the contents of all sections, in their order."""
     return [_part(section, report) for section in report.sections]
 
 
@@ -81,11 +84,11 @@ def _part(section: Section, report: Report) -> SectionContent:
 def figures(section: Section) -> list[Drawing]:
     """Draw what the results of a section can fill, in reading order; fidelity and timelines come apart from these."""
     drawings = []
-    if section.sound:
+    if section.comparable:
         drawings += (
             [curves.epoch_time(section), curves.scaling(section)] if curves.has_several_counts(section) else [bars.epoch_bars(section)]
         )
-    if any(run.effects for run in section.sound):
+    if any(run.effects for run in section.comparable):
         drawings.append(tornado.tornado(section))
     if any(run.op_seconds.sum() > 0 for run in section.runs):
         drawings.append(bars.time_by_op(section))

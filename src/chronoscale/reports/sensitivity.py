@@ -16,42 +16,49 @@ Ends = tuple[float, float, float]  # as simulated, and at the two ends of a rang
 
 
 class StrategyEffect(NamedTuple):
-    """One strategy's epoch (s), and how many times as fast as the baseline it is, NaN for the baseline: as simulated, and at the low and
-    the high end of an assumption's range."""
+    """Effect of one assumption on one strategy: as simulated, and at the low and the high end of the assumption's range.
+
+    epoch_s: seconds; speedup: over the baseline, NaN for the baseline itself.
+    """
 
     strategy: str
     epoch_s: Ends
     speedup: Ends
 
     def times(self) -> Ends:
-        """Of the epoch."""
+        """Return the three values of the epoch."""
         return self.epoch_s
 
     def gains(self) -> Ends:
-        """Over the baseline."""
+        """Return the three values of the speed-up."""
         return self.speedup
 
     @property
-    def most(self) -> float:
-        """The largest relative change."""
+    def largest_change(self) -> float:
+        """The largest relative change of epoch or speed-up."""
         found = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
         return max(found, default=0.0)
 
 
 class AssumptionEffect(NamedTuple):
-    """An assumption, the ends of its range and where that is from, and what it moves: every strategy on `ranks` ranks."""
+    """Effect of one assumption on every strategy on `ranks` ranks.
+
+    low, high: the ends of its range in words; source: where the range is from.
+    """
 
     assumption: str
     low: str
     high: str
     source: str
     ranks: int
-    moved: tuple[StrategyEffect, ...]
+    strategies: tuple[StrategyEffect, ...]
 
 
 def largest_effects(section: Section) -> list[AssumptionEffect]:
-    """At most SHOWN, the largest change first, on the largest number of ranks that they were tried on."""
-    tried = [run for run in section.sound if run.effects]
+    """Return the effects of at most SHOWN assumptions, the largest change first, on the largest number of ranks on which they
+    were tried.
+    """
+    tried = [run for run in section.comparable if run.effects]
     ranks = max((run.ranks for run in tried), default=0)
     runs = [run for run in tried if run.ranks == ranks]
     found: dict[str, tuple[Effect, list[StrategyEffect]]] = {}
@@ -60,7 +67,7 @@ def largest_effects(section: Section) -> list[AssumptionEffect]:
         for one in run.effects:
             found.setdefault(one.assumption, (one, []))[1].append(_moved(section, run, one, base))
     listed = [AssumptionEffect(one.assumption, one.low, one.high, one.source, ranks, tuple(moved)) for one, moved in found.values()]
-    return sorted(listed, key=lambda rest: -max(moved.most for moved in rest.moved))[:SHOWN]
+    return sorted(listed, key=lambda rest: -max(moved.largest_change for moved in rest.strategies))[:SHOWN]
 
 
 def _moved(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
@@ -74,7 +81,10 @@ def _moved(section: Section, run: StrategyResult, effect: Effect, base: Strategy
 
 
 def assumptions(section: Section) -> pd.DataFrame:
-    """One row an assumption and strategy, those that matter most first; epochs in s, without jitter but where that is what is assumed."""
+    """Return a table of one row an assumption and strategy, those that matter most first.
+
+    Epochs in s, without jitter except where jitter is what is assumed.
+    """
     rows = [
         {
             "assumption": rest.assumption,
@@ -87,6 +97,6 @@ def assumptions(section: Section) -> pd.DataFrame:
             "range": rest.source,
         }
         for rest in largest_effects(section)
-        for one in rest.moved
+        for one in rest.strategies
     ]
     return pd.DataFrame(rows)

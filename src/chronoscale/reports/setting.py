@@ -1,4 +1,4 @@
-"""Setting: what runs share whose figures compare: what is trained, on what, and whether it was executed or simulated."""
+"""Setting: what results must share to be compared: what is trained, on what, and whether it was executed or simulated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Figures of two runs compare where all of it is equal, and nowhere else.
+    """Setting of a result. Results compare where their settings are equal, and nowhere else.
 
     work: what is trained: `dataset` and its content, `model`, widths, hyper-parameters, seed. place: what it runs on: `device`, libraries
-    and threads that execute it, or `device`, `cluster` and `costs` that simulate it. Both are names and values, as a reader is told them.
+    and threads that execute it, or `device`, `cluster` and `costs` that simulate it. Both are names and values for the reader.
     """
 
     kind: Kind
@@ -27,7 +27,7 @@ class Setting:
         return (("source", self.kind), *self.work, *self.place)
 
     def fact(self, name: str) -> str:
-        """By name; '' for one that is not there."""
+        """Return a fact by name; '' for one that is not there."""
         return dict(self.facts).get(name, "")
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ EXECUTED = Setting("executed")  # where nothing more is known
 
 
 def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
-    """What tells each setting from the others, as far as their names do not."""
+    """Return the facts that tell each setting from the others, as far as their titles do not."""
     found, known = {}, list(dict.fromkeys(settings))
     for one in known:
         alike = [other for other in known if str(other) == str(one)]
@@ -52,5 +52,5 @@ def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
 
 
 def describe(facts: Facts) -> str:
-    """Facts in a line."""
+    """Return facts in a line of text."""
     return "; ".join(f"{name} {value}" for name, value in facts)

@@ -1,4 +1,4 @@
-"""Formats: a table as CSV (every digit), Markdown and LaTeX (four digits), HTML (for reading)."""
+"""Table formats: a table as CSV (every digit), Markdown and LaTeX (four digits), HTML (for reading)."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _plain(_: str, value: object) -> str:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """Full precision; NaN is an empty cell, infinity 'inf'."""
+    """Return a table as CSV with full precision; NaN is an empty cell, infinity 'inf'."""
     return table.to_csv(index=False, lineterminator="\n")
 
 
 def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: MarkedCells) -> list[list[str]]:
-    """Rows of text, MARK behind what is marked."""
+    """Return rows of text, MARK behind the cells that are marked."""
     columns = [
         [f"{show(str(name), value)}{MARK if (row, str(name)) in marked else ''}" for row, value in enumerate(table[name].tolist())]
         for name in table.columns
@@ -82,7 +82,7 @@ def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Mark
 
 
 def to_markdown(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """A pipe table; numbers to the right."""
+    """Return a pipe table; numbers to the right."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     rows = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _cells(table, _plain, marked)]
     rules = ["---:" if right else "---" for right in numeric]
@@ -97,7 +97,7 @@ LATEX = str.maketrans(
 
 
 def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """A booktabs tabular."""
+    """Return a booktabs tabular."""
     columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
     rows = [[str(name) for name in table.columns], *_cells(table, _plain, marked)]
     head, *body = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in rows]
@@ -105,7 +105,10 @@ def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
 
 
 def to_html(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """A `<table>` with the headings and units of `READING`; escaped. A rule parts rank counts, and strategies where each has many rows."""
+    """Return a `<table>` with the headings and units of `READING`; escaped.
+
+    A rule separates rank counts, and strategies where each has many rows.
+    """
     within = [name for name in ("ranks", *(["strategy"] if "op" in table else [])) if name in table]
     parts = list(zip(*(table[name].tolist() for name in within), strict=True))
     rules = [' class="new"' if parts and i and parts[i] != parts[i - 1] else "" for i in range(len(table))]

@@ -1,4 +1,4 @@
-"""Tables: the numbers of a section, one DataFrame each. Values are as the metrics give them; formatting is in `formats`."""
+"""Tables of a section's numbers, one DataFrame each. Values are as metrics give them; `table_formats` rounds them for readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Timed(Protocol):
 
 
 def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
-    """How many times as fast as `theirs`, and the spread of that ratio: relative spreads added in quadrature."""
+    """Return how many times as fast as `theirs` ours is, and the spread of that ratio: relative spreads added in quadrature."""
     if not (ours.epoch_s > 0 and theirs.epoch_s > 0):
         return NAN, NAN
     ratio = theirs.epoch_s / ours.epoch_s
@@ -52,33 +52,39 @@ def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
 
 
 def efficiency(curve: list[StrategyResult]) -> dict[int, float]:
-    """Parallel efficiency by rank count of one curve; NaN for an epoch of no length."""
+    """Return the parallel efficiency of one curve by rank count; NaN for an epoch of no length."""
     times = {run.ranks: run.summary.epoch_s for run in curve}
     known = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
     return {ranks: known.get(ranks, NAN) for ranks in times}
 
 
 def _origin(section: Section, run: str) -> dict[str, str]:
-    """What tells rows of one section from another's, wherever they are read."""
+    """Return the columns that tell rows of one section from another's, wherever they are read."""
     setting = section.setting
-    return {"run": run, "kind": setting.kind, "dataset": setting.fact("dataset"), "model": setting.fact("model"), **dict(section.apart)}
+    return {
+        "run": run,
+        "kind": setting.kind,
+        "dataset": setting.fact("dataset"),
+        "model": setting.fact("model"),
+        **dict(section.differences),
+    }
 
 
 def _endured(run: StrategyResult) -> tuple[float | str, ...]:
-    """In the order of ENDURED."""
-    summary = run.endured
+    """Return the values of FAILURE_COLUMNS, in their order."""
+    summary = run.failure_summary
     if summary is None:
         return (NAN,) * 5 + ("",)
     return summary.training_s, summary.low_s, summary.high_s, summary.lost_s, summary.failures, summary.ending
 
 
 def comparison(section: Section) -> pd.DataFrame:
-    """One row a result, ordered by ranks, strategy, run.
+    """Return one row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. rests_on: `marks`; epoch_low_s to speedup_high: `Band` of the draws; training_s to ended: of
-    `endured`; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns where any is known.
-    Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    Both NaN for a result that `failed`. rests_on: limitations; epoch_low_s to speedup_high: 5 % and 95 % of the draws; training_s to ended:
+    of a training whose devices fail; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns
+    where any is known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
     rows, shown = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
@@ -86,7 +92,7 @@ def comparison(section: Section) -> pd.DataFrame:
         for run in runs:
             base = None if run.failed else section.base(run)
             ratio, ratio_spread = speedup(run.summary, base.summary) if base else (NAN, NAN)
-            found, faster = run.summary, run.faster(base) if base else Band()
+            found, faster = run.summary, run.speedup_band(base) if base else Band()
             rows.append(
                 {
                     "strategy": run.strategy,
@@ -124,7 +130,7 @@ def comparison(section: Section) -> pd.DataFrame:
 
 
 def time_by_op(section: Section) -> pd.DataFrame:
-    """Seconds in each operation, summed over ranks; one row a result, a column an operation, 0 where it does not occur."""
+    """Return seconds in each operation, summed over ranks; one row a result, a column an operation, 0 where it does not occur."""
     ops = [op.name for op in Op if any(op.name in run.op_seconds.index for run in section.runs)]
     rows = [
         {"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}
@@ -136,8 +142,9 @@ def time_by_op(section: Section) -> pd.DataFrame:
 
 
 def breakdown(section: Section) -> pd.DataFrame:
-    """What epochs are made of, one row a result or stage of training: seconds of a rank in each part, and their shares of the epoch, of 1;
-    0 where a part does not occur."""
+    """Return the parts of epochs, one row a result or stage of training: seconds of a rank in each part, and their shares of the epoch (of
+    1); 0 where a part does not occur.
+    """
     rows: list[tuple[dict[str, Any], Breakdown]] = [
         ({"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}, run.breakdown)
         for ranks, runs in section.by_ranks().items()
@@ -160,7 +167,7 @@ def breakdown(section: Section) -> pd.DataFrame:
 
 
 def fidelity(section: Section) -> pd.DataFrame:
-    """Predictions against what was measured, under one another: the frames of `fidelity.fidelity`, whose they are in front."""
+    """Return predictions against what was measured, under one another, with strategy and run in front."""
     frames = []
     for runs in section.by_ranks().values():
         for run in runs:
@@ -175,9 +182,9 @@ def fidelity(section: Section) -> pd.DataFrame:
 
 
 def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyResult]]:
-    """Sound results that were replayed, by run and number of ranks: what a run measured in turn compares best."""
+    """Return the comparable results that were replayed, by run and number of ranks: what one run measured in turn compares best."""
     found: dict[tuple[str, int], list[StrategyResult]] = {}
-    for ranks, runs in section.by_ranks(section.sound).items():
+    for ranks, runs in section.by_ranks(section.comparable).items():
         for run in runs:
             if run.prediction is not None:
                 found.setdefault((run.run, ranks), []).append(run)
@@ -185,8 +192,11 @@ def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyRes
 
 
 def order(section: Section) -> pd.DataFrame:
-    """Each pair of strategies that one run has measured and predicted: which is faster, by how much, and whether the prediction agrees
-    (`ranking.Pair`); kendall_tau: over all strategies on as many ranks. No rows where there are no two."""
+    """Return each pair of strategies that one run has measured and predicted: which is faster, by how much, and whether the prediction
+    agrees.
+
+    kendall_tau: over all strategies on as many ranks. No rows where there are no two.
+    """
     rows: list[dict[str, Any]] = []
     for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
@@ -200,7 +210,7 @@ def _ratios(pair: Pair) -> dict[str, Any]:
 
 
 def coverage(section: Section) -> pd.DataFrame:
-    """What predictions and measurements were compared on (`fidelity.Coverage`), one row a result."""
+    """Return what predictions and measurements were compared on, one row a result."""
     rows = []
     for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:
@@ -213,7 +223,7 @@ def coverage(section: Section) -> pd.DataFrame:
 
 
 def stages(section: Section) -> pd.DataFrame:
-    """The tables of training runs under one another, the run in front."""
+    """Return the tables of training runs under one another, the run in front."""
     frames = [frame.assign(**_origin(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
     if not frames:
         return pd.DataFrame()
@@ -223,8 +233,10 @@ def stages(section: Section) -> pd.DataFrame:
 
 
 def test_scores(section: Section) -> pd.DataFrame:
-    """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested. tested_epoch:
-    whose model was."""
+    """Return scores on the test period: a trained model's, and beside it those of naive predictors that its run has tested.
+
+    tested_epoch: the epoch whose model was tested.
+    """
     shown = present(found for run in section.staged for found in run.tested.values())
     rows = [
         {
@@ -241,7 +253,7 @@ def test_scores(section: Section) -> pd.DataFrame:
 
 
 def links(section: Section) -> pd.DataFrame:
-    """One row a link, the busiest ones of each result on the most ranks: bytes that crossed it, and its mean use (of 1)."""
+    """Return one row a link, the busiest ones of each result on the most ranks: bytes that crossed it, and its mean use (of 1)."""
     most = max((run.ranks for run in section.runs), default=0)
     rows = []
     for run in section.runs:
@@ -266,6 +278,6 @@ TABLES = {
 
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:
-    """Every table that has rows, by name."""
+    """Return every table that has rows, by name."""
     found = {name: make(section) for name, make in TABLES.items()}
     return {name: table for name, table in found.items() if len(table)}

@@ -14,17 +14,17 @@ from chronoscale.strategies.trace import TRACE_COLUMNS, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline(Trace):
-    """The part of a trace that is one iteration; times in ns from the first start in it.
+    """Part of a trace that is one iteration; times in ns from the first start in it.
 
-    Iterations overlap (prefetches), so tasks of others that ran meanwhile are there too, cut to the same time; `own` is false for
-    them. A view of rows, not a schedule: dependencies on the iteration before have no place in it.
+    Iterations overlap (prefetches), so tasks of others that ran at the time are there too, cut to it; `own` is false for them. The rows
+    make no schedule: dependencies on the iteration before have no place in it.
     """
 
     iteration: int
     own: NDArray[np.bool_]
 
     def extremes(self, count: int) -> Ints:
-        """At most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
+        """Return at most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
         ranks, place = np.unique(self.rank, return_inverse=True)
         if len(ranks) <= count:
             return ranks.astype(np.int64)
@@ -34,7 +34,7 @@ class Timeline(Trace):
 
 
 def iteration_timeline(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
-    """The tasks of `iteration`, by default the middle one, where pipelines are full.
+    """Return the tasks of `iteration`, by default the middle one, where pipelines are full.
 
     Raises ValueError when the trace is of another schedule, UserError for an iteration that did not run.
     """

@@ -115,7 +115,7 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[St
                 scores=done[-1].scores,
                 losses=tuple(losses),
                 failed=describe_bad_loss(losses),
-                idle=schedule.idle,
+                idle_ranks=schedule.idle,
                 prediction=_prediction(run, schedule, name, [one.trace for one in done]),
             )
 
@@ -143,7 +143,7 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[S
         drawn = gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         if point.summary is None:
             trace, shown = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet") if drawn else None
-            measured = StrategyResult.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s)
+            measured = StrategyResult.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).with_draws(point.draws_s)
         else:
             setting = settings.simulated(run, experiment, point, point.summary.device)
             measured = StrategyResult(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
@@ -154,10 +154,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[S
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
-            endured=point.endured,
+            failure_summary=point.endured,
             effects=point.effects,
-            idle=point.idle_ranks,
-            few=point.few,
-            there=point.preset_gpus,
+            idle_ranks=point.idle_ranks,
+            few_samples=point.few,
+            cluster_gpus=point.preset_gpus,
             links=point.links,
         )

@@ -48,7 +48,7 @@ def resting(run: Run) -> pd.DataFrame:
     """What the answers of a simulation rest on, a row an assumption: what either end of its range makes of each strategy's epoch, and of
     how many times as fast as the baseline it is; no rows where nothing was assumed."""
     rows = [
-        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {one.strategy: _moves(one) for one in rest.moved}
+        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {one.strategy: _moves(one) for one in rest.strategies}
         for section in collect([run]).sections
         for rest in largest_effects(section)
     ]

@@ -1,4 +1,4 @@
-"""Bars: epoch time at one rank count, time by operation, fidelity, and the timeline of one iteration."""
+"""Bar charts: epoch time at one rank count, time by operation, fidelity, and the timeline of one iteration."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _clean(axes: Axes) -> None:
 
 
 def epoch_bars(section: Section) -> Drawing:
-    """Epoch seconds of every result, for sections without a range of rank counts; simulated bars are hollow."""
-    known = looks(section.drawn)
-    runs = [run for group in section.by_ranks(section.sound).values() for run in group]
+    """Draw the epoch seconds of every result, for sections with one rank count; simulated bars are hollow."""
+    known = looks(section.report_labels)
+    runs = [run for group in section.by_ranks(section.comparable).values() for run in group]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -62,7 +62,7 @@ def epoch_bars(section: Section) -> Drawing:
 
 
 def time_by_op(section: Section) -> Drawing:
-    """Stacked seconds a rank spends in each operation, on the fewest and on the most ranks."""
+    """Draw stacked seconds that a rank spends in each operation, on the fewest and on the most ranks."""
     by_ranks = section.by_ranks()
     panels = [(ranks, by_ranks[ranks]) for ranks in dict.fromkeys([min(by_ranks), max(by_ranks)])]
     ops = [op for op in Op if any(run.op_seconds.get(op.name, 0.0) > 0 for _, runs in panels for run in runs)]
@@ -103,8 +103,10 @@ def _stack(axes: Axes, section: Section, runs: list[StrategyResult], ops: list[O
 
 
 def fidelity(section: Section) -> Drawing:
-    """Error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy and rank count."""
-    known = looks(section.drawn)
+    """Draw the error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy
+    and rank count.
+    """
+    known = looks(section.report_labels)
     panels = [(section.label(run), run.ranks, run.prediction.frame) for run in section.runs if run.prediction]
     columns = min(3, len(panels))
     longest = max(len(frame) for *_, frame in panels)
@@ -134,7 +136,7 @@ def fidelity(section: Section) -> Drawing:
 
 
 def timelines(section: Section) -> list[Drawing]:
-    """One figure a result that has a timeline, on a common time axis for those on as many ranks."""
+    """Draw one figure a result that has a timeline, on a common time axis for those on as many ranks."""
     runs = [run for run in section.runs if run.timeline is not None and len(run.timeline)]
     drawings = []
     for i, run in enumerate(runs):

@@ -23,29 +23,29 @@ SHADED = "Shaded: nine tenths of the draws."
 
 
 def labelled_curves(section: Section) -> list[tuple[str, list[StrategyResult]]]:
-    """Every curve: label, its results with ranks ascending."""
+    """Return every curve: its label, and its results with ranks ascending."""
     found = [(label, section.curve(label)) for label in section.labels]
     return [line for line in found if line[1]]
 
 
 def has_several_counts(section: Section) -> bool:
-    """Whether any strategy ran on more than one rank count, so that curves mean something."""
+    """Return whether any strategy ran on more than one rank count, so that curves mean something."""
     return any(len(runs) > 1 for _, runs in labelled_curves(section))
 
 
 def _columns(labels: list[str]) -> int:
-    """Legend entries that fit beside one another."""
+    """Return how many legend entries fit side by side."""
     return max(1, min(len(labels), 130 // (max(map(len, labels)) + 9)))
 
 
 def _height(section: Section) -> float:
-    """Inches of a figure with curves: more under a legend of several rows."""
+    """Return the height of a figure with curves (inches): more under a legend of several rows."""
     labels = [label for label, _ in labelled_curves(section)]
     return 3.8 + 0.18 * (math.ceil((len(labels) + 1) / _columns(labels)) - 1)
 
 
 def _legend(figure: Figure, section: Section, ideal: bool) -> None:
-    known, labels = looks(section.drawn), [label for label, _ in labelled_curves(section)]
+    known, labels = looks(section.report_labels), [label for label, _ in labelled_curves(section)]
     handles = [Line2D([], [], color=known[one].colour, marker=known[one].marker, linestyle=dash(section.kind)) for one in labels]
     if ideal:
         handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=":"))
@@ -54,7 +54,7 @@ def _legend(figure: Figure, section: Section, ideal: bool) -> None:
 
 
 def _rank_axis(axes: Axes, section: Section) -> None:
-    counts = sorted({run.ranks for run in section.sound})
+    counts = sorted({run.ranks for run in section.comparable})
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(ticks.FixedLocator(counts))
     axes.xaxis.set_major_formatter(ticks.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -64,8 +64,8 @@ def _rank_axis(axes: Axes, section: Section) -> None:
 
 
 def epoch_time(section: Section) -> Drawing:
-    """Epoch seconds against ranks, both logarithmic, with the ideal of the baseline; whiskers where there are repeats."""
-    drawn, known = labelled_curves(section), looks(section.drawn)
+    """Draw epoch seconds against ranks, both logarithmic, with ideal scaling of the baseline; whiskers where there are repeats."""
+    drawn, known = labelled_curves(section), looks(section.report_labels)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -87,13 +87,13 @@ def epoch_time(section: Section) -> Drawing:
         _rank_axis(axes, section)
         _legend(figure, section, ideal=True)
 
-    shaded = f"{SHADED} " * any(run.draws_s for run in section.sound)
-    caption = f"Time of one epoch; lower is better. Dotted: {section.baseline} with perfect scaling. {shaded}{evidence(section.sound)}"
+    shaded = f"{SHADED} " * any(run.draws_s for run in section.comparable)
+    caption = f"Time of one epoch; lower is better. Dotted: {section.baseline} with perfect scaling. {shaded}{evidence(section.comparable)}"
     return draw(f"{section.file}epoch_time", "Epoch time", caption, (10, _height(section)), paint)
 
 
 def scaling(section: Section) -> Drawing:
-    """Parallel efficiency and imbalance ratio against ranks: the two panels of REAL, Figure 15."""
+    """Draw parallel efficiency and imbalance ratio against ranks: the two panels of REAL, Figure 15."""
     drawn = labelled_curves(section)
 
     def paint(figure: Figure) -> None:
@@ -114,19 +114,19 @@ def scaling(section: Section) -> Drawing:
     caption = (
         f"Left: throughput per rank, relative to {base}. Right: busy time of the most over the least loaded rank, waiting excluded "
         f"(1 is balanced; {INFINITE}: a rank has no work). Panels as in REAL, Figure 15. "
-        f"{f'{SHADED} ' * any(run.draws_s for run in section.sound)}{evidence(section.sound)}"
+        f"{f'{SHADED} ' * any(run.draws_s for run in section.comparable)}{evidence(section.comparable)}"
     )
     return draw(f"{section.file}scaling", "Parallel efficiency and imbalance", caption, (10, _height(section)), paint)
 
 
 def _efficiency_bands(axes: Axes, section: Section) -> None:
-    """In percent, draw by draw, against the same draw of the curve's smallest run."""
+    """Shade the efficiency of draws, in percent, each against the same draw of the curve's smallest run."""
     for label, runs in labelled_curves(section):
         if runs[0].draws_s:
-            ratios = [Band(1.0, 1.0), *(run.faster(runs[0]) for run in runs[1:])]
+            ratios = [Band(1.0, 1.0), *(run.speedup_band(runs[0]) for run in runs[1:])]
             ideal = [100 * runs[0].ranks / run.ranks for run in runs]
             bands = [Band(band.low * share, band.high * share) for band, share in zip(ratios, ideal, strict=True)]
-            _shade(axes, runs, bands, looks(section.drawn)[label].colour)
+            _shade(axes, runs, bands, looks(section.report_labels)[label].colour)
 
 
 def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: str) -> None:
@@ -135,7 +135,7 @@ def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: st
 
 
 def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]], list[float]]) -> None:
-    known = looks(section.drawn)
+    known = looks(section.report_labels)
     for label, runs in labelled_curves(section):
         look, x, y = known[label], [run.ranks for run in runs], values(runs)
         axes.plot(x, [v if math.isfinite(v) else math.nan for v in y], color=look.colour, marker=look.marker, linestyle=dash(section.kind))
@@ -147,8 +147,8 @@ def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]]
 
 
 def losses(section: Section) -> Drawing:
-    """Loss against steps, a panel a rank count. Curves that coincide stay visible: each is drawn thinner than the one under it."""
-    known, panels = looks(section.drawn), section.by_ranks([run for run in section.runs if run.losses])
+    """Draw loss against steps, a panel a rank count. Curves that coincide stay visible: each is drawn thinner than the one under it."""
+    known, panels = looks(section.report_labels), section.by_ranks([run for run in section.runs if run.losses])
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()

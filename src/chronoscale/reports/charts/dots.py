@@ -1,4 +1,4 @@
-"""Dots: one value a strategy over named cells (dataset and model), a panel a setting."""
+"""Dot charts: one value a strategy over named cells (dataset and model), a panel a setting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def dots(
     cells: Sequence[str],
     panels: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> Drawing:
-    """`panels`: title -> strategy -> one value a cell; NaN leaves a gap, infinity stands for a lost point and draws a cross below."""
+    """Draw one dot a strategy and cell. panels: title -> strategy -> one value a cell.
+
+    NaN leaves a gap; infinity stands for a lost point, drawn as a cross at the bottom.
+    """
     names = list(dict.fromkeys(label for series in panels.values() for label in series))
     known = looks(names)
 

@@ -1,4 +1,4 @@
-"""Heatmaps: how busy each GPU is over time, a panel a strategy and dataset."""
+"""Heatmaps: how busy each GPU is over time, a panel a strategy and dataset; and matrices of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chronoscale.strategies.costs import Floats
 
 
 class Heat(NamedTuple):
-    """`share` float64 [ranks, bins] in 0..1 over the first `seconds` of an epoch."""
+    """Busy share of each GPU over time: `share` float64 [ranks, bins] in 0..1 over the first `seconds` of an epoch."""
 
     title: str
     share: Floats
@@ -22,7 +22,7 @@ class Heat(NamedTuple):
 
 
 def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], columns: int) -> Drawing:
-    """GPU against time; white is idle, dark is busy throughout a bin."""
+    """Draw GPU against time; white is idle, dark is busy throughout a bin."""
     columns = min(columns, len(panels))
     lines = math.ceil(len(panels) / columns)
 
@@ -47,7 +47,7 @@ def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], column
 
 
 def matrix(name: str, title: str, caption: str, values: Floats) -> Drawing:
-    """values float64 [T, T], each in its square; negative ones are left blank."""
+    """Draw a matrix between threads. values: float64 [T, T], each in its square; negative ones are left blank."""
     shown = np.where(values < 0, np.nan, values)
 
     def paint(figure: Figure) -> None:

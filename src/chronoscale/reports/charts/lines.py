@@ -1,4 +1,4 @@
-"""Lines: named series over a common axis, in panels."""
+"""Line charts: named series over a common axis, in panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from chronoscale.reports.charts.style import looks
 
 
 class Panel(NamedTuple):
-    """`series`: label -> (x, y); `fits`: label of a series -> (x, y) of the curve fitted to it, drawn thin. Scales are matplotlib's."""
+    """Panel of a line chart.
+
+    series: label -> (x, y); fits: label of a series -> (x, y) of the curve fitted to it, drawn thin; scale: matplotlib's, of x and y.
+    """
 
     title: str
     x: str
@@ -26,7 +29,7 @@ class Panel(NamedTuple):
 
 
 def lines(name: str, title: str, caption: str, panels: Sequence[Panel]) -> Drawing:
-    """Panels side by side; a label keeps its look across them. Curves that coincide are drawn as bands, each thinner than the last."""
+    """Draw panels side by side; a label keeps its look across them. Curves that coincide are drawn as bands, each thinner than the last."""
     labels = list(dict.fromkeys(label for panel in panels for label in panel.series))
     known = looks(labels)
 

@@ -1,4 +1,4 @@
-"""Pareto: time against GPU-hours, a mark a point, and the line of those that no other beats in both."""
+"""Pareto chart: time against GPU-hours, a mark a candidate, and the line of those that no other beats in both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ LABELLED = 12  # points of a front that carry their names; of more, these are sp
 
 
 class Mark(NamedTuple):
-    """One point. label: whose colour it has; name: what the front says of it; low, high: its time in nine tenths of the draws, NaN without
-    any."""
+    """Mark of one candidate.
+
+    label: whose colour it has; name: shown where it is on the front; low, high: its time in nine tenths of the draws, NaN without draws.
+    """
 
     label: str
     name: str
@@ -29,7 +31,7 @@ class Mark(NamedTuple):
 
 
 def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
-    """Both axes logarithmic; points of no time are left out."""
+    """Draw marks with both axes logarithmic; candidates of no time are left out."""
     drawn = [mark for mark in marks if mark.epoch_s > 0 and mark.gpu_hours > 0]
     known = looks(list(dict.fromkeys(mark.label for mark in marks)))
     front = sorted((mark for mark in drawn if mark.front), key=lambda mark: mark.gpu_hours)

@@ -1,4 +1,4 @@
-"""Ranges: lowest, mean and highest of a comparison, published above ours."""
+"""Range charts: lowest, mean and highest of a comparison, the published ones above ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS, PUBLISHED = COLOURS[1], MUTED
 
 
 class Span(NamedTuple):
-    """Three ends; NaN for those that are not known."""
+    """Lowest, mean and highest value; NaN for those that are not known."""
 
     low: float
     mean: float
@@ -26,7 +26,10 @@ class Span(NamedTuple):
 
 
 def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[str, Span, Span]], log: bool = True) -> Drawing:
-    """One line a row: label, published, ours. Bars span the ends, a dot is the mean, a tick an end that stands alone."""
+    """Draw one line a row: label, published span, our span.
+
+    Bars reach from low to high, a dot is the mean, a tick an end that stands alone.
+    """
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()

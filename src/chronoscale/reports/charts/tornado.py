@@ -1,4 +1,4 @@
-"""Tornado: how far each assumption moves epochs and gains, the largest on top."""
+"""Tornado chart: how far each assumption moves epochs and speed-ups, the largest effect on top."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = 3
 
 
 class Panel(NamedTuple):
-    """One quantity: its value as simulated, and at both ends of each assumption."""
+    """Panel of one quantity: its value as simulated, and at both ends of each assumption."""
 
     title: str
     unit: str
@@ -32,7 +32,7 @@ class Panel(NamedTuple):
 
 
 def tornado(section: Section) -> Drawing:
-    """A panel a strategy's epoch, and one for each gain over the baseline; a row an assumption."""
+    """Draw a panel a strategy's epoch, and one for each speed-up over the baseline; a row an assumption."""
     found = largest_effects(section)
     panels = _panels(section, found)
     lines = math.ceil(len(panels) / COLUMNS)
@@ -49,13 +49,13 @@ def tornado(section: Section) -> Drawing:
 
     caption = (
         f"What the answers on {found[0].ranks} ranks rest on: each assumption alone at both ends of its range, the plan as it is; the "
-        f"{len(found)} that matter most. Line: as simulated, without jitter. {evidence(section.sound)}"
+        f"{len(found)} that matter most. Line: as simulated, without jitter. {evidence(section.comparable)}"
     )
     return draw(f"{section.file}tornado", "What it rests on", caption, (10, 0.5 + lines * (0.9 + 0.28 * len(found))), paint)
 
 
 def _panels(section: Section, found: list[AssumptionEffect]) -> list[Panel]:
-    names = list(dict.fromkeys(one.strategy for rest in found for one in rest.moved))
+    names = list(dict.fromkeys(one.strategy for rest in found for one in rest.strategies))
     epochs = [_panel(name, "epoch, s", [_of(rest, name, StrategyEffect.times) for rest in found]) for name in names]
     gains = [
         _panel(f"{name} over {section.baseline}", "times as fast", [_of(rest, name, StrategyEffect.gains) for rest in found])
@@ -65,11 +65,11 @@ def _panels(section: Section, found: list[AssumptionEffect]) -> list[Panel]:
 
 
 def _of(rest: AssumptionEffect, name: str, values: Callable[[StrategyEffect], Ends]) -> Ends | None:
-    return next((values(one) for one in rest.moved if one.strategy == name), None)
+    return next((values(one) for one in rest.strategies if one.strategy == name), None)
 
 
 def _panel(title: str, unit: str, known: list[Ends | None]) -> Panel:
-    """`known` a row, None where an assumption does not move it."""
+    """Return the panel of one quantity. known: a row an assumption, None where it does not move the quantity."""
     middle = next(values[0] for values in known if values is not None)
     return Panel(title, unit, middle, [(middle, middle) if values is None else (values[1], values[2]) for values in known])
 

@@ -1,4 +1,4 @@
-"""Stages: a training run in stages, control plane above data plane, as REAL's Figure 6 draws it; here from what was measured."""
+"""Training charts: stages of a run over time, as REAL's Figure 6 has them but measured; loss and score of runs epoch by epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronoscale.reports.training_run import NAN, WAITING, TrainingRun
 
 
 def stages(staged: TrainingRun, name: str) -> Drawing:
-    """Both planes over time, and the seconds of every epoch below."""
+    """Draw control plane and data plane of one run over time, and the seconds of every epoch below."""
     zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
     kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
     colours = dict(zip(staged.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
@@ -58,7 +58,9 @@ def stages(staged: TrainingRun, name: str) -> Drawing:
 
 
 def progress(runs: Sequence[TrainingRun], name: str) -> Drawing:
-    """A series a run; the second panel where anything validated: the first of the scores that there are."""
+    """Draw the loss of runs by epoch, a series a run; in a second panel, where anything validated, the first of the scores
+    that there are.
+    """
     values = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
     caption = "Mean loss of every epoch"
     for score in present(epoch.scores for run in runs for epoch in run.epochs)[:1]:
