@@ -38,13 +38,13 @@ class Breakdown:
     @classmethod
     def of(cls, op_seconds: pd.Series[float], ranks: int, epoch_s: float) -> Breakdown:
         """Return the breakdown of an epoch of `epoch_s` seconds from seconds by the operations' names, summed over ranks."""
-        found = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
-        return cls(epoch_s, {part: sum(times) / ranks for part, times in found.items() if times})
+        seconds_by_part = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
+        return cls(epoch_s, {part: sum(times) / ranks for part, times in seconds_by_part.items() if times})
 
     @classmethod
     def middle(cls, traces: Sequence[Trace]) -> Breakdown:
         """Return the breakdown of the median of several epochs of one schedule."""
-        trace = traces[int(np.argsort([one.span_ns for one in traces], kind="stable")[(len(traces) - 1) // 2])]
+        trace = traces[int(np.argsort([trace_.span_ns for trace_ in traces], kind="stable")[(len(traces) - 1) // 2])]
         return cls.of(time_by_op(trace), trace.ranks, trace.span_ns / 1e9)
 
     def share(self, part: str) -> float:

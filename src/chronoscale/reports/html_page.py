@@ -17,10 +17,10 @@ from chronoscale.reports.table_formats import MARKED, to_html
 STYLE = Path(__file__).with_name("page.css")
 
 
-def html(report: Report, found: Sequence[SectionContent]) -> str:
+def html(report: Report, contents: Sequence[SectionContent]) -> str:
     """Return the page: headlines and cautions first, then section by section."""
-    head = "".join(_headline(part) for part in found) + _notes(report)
-    sections = [*map(_advice, report.advice), *map(_section, found)]
+    head = "".join(_headline(part) for part in contents) + _notes(report)
+    sections = [*map(_advice, report.advice), *map(_section, contents)]
     body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')
     if environment := _environment(report):
         body += f"\n<h2>Environment</h2>\n{environment}"
@@ -34,12 +34,12 @@ def html(report: Report, found: Sequence[SectionContent]) -> str:
 
 def _section(part: SectionContent) -> str:
     """Return a section's answers, figures, tables, predictions and timelines."""
-    joined = ("fidelity", "order", "coverage")
-    fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.order) + "".join(_table(part, name) for name in joined)
+    of_predictions = ("fidelity", "order", "coverage")
+    fidelity = "".join(map(_figure, part.fidelity)) + _proof(part.order) + "".join(_table(part, name) for name in of_predictions)
     return (
         f'<section>\n<h2><span class="kind">{part.section.kind}</span> {escape(part.section.title.removeprefix(f"{part.section.kind}: "))}'
         f"</h2>\n{_proof(part.same)}{_answers(part)}{''.join(map(_figure, part.figures))}"
-        f"{''.join(_table(part, name) for name in part.readable_tables if name not in joined)}{fidelity}"
+        f"{''.join(_table(part, name) for name in part.readable_tables if name not in of_predictions)}{fidelity}"
         f"{'<h3>Timelines</h3>' * bool(part.timelines)}{''.join(map(_figure, part.timelines))}</section>"
     )
 
@@ -61,9 +61,9 @@ def _proof(text: str) -> str:
 def _table(part: SectionContent, name: str) -> str:
     if name not in part.readable_tables:
         return ""
-    shown = part.readable_tables[name]
-    below = _proof(" ".join(filter(None, [shown.same, MARKED if shown.marked else ""])))
-    return f"<h3>{HEADINGS[name]}</h3>\n{to_html(shown.table, shown.marked)}\n{below}"
+    table = part.readable_tables[name]
+    below = _proof(" ".join(filter(None, [table.same, MARKED if table.marked else ""])))
+    return f"<h3>{HEADINGS[name]}</h3>\n{to_html(table.table, table.marked)}\n{below}"
 
 
 def _answers(part: SectionContent) -> str:
@@ -80,8 +80,8 @@ def _answers(part: SectionContent) -> str:
 def _headline(part: SectionContent) -> str:
     if not part.headline:
         return ""
-    said = part.headline.removeprefix(f"{part.section.kind}: ")
-    return f'<p class="headline"><span class="kind">{part.section.kind}</span> {escape(said)}</p>\n'
+    headline = part.headline.removeprefix(f"{part.section.kind}: ")
+    return f'<p class="headline"><span class="kind">{part.section.kind}</span> {escape(headline)}</p>\n'
 
 
 def _notes(report: Report) -> str:

@@ -24,12 +24,12 @@ def limitations(run: StrategyResult) -> str:
 
     That is where durations come from, ranks without work, more GPUs than the cluster has, and too few samples or repeats.
     """
-    found = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
-    found.append(idle_ranks(run.ranks, run.idle_ranks))
+    limits = [ORIGIN.get(source, source) for source in run.summary.sources.split(", ")]
+    limits.append(idle_ranks(run.ranks, run.idle_ranks))
     if 0 < run.cluster_gpus < run.ranks:
-        found.append(f"{run.ranks:,} GPUs of a cluster of {run.cluster_gpus:,}")
+        limits.append(f"{run.ranks:,} GPUs of a cluster of {run.cluster_gpus:,}")
     if run.kind == "executed" and run.summary.repeats < REPEATS:
-        found.append(f"{run.summary.repeats} repeat{'s' * (run.summary.repeats > 1)}")
+        limits.append(f"{run.summary.repeats} repeat{'s' * (run.summary.repeats > 1)}")
     if run.few_samples:
-        found.append(f"few samples of {', '.join(name.lower() for name in run.few_samples)}")
-    return "; ".join(dict.fromkeys(filter(None, found)))
+        limits.append(f"few samples of {', '.join(name.lower() for name in run.few_samples)}")
+    return "; ".join(dict.fromkeys(filter(None, limits)))

@@ -34,11 +34,11 @@ def around(value: float, spread: float = 0.0) -> str:
     """Return `value` with three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); no ± without
     spread.
     """
-    shown = number(value, 3)
+    text = number(value, 3)
     if not spread or not math.isfinite(spread):
-        return shown
-    decimals = len(shown.partition(".")[2])
-    return f"{shown} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
+        return text
+    decimals = len(text.partition(".")[2])
+    return f"{text} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
 
 
 def seconds(value: float, spread: float = 0.0) -> str:

@@ -36,8 +36,8 @@ class Range(_Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> Range:
-        known = [value for value in (self.low, self.mean, self.high) if value is not None]
-        if not known or known != sorted(known):
+        printed = [value for value in (self.low, self.mean, self.high) if value is not None]
+        if not printed or printed != sorted(printed):
             raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")
         if self.quantity not in QUANTITIES:
             raise ValueError(f"{self.strategy}: a quantity is one of {', '.join(QUANTITIES)}, not {self.quantity}")

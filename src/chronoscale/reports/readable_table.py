@@ -32,18 +32,18 @@ def readable_table(section: Section, table: pd.DataFrame) -> ReadableTable:
 
     What the section's title says is not repeated.
     """
-    weak = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
+    extrapolated = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]
-    kept = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(weak) else [])}
-    known = {"kind", "dataset", "model", "device", *(name for name, _ in section.differences)}
-    same = [name for name in texts if name not in kept and table[name].nunique(dropna=False) == 1]
-    alike = [name for name in same if len(table) > 1 or name in known]
-    said = [f"{HEADINGS.get(name, name)} {table[name].iloc[0]}" for name in alike if name not in known and table[name].iloc[0] != ""]
+    always_shown = {"strategy", "op", "assumption", "link", "rests_on", "faster", "slower", *(["sources"] if any(extrapolated) else [])}
+    in_title = {"kind", "dataset", "model", "device", *(name for name, _ in section.differences)}
+    constant = [name for name in texts if name not in always_shown and table[name].nunique(dropna=False) == 1]
+    left_out = [name for name in constant if len(table) > 1 or name in in_title]
+    facts = [f"{HEADINGS.get(name, name)} {table[name].iloc[0]}" for name in left_out if name not in in_title and table[name].iloc[0] != ""]
     numbers = [str(name) for name in table.columns if pd.api.types.is_float_dtype(table[name]) and name not in MEASURED]
     marked = frozenset(
-        (row, name) for row, is_weak in enumerate(weak) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
+        (row, name) for row, is_weak in enumerate(extrapolated) for name in numbers if is_weak and not pd.isna(table[name].iloc[row])
     )
-    spare = [f"{part}_s" for part in PARTS if part in table]  # what their shares of the epoch say
+    seconds_of_parts = [f"{part}_s" for part in PARTS if part in table]  # what their shares of the epoch say
     empty = [str(name) for name in table.columns if table[name].isna().all()]
-    shown = table.drop(columns=list(dict.fromkeys([*alike, *empty, *spare])))
-    return ReadableTable(shown, f"In all rows: {', '.join(said)}." if said else "", marked)
+    remaining = table.drop(columns=list(dict.fromkeys([*left_out, *empty, *seconds_of_parts])))
+    return ReadableTable(remaining, f"In all rows: {', '.join(facts)}." if facts else "", marked)

@@ -36,9 +36,9 @@ class Report:
     @property
     def environment(self) -> dict[str, str]:
         """What all runs share, once; what differs, with the run's name."""
-        found = {}
-        for name in dict.fromkeys(name for one in self.environments.values() for name in one):
-            values = {run: one.get(name, "none") for run, one in self.environments.items()}
-            same = len(set(values.values())) == 1
-            found[name] = next(iter(values.values())) if same else "; ".join(f"{value} ({run})" for run, value in values.items())
-        return found
+        shared = {}
+        for name in dict.fromkeys(name for environment in self.environments.values() for name in environment):
+            values = {run: environment.get(name, "none") for run, environment in self.environments.items()}
+            all_equal = len(set(values.values())) == 1
+            shared[name] = next(iter(values.values())) if all_equal else "; ".join(f"{value} ({run})" for run, value in values.items())
+        return shared

@@ -35,11 +35,13 @@ def write(report: Report, folder: Path) -> Path:
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: a report needs a folder, this is a file")
-    old, files = _earlier(folder), render(report)
-    taken = [name for name in files if name not in old and (folder / name).exists()]
-    if taken:
-        raise UserError(f"{folder / taken[0]}: not written by a report, and would be overwritten; move it, or name another folder (--out)")
-    gone = [name for name in old if name not in files]
+    old, files = _earlier_files(folder), render(report)
+    foreign = [name for name in files if name not in old and (folder / name).exists()]
+    if foreign:
+        raise UserError(
+            f"{folder / foreign[0]}: not written by a report, and would be overwritten; move it, or name another folder (--out)"
+        )
+    outdated = [name for name in old if name not in files]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".report-") as stage:
@@ -48,12 +50,12 @@ def write(report: Report, folder: Path) -> Path:
                 staged.parent.mkdir(exist_ok=True)
                 staged.write_bytes(content)
             claim = Path(stage, "claim")  # what both reports name is ours, should this one be cut off
-            claim.write_text(json.dumps({"made_by": MAKER, "files": [*files, *gone]}))
+            claim.write_text(json.dumps({"made_by": MAKER, "files": [*files, *outdated]}))
             os.replace(claim, folder / DATA)
             for name in [*(name for name in files if name not in (DATA, INDEX)), INDEX]:
                 folder.joinpath(name).parent.mkdir(exist_ok=True)
                 os.replace(Path(stage, name), folder / name)
-            for name in gone:
+            for name in outdated:
                 (folder / name).unlink(missing_ok=True)
             os.replace(Path(stage, DATA), folder / DATA)
     except OSError as error:
@@ -61,13 +63,13 @@ def write(report: Report, folder: Path) -> Path:
     return folder / INDEX
 
 
-def _earlier(folder: Path) -> list[str]:
+def _earlier_files(folder: Path) -> list[str]:
     """Return the files of the report that is there; none where there is nothing.
 
     Raises UserError for a folder that holds something else.
     """
-    held = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".report-")) if folder.exists() else []
-    if not held:
+    present = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".report-")) if folder.exists() else []
+    if not present:
         return []
     try:
         data = json.loads((folder / DATA).read_text())
@@ -76,40 +78,40 @@ def _earlier(folder: Path) -> list[str]:
         names = None
     if names is None:
         raise UserError(
-            f"{folder}: holds {held[0]}{' and more' * (len(held) > 1)}, and no report of ours; empty it, or name another (--out)"
+            f"{folder}: holds {present[0]}{' and more' * (len(present) > 1)}, and no report of ours; empty it, or name another (--out)"
         )
     return [name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())]
 
 
 def render(report: Report) -> dict[str, bytes]:
     """Return all files of a report by relative path; index.html is the last."""
-    found = section_contents(report)
+    contents = section_contents(report)
     files: dict[str, bytes] = {}
-    for part in found:
-        files |= _tables(part) | {name: content for drawing in part.drawings for name, content in _figure(drawing).items()}
+    for part in contents:
+        files |= _section_tables(part) | {name: content for drawing in part.drawings for name, content in _figure_files(drawing).items()}
     for advice in report.advice:
-        files |= _written(f"tables/{advice.name}", advice.table, advice.readable_table) | (
-            _figure(advice.drawing) if advice.drawing else {}
+        files |= _table_files(f"tables/{advice.name}", advice.table, advice.readable_table) | (
+            _figure_files(advice.drawing) if advice.drawing else {}
         )
-    files["report.md"] = markdown(report, found).encode()
+    files["report.md"] = markdown(report, contents).encode()
     names = [*files, DATA, INDEX]
-    files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, found), "files": names}, indent=1).encode()
-    return files | {INDEX: html_page.html(report, found).encode()}
+    files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, contents), "files": names}, indent=1).encode()
+    return files | {INDEX: html_page.html(report, contents).encode()}
 
 
-def _tables(part: SectionContent) -> dict[str, bytes]:
+def _section_tables(part: SectionContent) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name, table in part.tables.items():
-        files |= _written(f"tables/{part.section.file}{name}", table, part.readable_tables[name])
+        files |= _table_files(f"tables/{part.section.file}{name}", table, part.readable_tables[name])
     return files
 
 
-def _written(stem: str, table: pd.DataFrame, shown: ReadableTable) -> dict[str, bytes]:
+def _table_files(stem: str, table: pd.DataFrame, readable: ReadableTable) -> dict[str, bytes]:
     """Return the files of one table. CSV has every column, the others those that tell rows apart."""
-    files = {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(shown.table, shown.marked)}
-    files[f"{stem}.tex"] = to_latex(shown.table, shown.marked)
+    files = {f"{stem}.csv": to_csv(table), f"{stem}.md": to_markdown(readable.table, readable.marked)}
+    files[f"{stem}.tex"] = to_latex(readable.table, readable.marked)
     return {name: text.encode() for name, text in files.items()}
 
 
-def _figure(drawing: Drawing) -> dict[str, bytes]:
+def _figure_files(drawing: Drawing) -> dict[str, bytes]:
     return {f"figures/{drawing.name}.svg": (XML + drawing.svg).encode(), f"figures/{drawing.name}.png": drawing.png}

@@ -10,35 +10,42 @@ from chronoscale.reports.report import Report
 from chronoscale.reports.section_content import SectionContent
 
 
-def report_data(report: Report, found: Sequence[SectionContent]) -> dict[str, Any]:
+def report_data(report: Report, contents: Sequence[SectionContent]) -> dict[str, Any]:
     """Return keys and values of the whole report. Numbers are not here but in the tables' files."""
     return {
         "title": report.title,
         "runs": list(report.environments),
-        "headlines": [part.headline for part in found if part.headline],
+        "headlines": [part.headline for part in contents if part.headline],
         "notes": cautions(report),
-        "sections": [_data(part) for part in found],
+        "sections": [_data(part) for part in contents],
         "advice": [
-            {"title": one.title, "headline": one.headline, "not_ranked": list(one.not_ranked), "table": f"tables/{one.name}.csv"}
-            for one in report.advice
+            {
+                "title": advice.title,
+                "headline": advice.headline,
+                "not_ranked": list(advice.not_ranked),
+                "table": f"tables/{advice.name}.csv",
+            }
+            for advice in report.advice
         ],
     }
 
 
 def _data(part: SectionContent) -> dict[str, Any]:
-    found = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
+    answers = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
     section = part.section
     return {
         "title": section.title,
         "kind": section.kind,
         "work": dict(section.setting.work),
         "place": dict(section.setting.place),
-        "answers": found,
+        "answers": answers,
         "order": part.order,
         "not_compared": [
-            {"strategy": one.strategy, "ranks": one.ranks, "run": one.run, "why": one.failed} for one in section.runs if one.failed
+            {"strategy": result.strategy, "ranks": result.ranks, "run": result.run, "why": result.failed}
+            for result in section.runs
+            if result.failed
         ]
-        + [{"run": one.name, "ranks": one.ranks, "why": one.failed} for one in section.staged if one.failed],
+        + [{"run": result.name, "ranks": result.ranks, "why": result.failed} for result in section.staged if result.failed],
         "tables": {name: f"tables/{section.file}{name}.csv" for name in part.tables},
-        "figures": [f"figures/{one.name}.svg" for one in part.drawings],
+        "figures": [f"figures/{result.name}.svg" for result in part.drawings],
     }

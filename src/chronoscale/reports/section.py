@@ -74,10 +74,10 @@ class Section:
     def by_ranks(self, results: Sequence[StrategyResult] | None = None) -> dict[int, list[StrategyResult]]:
         """Return results (default: all) by rank count, ascending; strategies in the section's order."""
         place = {name: i for i, name in enumerate(self.labels)}
-        found: dict[int, list[StrategyResult]] = {}
+        by_count: dict[int, list[StrategyResult]] = {}
         for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
-            found.setdefault(run.ranks, []).append(run)
-        return found
+            by_count.setdefault(run.ranks, []).append(run)
+        return by_count
 
     def curve(self, label: str) -> list[StrategyResult]:
         """Return the comparable results of one label, ranks ascending."""
@@ -85,8 +85,8 @@ class Section:
 
     def base(self, run: StrategyResult) -> StrategyResult | None:
         """Return the baseline's result on the same ranks, of the same run where that has one."""
-        same = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
-        return next((other for other in same if other.run == run.run), same[0] if same else None)
+        baselines = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        return next((other for other in baselines if other.run == run.run), baselines[0] if baselines else None)
 
 
 def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ()) -> tuple[Section, ...]:
@@ -94,17 +94,17 @@ def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ())
 
     Raises ValueError for two results of one run in the same setting, strategy and rank count.
     """
-    again = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
-    if again:
-        setting, run, strategy, ranks = again[0]
+    doubled = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
+    if doubled:
+        setting, run, strategy, ranks = doubled[0]
         raise ValueError(f"report: '{strategy}' has two results on {ranks} ranks in run '{run}', {setting}")
     settings = dict.fromkeys([*(run.setting for run in runs), *(run.setting for run in staged)])
     differ = differences(settings)
     parts = []
-    for setting in sorted(settings, key=lambda one: one.kind != "executed"):
-        mine, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)
-        alike = [one for one in settings if one.kind == setting.kind]
-        name = setting.kind + (f"-{alike.index(setting) + 1}" if len(alike) > 1 else "")
-        parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], mine, trained))
-    drawn = tuple(dict.fromkeys(label for part in parts for label in part.labels))
-    return tuple(Section(part.setting, part.name, part.differences, part.runs, part.staged, drawn) for part in parts)
+    for setting in sorted(settings, key=lambda setting_: setting_.kind != "executed"):
+        results, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)
+        same_kind = [setting_ for setting_ in settings if setting_.kind == setting.kind]
+        name = setting.kind + (f"-{same_kind.index(setting) + 1}" if len(same_kind) > 1 else "")
+        parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], results, trained))
+    labels = tuple(dict.fromkeys(label for part in parts for label in part.labels))
+    return tuple(Section(part.setting, part.name, part.differences, part.runs, part.staged, labels) for part in parts)

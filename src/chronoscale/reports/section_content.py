@@ -59,25 +59,25 @@ class SectionContent:
 
 def section_contents(report: Report) -> list[SectionContent]:
     """Return the contents of all sections, in their order."""
-    return [_part(section, report) for section in report.sections]
+    return [_content(section, report) for section in report.sections]
 
 
-def _part(section: Section, report: Report) -> SectionContent:
-    stands_on, found = basis(section, report.sections), tables(section)
-    named = {"source", "dataset", "model", "device", "cluster"}  # which the title says
+def _content(section: Section, report: Report) -> SectionContent:
+    stands_on, all_tables = basis(section, report.sections), tables(section)
+    in_title = {"source", "dataset", "model", "device", "cluster"}  # which the title says
     return SectionContent(
         section,
         headline(section, stands_on),
         stands_on,
         answers(section),
-        describe(tuple((name, value) for name, value in section.setting.facts if name not in named)),
+        describe(tuple((name, value) for name, value in section.setting.facts if name not in in_title)),
         evidence(section.runs),
         order_sentence(section),
         figures(section),
         fidelity_figures(section),
         bars.timelines(section),
-        found,
-        {name: readable_table(section, table) for name, table in found.items()},
+        all_tables,
+        {name: readable_table(section, table) for name, table in all_tables.items()},
     )
 
 

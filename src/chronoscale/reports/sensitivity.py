@@ -36,8 +36,8 @@ class StrategyEffect(NamedTuple):
     @property
     def largest_change(self) -> float:
         """The largest relative change of epoch or speed-up."""
-        found = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
-        return max(found, default=0.0)
+        changes = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
+        return max(changes, default=0.0)
 
 
 class AssumptionEffect(NamedTuple):
@@ -61,23 +61,28 @@ def largest_effects(section: Section) -> list[AssumptionEffect]:
     tried = [run for run in section.comparable if run.effects]
     ranks = max((run.ranks for run in tried), default=0)
     runs = [run for run in tried if run.ranks == ranks]
-    found: dict[str, tuple[Effect, list[StrategyEffect]]] = {}
+    by_assumption: dict[str, tuple[Effect, list[StrategyEffect]]] = {}
     for run in runs:
         base = section.base(run)
-        for one in run.effects:
-            found.setdefault(one.assumption, (one, []))[1].append(_moved(section, run, one, base))
-    listed = [AssumptionEffect(one.assumption, one.low, one.high, one.source, ranks, tuple(moved)) for one, moved in found.values()]
-    return sorted(listed, key=lambda rest: -max(moved.largest_change for moved in rest.strategies))[:SHOWN]
+        for effect in run.effects:
+            by_assumption.setdefault(effect.assumption, (effect, []))[1].append(_strategy_effect(section, run, effect, base))
+    effects = [
+        AssumptionEffect(effect.assumption, effect.low, effect.high, effect.source, ranks, tuple(moved))
+        for effect, moved in by_assumption.values()
+    ]
+    return sorted(effects, key=lambda rest: -max(moved.largest_change for moved in rest.strategies))[:SHOWN]
 
 
-def _moved(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
-    ours = (effect.epoch_s, effect.low_s, effect.high_s)
-    if base is None or base is run or not base.effects or not min(ours) > 0:
-        return StrategyEffect(section.label(run), ours, (NAN, NAN, NAN))
-    other = next((one for one in base.effects if one.assumption == effect.assumption), None)
+def _strategy_effect(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
+    epoch_s = (effect.epoch_s, effect.low_s, effect.high_s)
+    if base is None or base is run or not base.effects or not min(epoch_s) > 0:
+        return StrategyEffect(section.label(run), epoch_s, (NAN, NAN, NAN))
+    other = next((other_effect for other_effect in base.effects if other_effect.assumption == effect.assumption), None)
     usual = base.effects[0].epoch_s  # what does not move the baseline is not among its effects
-    theirs = (usual, usual, usual) if other is None else (other.epoch_s, other.low_s, other.high_s)
-    return StrategyEffect(section.label(run), ours, (theirs[0] / ours[0], theirs[1] / ours[1], theirs[2] / ours[2]))
+    base_epoch_s = (usual, usual, usual) if other is None else (other.epoch_s, other.low_s, other.high_s)
+    return StrategyEffect(
+        section.label(run), epoch_s, (base_epoch_s[0] / epoch_s[0], base_epoch_s[1] / epoch_s[1], base_epoch_s[2] / epoch_s[2])
+    )
 
 
 def assumptions(section: Section) -> pd.DataFrame:
@@ -87,16 +92,16 @@ def assumptions(section: Section) -> pd.DataFrame:
     """
     rows = [
         {
-            "assumption": rest.assumption,
-            "from": rest.low,
-            "to": rest.high,
-            "strategy": one.strategy,
-            "ranks": rest.ranks,
-            **dict(zip(("epoch_s", "epoch_at_from_s", "epoch_at_to_s"), one.epoch_s, strict=True)),
-            **dict(zip(("speedup", "speedup_at_from", "speedup_at_to"), one.speedup, strict=True)),
-            "range": rest.source,
+            "assumption": effect.assumption,
+            "from": effect.low,
+            "to": effect.high,
+            "strategy": strategy_effect.strategy,
+            "ranks": effect.ranks,
+            **dict(zip(("epoch_s", "epoch_at_from_s", "epoch_at_to_s"), strategy_effect.epoch_s, strict=True)),
+            **dict(zip(("speedup", "speedup_at_from", "speedup_at_to"), strategy_effect.speedup, strict=True)),
+            "range": effect.source,
         }
-        for rest in largest_effects(section)
-        for one in rest.strategies
+        for effect in largest_effects(section)
+        for strategy_effect in effect.strategies
     ]
     return pd.DataFrame(rows)

@@ -31,10 +31,10 @@ class Setting:
         return dict(self.facts).get(name, "")
 
     def __str__(self) -> str:
-        what = " on ".join(name for name in (self.fact("model"), self.fact("dataset")) if name)
+        work = " on ".join(name for name in (self.fact("model"), self.fact("dataset")) if name)
         cluster, device = self.fact("cluster"), self.fact("device")
-        said = ", ".join(name for name in (what, f"{device} ({cluster})" if cluster else device) if name)
-        return f"{self.kind}: {said}" if said else self.kind
+        parts = ", ".join(name for name in (work, f"{device} ({cluster})" if cluster else device) if name)
+        return f"{self.kind}: {parts}" if parts else self.kind
 
 
 EXECUTED = Setting("executed")  # where nothing more is known
@@ -42,13 +42,13 @@ EXECUTED = Setting("executed")  # where nothing more is known
 
 def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
     """Return the facts that tell each setting from the others, as far as their titles do not."""
-    found, known = {}, list(dict.fromkeys(settings))
-    for one in known:
-        alike = [other for other in known if str(other) == str(one)]
-        names = dict.fromkeys(name for other in alike for name, _ in other.facts)
-        differ = [name for name in names if len({other.fact(name) for other in alike}) > 1]
-        found[one] = tuple((name, one.fact(name) or "none") for name in differ)
-    return found
+    by_setting, unique = {}, list(dict.fromkeys(settings))
+    for setting in unique:
+        same_title = [other for other in unique if str(other) == str(setting)]
+        names = dict.fromkeys(name for other in same_title for name, _ in other.facts)
+        differ = [name for name in names if len({other.fact(name) for other in same_title}) > 1]
+        by_setting[setting] = tuple((name, setting.fact(name) or "none") for name in differ)
+    return by_setting
 
 
 def describe(facts: Facts) -> str:

@@ -134,13 +134,13 @@ class StrategyResult:
 
         What draws of one number have in common, such as who straggles, is then no difference.
         """
-        alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
-        return Band.of(np.divide(other.draws_s, self.draws_s)) if alike else Band()
+        drawn_alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
+        return Band.of(np.divide(other.draws_s, self.draws_s)) if drawn_alike else Band()
 
     @property
     def busiest_link(self) -> str:
         """The busiest link with its mean utilisation, in words; '' where no links are modelled."""
-        return "".join(f"{one.link}, {100 * one.utilisation:.1f} %" for one in self.links[:1])
+        return "".join(f"{link.link}, {100 * link.utilisation:.1f} %" for link in self.links[:1])
 
     @property
     def breakdown(self) -> Breakdown:
@@ -152,8 +152,8 @@ class StrategyResult:
         """Its epoch, predicted and measured; None where nothing was predicted."""
         if self.prediction is None:
             return None
-        found = self.summary
-        return Ranked(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
+        summary = self.summary
+        return Ranked(self.strategy, self.prediction.epoch_s, summary.epoch_s, summary.spread_s, summary.repeats)
 
     @property
     def extrapolated(self) -> bool:

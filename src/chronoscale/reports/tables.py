@@ -54,11 +54,11 @@ def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
 def efficiency(curve: list[StrategyResult]) -> dict[int, float]:
     """Return the parallel efficiency of one curve by rank count; NaN for an epoch of no length."""
     times = {run.ranks: run.summary.epoch_s for run in curve}
-    known = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
-    return {ranks: known.get(ranks, NAN) for ranks in times}
+    efficiencies = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
+    return {ranks: efficiencies.get(ranks, NAN) for ranks in times}
 
 
-def _origin(section: Section, run: str) -> dict[str, str]:
+def _origin_columns(section: Section, run: str) -> dict[str, str]:
     """Return the columns that tell rows of one section from another's, wherever they are read."""
     setting = section.setting
     return {
@@ -70,7 +70,7 @@ def _origin(section: Section, run: str) -> dict[str, str]:
     }
 
 
-def _endured(run: StrategyResult) -> tuple[float | str, ...]:
+def _failure_values(run: StrategyResult) -> tuple[float | str, ...]:
     """Return the values of FAILURE_COLUMNS, in their order."""
     summary = run.failure_summary
     if summary is None:
@@ -86,54 +86,54 @@ def comparison(section: Section) -> pd.DataFrame:
     of a training whose devices fail; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns
     where any is known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
-    rows, shown = [], present(run.scores for run in section.runs)
+    rows, scores = [], present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
     for ranks, runs in section.by_ranks().items():
         for run in runs:
             base = None if run.failed else section.base(run)
             ratio, ratio_spread = speedup(run.summary, base.summary) if base else (NAN, NAN)
-            found, faster = run.summary, run.speedup_band(base) if base else Band()
+            summary, faster = run.summary, run.speedup_band(base) if base else Band()
             rows.append(
                 {
                     "strategy": run.strategy,
                     "ranks": ranks,
-                    **_origin(section, run.run),
+                    **_origin_columns(section, run.run),
                     "failed": run.failed,
                     "rests_on": limitations(run),
-                    "epoch_s": found.epoch_s,
+                    "epoch_s": summary.epoch_s,
                     "epoch_low_s": run.band.low,
                     "epoch_high_s": run.band.high,
-                    "spread_s": found.spread_s if found.repeats > 1 else NAN,
-                    "repeats": found.repeats,
+                    "spread_s": summary.spread_s if summary.repeats > 1 else NAN,
+                    "repeats": summary.repeats,
                     "speedup": ratio,
                     "speedup_low": faster.low,
                     "speedup_high": faster.high,
-                    "speedup_spread": ratio_spread if found.repeats > 1 and run is not base else NAN,
+                    "speedup_spread": ratio_spread if summary.repeats > 1 and run is not base else NAN,
                     "parallel_efficiency": NAN if run.failed else shares[section.label(run)][ranks],
                     "prepare_s": run.prepare_s,
-                    **dict(zip(FAILURE_COLUMNS, _endured(run), strict=True)),
-                    **{one.key: run.scores.get(one.key, NAN) for one in shown},
+                    **dict(zip(FAILURE_COLUMNS, _failure_values(run), strict=True)),
+                    **{score.key: run.scores.get(score.key, NAN) for score in scores},
                     "gap": run.gap,
-                    "imbalance": found.imbalance,
-                    "utilisation": found.utilisation,
-                    "h2d_bytes": found.h2d_bytes,
+                    "imbalance": summary.imbalance,
+                    "utilisation": summary.utilisation,
+                    "h2d_bytes": summary.h2d_bytes,
                     "host_bytes": run.host_bytes,
-                    "collective_s": found.collective_s,
+                    "collective_s": summary.collective_s,
                     "busiest_link": run.busiest_link,
-                    "sources": found.sources,
-                    "device": found.device,
+                    "sources": summary.sources,
+                    "device": summary.device,
                 }
             )
     table = pd.DataFrame(rows)
     unknown = [name for name in RARE if name in table and (table[name].isna() | (table[name] == 0) | (table[name] == "")).all()]
-    return table.drop(columns=[*unknown, *(one.key for one in shown if table[one.key].isna().all())])
+    return table.drop(columns=[*unknown, *(score.key for score in scores if table[score.key].isna().all())])
 
 
 def time_by_op(section: Section) -> pd.DataFrame:
     """Return seconds in each operation, summed over ranks; one row a result, a column an operation, 0 where it does not occur."""
     ops = [op.name for op in Op if any(op.name in run.op_seconds.index for run in section.runs)]
     rows = [
-        {"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}
+        {"strategy": run.strategy, "ranks": ranks, **_origin_columns(section, run.run), "sources": run.summary.sources}
         | {op: float(run.op_seconds.get(op, 0.0)) for op in ops}
         for ranks, runs in section.by_ranks().items()
         for run in runs
@@ -146,22 +146,22 @@ def breakdown(section: Section) -> pd.DataFrame:
     1); 0 where a part does not occur.
     """
     rows: list[tuple[dict[str, Any], Breakdown]] = [
-        ({"strategy": run.strategy, "ranks": ranks, **_origin(section, run.run), "sources": run.summary.sources}, run.breakdown)
+        ({"strategy": run.strategy, "ranks": ranks, **_origin_columns(section, run.run), "sources": run.summary.sources}, run.breakdown)
         for ranks, runs in section.by_ranks().items()
         for run in runs
         if run.op_seconds.sum() > 0
     ]
     for run in section.staged:
-        for stage, found in run.breakdowns.items():
-            whose = {"strategy": run.stages[stage][-1].strategy, "ranks": run.ranks, **_origin(section, run.name), "stage": stage}
-            rows.append((whose, found))
-    shown = [part for part in PARTS if any(part in found.seconds for _, found in rows)]
+        for stage, breakdown_ in run.breakdowns.items():
+            origin = {"strategy": run.stages[stage][-1].strategy, "ranks": run.ranks, **_origin_columns(section, run.name), "stage": stage}
+            rows.append((origin, breakdown_))
+    parts = [part for part in PARTS if any(part in breakdown_.seconds for _, breakdown_ in rows)]
     return pd.DataFrame(
         [
-            {**whose, "epoch_s": found.epoch_s}
-            | {f"{part}_s": found.seconds.get(part, 0.0) for part in shown}
-            | {part: found.share(part) for part in shown}
-            for whose, found in rows
+            {**origin, "epoch_s": breakdown_.epoch_s}
+            | {f"{part}_s": breakdown_.seconds.get(part, 0.0) for part in parts}
+            | {part: breakdown_.share(part) for part in parts}
+            for origin, breakdown_ in rows
         ]
     )
 
@@ -172,23 +172,23 @@ def fidelity(section: Section) -> pd.DataFrame:
     for runs in section.by_ranks().values():
         for run in runs:
             if run.prediction is not None:
-                whose: dict[str, Any] = {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run)}
-                frames.append(run.prediction.frame.assign(**whose, costs=run.prediction.costs, sources=run.prediction.sources))
+                origin: dict[str, Any] = {"strategy": run.strategy, "ranks": run.ranks, **_origin_columns(section, run.run)}
+                frames.append(run.prediction.frame.assign(**origin, costs=run.prediction.costs, sources=run.prediction.sources))
     if not frames:
         return pd.DataFrame()
     table = pd.concat(frames, ignore_index=True)
-    front = ["strategy", "ranks", *_origin(section, "")]
+    front = ["strategy", "ranks", *_origin_columns(section, "")]
     return table[front + [name for name in table.columns if name not in front]]
 
 
 def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyResult]]:
     """Return the comparable results that were replayed, by run and number of ranks: what one run measured in turn compares best."""
-    found: dict[tuple[str, int], list[StrategyResult]] = {}
+    by_run: dict[tuple[str, int], list[StrategyResult]] = {}
     for ranks, runs in section.by_ranks(section.comparable).items():
         for run in runs:
             if run.prediction is not None:
-                found.setdefault((run.run, ranks), []).append(run)
-    return found
+                by_run.setdefault((run.run, ranks), []).append(run)
+    return by_run
 
 
 def order(section: Section) -> pd.DataFrame:
@@ -200,8 +200,8 @@ def order(section: Section) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
-        whose = {"ranks": ranks, **_origin(section, name), "kendall_tau": rank_correlation(ranked)}
-        rows += [{"faster": pair.faster, "slower": pair.slower, **whose, **_ratios(pair)} for pair in pairs(ranked)]
+        origin = {"ranks": ranks, **_origin_columns(section, name), "kendall_tau": rank_correlation(ranked)}
+        rows += [{"faster": pair.faster, "slower": pair.slower, **origin, **_ratios(pair)} for pair in pairs(ranked)]
     return pd.DataFrame(rows)
 
 
@@ -215,20 +215,20 @@ def coverage(section: Section) -> pd.DataFrame:
     for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:
             if (prediction := run.prediction) is not None:
-                found = asdict(prediction.coverage)
-                texts = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in found.items()}
-                rows.append({"strategy": run.strategy, "ranks": ranks, **_origin(section, name), **texts})
+                fields = asdict(prediction.coverage)
+                texts = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+                rows.append({"strategy": run.strategy, "ranks": ranks, **_origin_columns(section, name), **texts})
     table = pd.DataFrame(rows)
     return table.drop(columns=[key for key in ("unmeasured", "unpredicted", "unsampled") if key in table and (table[key] == "").all()])
 
 
 def stages(section: Section) -> pd.DataFrame:
     """Return the tables of training runs under one another, the run in front."""
-    frames = [frame.assign(**_origin(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
+    frames = [frame.assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
     if not frames:
         return pd.DataFrame()
     table = pd.concat(frames, ignore_index=True)
-    front = [*_origin(section, ""), "ranks"]
+    front = [*_origin_columns(section, ""), "ranks"]
     return table[front + [name for name in table.columns if name not in front]]
 
 
@@ -237,17 +237,17 @@ def test_scores(section: Section) -> pd.DataFrame:
 
     tested_epoch: the epoch whose model was tested.
     """
-    shown = present(found for run in section.staged for found in run.tested.values())
+    scores = present(values for run in section.staged for values in run.tested.values())
     rows = [
         {
-            **_origin(section, run.name),
+            **_origin_columns(section, run.name),
             "ranks": run.ranks,
             "tested_epoch": run.tested_epoch,
             "predictor": name,
-            **{one.key: found.get(one.key, NAN) for one in shown},
+            **{score.key: values.get(score.key, NAN) for score in scores},
         }
         for run in section.staged
-        for name, found in run.tested.items()
+        for name, values in run.tested.items()
     ]
     return pd.DataFrame(rows)
 
@@ -258,8 +258,8 @@ def links(section: Section) -> pd.DataFrame:
     rows = []
     for run in section.runs:
         if run.ranks == most:
-            named = {"strategy": run.strategy, "ranks": run.ranks, **_origin(section, run.run)}
-            rows += [named | {"link": one.link, "link_bytes": one.bytes, "mean_use": one.utilisation} for one in run.links]
+            origin = {"strategy": run.strategy, "ranks": run.ranks, **_origin_columns(section, run.run)}
+            rows += [origin | {"link": link.link, "link_bytes": link.bytes, "mean_use": link.utilisation} for link in run.links]
     return pd.DataFrame(rows)
 
 
@@ -279,5 +279,5 @@ TABLES = {
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:
     """Return every table that has rows, by name."""
-    found = {name: make(section) for name, make in TABLES.items()}
-    return {name: table for name, table in found.items() if len(table)}
+    by_name = {name: make(section) for name, make in TABLES.items()}
+    return {name: table for name, table in by_name.items() if len(table)}

@@ -45,8 +45,8 @@ def iteration_timeline(trace: Trace, schedule: Schedule, iteration: int | None =
         iteration = int(np.median(np.unique(ran)).item()) if len(ran) else 0
     rows = np.flatnonzero(ran == iteration)
     if not len(rows):
-        known = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
-        raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {known}")
+        expected = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
+        raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {expected}")
     first, last = trace.start_ns[rows].min(), trace.end_ns[rows].max()
     own = ran == iteration
     rows = np.flatnonzero(own | ((trace.start_ns < last) & (trace.end_ns > first)))

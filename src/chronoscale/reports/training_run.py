@@ -80,10 +80,10 @@ class TrainingRun:
     @property
     def stages(self) -> dict[str, list[Epoch]]:
         """Epochs by stage, in order of appearance."""
-        found: dict[str, list[Epoch]] = {}
+        by_stage: dict[str, list[Epoch]] = {}
         for epoch in self.epochs:
-            found.setdefault(epoch.stage, []).append(epoch)
-        return found
+            by_stage.setdefault(epoch.stage, []).append(epoch)
+        return by_stage
 
     def table(self) -> pd.DataFrame:
         """Return one row a stage.
@@ -93,7 +93,7 @@ class TrainingRun:
         the first score that there is, and all scores of the last epoch. A stage that was missed has none of them; a run that failed has no
         best, and says so.
         """
-        rows, shown = [], present(epoch.scores for epoch in self.epochs)
+        rows, scores = [], present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
@@ -115,25 +115,28 @@ class TrainingRun:
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
                     "failed": self.failed,
                     **{
-                        f"best_{one.key}": NAN if self.failed else one.best(epoch.scores.get(one.key, NAN) for epoch in epochs)
-                        for one in shown[:1]
+                        f"best_{score.key}": NAN if self.failed else score.best(epoch.scores.get(score.key, NAN) for epoch in epochs)
+                        for score in scores[:1]
                     },
-                    **{f"last_{one.key}": epochs[-1].scores.get(one.key, NAN) for one in shown},
+                    **{f"last_{score.key}": epochs[-1].scores.get(score.key, NAN) for score in scores},
                 }
             )
         if self.missed is not None:
             rows.append({"stage": self.missed[0], "strategy": self.missed[1], "epochs": "none"})
         table = pd.DataFrame(rows)
-        rare = ["learning_rate", *(f"best_{one.key}" for one in shown[:1]), *(f"last_{one.key}" for one in shown)]
+        rare = ["learning_rate", *(f"best_{score.key}" for score in scores[:1]), *(f"last_{score.key}" for score in scores)]
         unknown = [name for name in rare if len(table) and table[name].isna().all()]
         unknown += [] if self.failed or not len(table) else ["failed"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:
         """Return one row a predictor: its scores of the test; no rows where nothing was tested."""
-        shown = present(self.tested.values())
+        score_kinds = present(self.tested.values())
         return pd.DataFrame(
-            [{"predictor": name, **{one.key: scores.get(one.key, NAN) for one in shown}} for name, scores in self.tested.items()]
+            [
+                {"predictor": name, **{score.key: scores.get(score.key, NAN) for score in score_kinds}}
+                for name, scores in self.tested.items()
+            ]
         )
 
     def chrome(self) -> str:
@@ -144,9 +147,9 @@ class TrainingRun:
             for pid, name in enumerate(("control plane", "data plane"))
         ]
 
-        def span(pid: int, name: str, start: int, end: int, **said: object) -> None:
+        def span(pid: int, name: str, start: int, end: int, **arguments: object) -> None:
             at = {"ts": (start - zero) / 1e3, "dur": (end - start) / 1e3}
-            events.append({"ph": "X", "name": name, "pid": pid, "tid": 0, **at, "args": said})
+            events.append({"ph": "X", "name": name, "pid": pid, "tid": 0, **at, "args": arguments})
 
         for a in self.activities:
             span(0, a.what, a.start_ns, a.end_ns)

@@ -39,18 +39,20 @@ def _clean(axes: Axes) -> None:
 
 def epoch_bars(section: Section) -> Drawing:
     """Draw the epoch seconds of every result, for sections with one rank count; simulated bars are hollow."""
-    known = looks(section.report_labels)
+    looks_by_label = looks(section.report_labels)
     runs = [run for group in section.by_ranks(section.comparable).values() for run in group]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         longest = max(run.summary.epoch_s + run.summary.spread_s for run in runs) or 1.0
         for y, run in enumerate(runs):
-            colour, found, solid = known[section.label(run)].colour, run.summary, run.kind == "executed"
-            axes.barh(y, found.epoch_s, 0.62, facecolor=colour if solid else "white", edgecolor=colour, linestyle="-" if solid else "--")
-            if found.spread_s:
-                axes.errorbar(found.epoch_s, y, xerr=found.spread_s, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
-            axes.text(found.epoch_s + found.spread_s + longest * 0.012, y, seconds(found.epoch_s), va="center")
+            colour, summary, executed = looks_by_label[section.label(run)].colour, run.summary, run.kind == "executed"
+            axes.barh(
+                y, summary.epoch_s, 0.62, facecolor=colour if executed else "white", edgecolor=colour, linestyle="-" if executed else "--"
+            )
+            if summary.spread_s:
+                axes.errorbar(summary.epoch_s, y, xerr=summary.spread_s, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
+            axes.text(summary.epoch_s + summary.spread_s + longest * 0.012, y, seconds(summary.epoch_s), va="center")
         axes.set_yticks(range(len(runs)), [f"{section.label(run)}, {run.ranks} rank{'s' * (run.ranks != 1)}" for run in runs])
         axes.set_xlim(0, longest * 1.12)
         axes.invert_yaxis()
@@ -106,7 +108,7 @@ def fidelity(section: Section) -> Drawing:
     """Draw the error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy
     and rank count.
     """
-    known = looks(section.report_labels)
+    looks_by_label = looks(section.report_labels)
     panels = [(section.label(run), run.ranks, run.prediction.frame) for run in section.runs if run.prediction]
     columns = min(3, len(panels))
     longest = max(len(frame) for *_, frame in panels)
@@ -116,7 +118,7 @@ def fidelity(section: Section) -> Drawing:
         for axes, (label, ranks, frame) in zip(grid, panels, strict=False):
             for y, (error, spread) in enumerate(zip(frame["error_pct"], frame["spread_pct"], strict=True)):
                 if math.isfinite(error):
-                    axes.barh(y, error, 0.6, color=known[label].colour, alpha=1.0 if frame["op"].iloc[y] == "TOTAL" else 0.6)
+                    axes.barh(y, error, 0.6, color=looks_by_label[label].colour, alpha=1.0 if frame["op"].iloc[y] == "TOTAL" else 0.6)
                     axes.errorbar(error, y, xerr=spread if math.isfinite(spread) else 0, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
                 else:
                     axes.text(0, y, f" {MISSING}", va="center", color=MUTED)
@@ -146,21 +148,26 @@ def timelines(section: Section) -> list[Drawing]:
 
 
 def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) -> Drawing:
-    shown = run.timeline
-    assert shown is not None
-    ranks = shown.extremes(SHOWN)
-    total = len(np.unique(shown.rank))
-    kept = np.isin(shown.rank, ranks)
-    rows = np.unique(np.stack([shown.rank[kept], shown.lane[kept].astype(np.int32)]), axis=1).T
+    timeline = run.timeline
+    assert timeline is not None
+    ranks = timeline.extremes(SHOWN)
+    total = len(np.unique(timeline.rank))
+    drawn_rows = np.isin(timeline.rank, ranks)
+    rows = np.unique(np.stack([timeline.rank[drawn_rows], timeline.lane[drawn_rows].astype(np.int32)]), axis=1).T
     scale, unit = (1e9, "s") if span_ns >= 2e9 else (1e6, "ms") if span_ns >= 2e6 else (1e3, "µs")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for y, (rank, lane) in enumerate(rows):
-            here = np.flatnonzero((shown.rank == rank) & (shown.lane == lane))
-            bars = list(zip(shown.start_ns[here] / scale, (shown.end_ns - shown.start_ns)[here] / scale, strict=True))
-            colours = [to_rgba(OPS[Op(code)], 1.0 if own else PALE) for code, own in zip(shown.op[here], shown.own[here], strict=True)]
-            axes.broken_barh(bars, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", linewidth=0.3, rasterized=kept.sum() > DENSE)
+            bar_rows = np.flatnonzero((timeline.rank == rank) & (timeline.lane == lane))
+            bars = list(zip(timeline.start_ns[bar_rows] / scale, (timeline.end_ns - timeline.start_ns)[bar_rows] / scale, strict=True))
+            colours = [
+                to_rgba(OPS[Op(code)], 1.0 if own else PALE)
+                for code, own in zip(timeline.op[bar_rows], timeline.own[bar_rows], strict=True)
+            ]
+            axes.broken_barh(
+                bars, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", linewidth=0.3, rasterized=drawn_rows.sum() > DENSE
+            )
             if y and rank != rows[y - 1][0]:
                 axes.axhline(y - 0.5, color=MUTED, linewidth=0.5)
         axes.set_yticks(range(len(rows)), [_row(rows, y) for y in range(len(rows))])
@@ -168,11 +175,11 @@ def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) ->
         axes.set_xlim(0, max(span_ns, 1) / scale)
         axes.set_xlabel(f"{unit} from the first start")
         _clean(axes)
-        _legend(figure, [op for op in Op if (shown.op[kept] == op).any()])
+        _legend(figure, [op for op in Op if (timeline.op[drawn_rows] == op).any()])
 
-    pale = "" if shown.own[kept].all() else " Pale: tasks of other iterations at the same time."
+    pale = "" if timeline.own[drawn_rows].all() else " Pale: tasks of other iterations at the same time."
     cut = f" {len(ranks)} of {total} ranks are shown, the most and the least loaded." if total > len(ranks) else ""
-    caption = f"Iteration {shown.iteration}, a row a rank and lane.{pale}{cut} {evidence([run])}"
+    caption = f"Iteration {timeline.iteration}, a row a rank and lane.{pale}{cut} {evidence([run])}"
     title = f"Timeline: {section.label(run)}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}"
     return draw(name, title, caption, (10, 1.2 + 0.19 * len(rows)), paint)
 

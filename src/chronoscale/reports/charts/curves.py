@@ -24,8 +24,8 @@ SHADED = "Shaded: nine tenths of the draws."
 
 def labelled_curves(section: Section) -> list[tuple[str, list[StrategyResult]]]:
     """Return every curve: its label, and its results with ranks ascending."""
-    found = [(label, section.curve(label)) for label in section.labels]
-    return [line for line in found if line[1]]
+    curves = [(label, section.curve(label)) for label in section.labels]
+    return [line for line in curves if line[1]]
 
 
 def has_several_counts(section: Section) -> bool:
@@ -65,12 +65,12 @@ def _rank_axis(axes: Axes, section: Section) -> None:
 
 def epoch_time(section: Section) -> Drawing:
     """Draw epoch seconds against ranks, both logarithmic, with ideal scaling of the baseline; whiskers where there are repeats."""
-    drawn, known = labelled_curves(section), looks(section.report_labels)
+    curves, looks_by_label = labelled_curves(section), looks(section.report_labels)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for label, runs in drawn:
-            look, x, y = known[label], [run.ranks for run in runs], [run.summary.epoch_s for run in runs]
+        for label, runs in curves:
+            look, x, y = looks_by_label[label], [run.ranks for run in runs], [run.summary.epoch_s for run in runs]
             axes.plot(x, y, color=look.colour, marker=look.marker, linestyle=dash(section.kind))
             spread = [run.summary.spread_s for run in runs]
             if runs[0].draws_s:
@@ -94,7 +94,7 @@ def epoch_time(section: Section) -> Drawing:
 
 def scaling(section: Section) -> Drawing:
     """Draw parallel efficiency and imbalance ratio against ranks: the two panels of REAL, Figure 15."""
-    drawn = labelled_curves(section)
+    curves = labelled_curves(section)
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
@@ -109,7 +109,7 @@ def scaling(section: Section) -> Drawing:
         right.set_ylim(1 - 0.03 * (high - 1), high)
         _legend(figure, section, ideal=False)
 
-    smallest = sorted({runs[0].ranks for _, runs in drawn})
+    smallest = sorted({runs[0].ranks for _, runs in curves})
     base = f"{smallest[0]} rank{'s' * (smallest[0] != 1)}" if len(smallest) == 1 else "the strategy's smallest run"
     caption = (
         f"Left: throughput per rank, relative to {base}. Right: busy time of the most over the least loaded rank, waiting excluded "
@@ -135,9 +135,9 @@ def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: st
 
 
 def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]], list[float]]) -> None:
-    known = looks(section.report_labels)
+    looks_by_label = looks(section.report_labels)
     for label, runs in labelled_curves(section):
-        look, x, y = known[label], [run.ranks for run in runs], values(runs)
+        look, x, y = looks_by_label[label], [run.ranks for run in runs], values(runs)
         axes.plot(x, [v if math.isfinite(v) else math.nan for v in y], color=look.colour, marker=look.marker, linestyle=dash(section.kind))
         for ranks, value in zip(x, y, strict=True):
             if value == math.inf:
@@ -148,20 +148,20 @@ def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]]
 
 def losses(section: Section) -> Drawing:
     """Draw loss against steps, a panel a rank count. Curves that coincide stay visible: each is drawn thinner than the one under it."""
-    known, panels = looks(section.report_labels), section.by_ranks([run for run in section.runs if run.losses])
+    looks_by_label, panels = looks(section.report_labels), section.by_ranks([run for run in section.runs if run.losses])
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True).ravel()
         for axes, (ranks, runs) in zip(grid, panels.items(), strict=True):
             for i, run in enumerate(runs):
                 label = section.label(run)
-                axes.plot(range(len(run.losses)), run.losses, color=known[label].colour, linewidth=1.4 + 1.2 * (len(runs) - 1 - i))
+                axes.plot(range(len(run.losses)), run.losses, color=looks_by_label[label].colour, linewidth=1.4 + 1.2 * (len(runs) - 1 - i))
             axes.set_title(f"{ranks} rank{'s' * (ranks != 1)}, {section.kind}")
             axes.set_xlabel("step")
         grid[0].set_ylabel("training loss")
-        drawn = [label for label in section.labels if any(section.label(run) == label for runs in panels.values() for run in runs)]
-        handles = [Line2D([], [], color=known[label].colour) for label in drawn]
-        figure.legend(handles, drawn, loc="outside upper left", ncols=_columns(drawn))
+        labels = [label for label in section.labels if any(section.label(run) == label for runs in panels.values() for run in runs)]
+        handles = [Line2D([], [], color=looks_by_label[label].colour) for label in labels]
+        figure.legend(handles, labels, loc="outside upper left", ncols=_columns(labels))
 
     caption = "Training loss by optimiser step. Curves that lie on one another are drawn as bands of different width."
     return draw(f"{section.file}losses", "Loss", caption, (10, 3.6), paint)

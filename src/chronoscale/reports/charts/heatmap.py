@@ -48,14 +48,14 @@ def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], column
 
 def matrix(name: str, title: str, caption: str, values: Floats) -> Drawing:
     """Draw a matrix between threads. values: float64 [T, T], each in its square; negative ones are left blank."""
-    shown = np.where(values < 0, np.nan, values)
+    visible = np.where(values < 0, np.nan, values)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        image = axes.imshow(shown, cmap="YlGnBu", interpolation="nearest")
-        for (i, j), value in np.ndenumerate(shown):
+        image = axes.imshow(visible, cmap="YlGnBu", interpolation="nearest")
+        for (i, j), value in np.ndenumerate(visible):
             if np.isfinite(value):
-                dark = value > np.nanmean(shown) + np.nanstd(shown)
+                dark = value > np.nanmean(visible) + np.nanstd(visible)
                 axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color="white" if dark else "black")
         axes.set_xticks(range(len(values)))
         axes.set_yticks(range(len(values)))

@@ -33,8 +33,8 @@ def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for y, (_, theirs, ours) in enumerate(rows):
-            _span(axes, y - 0.16, theirs, PUBLISHED)
+        for y, (_, published, ours) in enumerate(rows):
+            _span(axes, y - 0.16, published, PUBLISHED)
             _span(axes, y + 0.16, ours, OURS)
         axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -54,11 +54,11 @@ def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[
 
 
 def _span(axes: Axes, y: float, span: Span, colour: str) -> None:
-    known = [value for value in span if math.isfinite(value)]
-    if not known:
+    ends = [value for value in span if math.isfinite(value)]
+    if not ends:
         return
-    axes.plot([min(known), max(known)], [y, y], color=colour, linewidth=4, alpha=0.45, solid_capstyle="round")
+    axes.plot([min(ends), max(ends)], [y, y], color=colour, linewidth=4, alpha=0.45, solid_capstyle="round")
     if math.isfinite(span.mean):
         axes.plot(span.mean, y, color=colour, marker="o")
-    elif len(known) == 1:
-        axes.plot(known[0], y, color=colour, marker="|", markersize=9, markeredgewidth=2)
+    elif len(ends) == 1:
+        axes.plot(ends[0], y, color=colour, marker="|", markersize=9, markeredgewidth=2)

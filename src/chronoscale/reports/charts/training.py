@@ -14,24 +14,24 @@ from chronoscale.reports.charts.style import COLOURS, MUTED
 from chronoscale.reports.training_run import NAN, WAITING, TrainingRun
 
 
-def stages(staged: TrainingRun, name: str) -> Drawing:
+def stages(run: TrainingRun, name: str) -> Drawing:
     """Draw control plane and data plane of one run over time, and the seconds of every epoch below."""
-    zero = min([e.start_ns - e.switch_ns for e in staged.epochs] + [a.start_ns for a in staged.activities])
-    kinds = list(dict.fromkeys(activity.what for activity in staged.activities))
-    colours = dict(zip(staged.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
-    others = (COLOURS[5], COLOURS[4], COLOURS[7], COLOURS[2], COLOURS[1])
-    works = {kind: others[i % len(others)] for i, kind in enumerate(kinds)}
+    zero = min([e.start_ns - e.switch_ns for e in run.epochs] + [a.start_ns for a in run.activities])
+    kinds = list(dict.fromkeys(activity.what for activity in run.activities))
+    colours = dict(zip(run.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
+    other_colours = (COLOURS[5], COLOURS[4], COLOURS[7], COLOURS[2], COLOURS[1])
+    works = {kind: other_colours[i % len(other_colours)] for i, kind in enumerate(kinds)}
 
     def seconds(ns: int) -> float:
         return (ns - zero) / 1e9
 
     def paint(figure: Figure) -> None:
         planes, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        for a in staged.activities:
+        for a in run.activities:
             span = [(seconds(a.start_ns), max(a.end_ns - a.start_ns, 0) / 1e9)]
             waits = a.what == WAITING
             planes.broken_barh(span, (0.6, 0.8), facecolors="none" if waits else works[a.what], edgecolor=works[a.what], hatch="//" * waits)
-        for stage, epochs in staged.stages.items():
+        for stage, epochs in run.stages.items():
             bars = [(seconds(e.start_ns), (e.end_ns - e.start_ns) / 1e9) for e in epochs]
             planes.broken_barh(bars, (-0.4, 0.8), facecolors=colours[stage], edgecolor="white", linewidth=0.4)
             at = seconds(epochs[0].start_ns - epochs[0].switch_ns)
@@ -42,34 +42,34 @@ def stages(staged: TrainingRun, name: str) -> Drawing:
         planes.set_yticks([0, 1], ["data plane", "control plane"])
         planes.set_ylim(-0.6, 1.6)
         planes.grid(visible=False)
-        each.set_ylim(0, 1.1 * max(e.end_ns - e.start_ns for e in staged.epochs) / 1e9)
+        each.set_ylim(0, 1.1 * max(e.end_ns - e.start_ns for e in run.epochs) / 1e9)
         each.set_ylabel("s an epoch")
         each.set_xlabel("s from the start")
-        names = {stage: f"{stage}: {epochs[-1].strategy}" for stage, epochs in staged.stages.items()}
-        shown = [Patch(facecolor=colours[stage], label=label) for stage, label in names.items()]
+        names = {stage: f"{stage}: {epochs[-1].strategy}" for stage, epochs in run.stages.items()}
+        handles = [Patch(facecolor=colours[stage], label=label) for stage, label in names.items()]
         for kind in kinds:
             waits = kind == WAITING
-            shown.append(Patch(facecolor="none" if waits else works[kind], edgecolor=works[kind], hatch="//" * waits, label=kind))
-        figure.legend(handles=shown, loc="outside upper left", ncols=4)
+            handles.append(Patch(facecolor="none" if waits else works[kind], edgecolor=works[kind], hatch="//" * waits, label=kind))
+        figure.legend(handles=handles, loc="outside upper left", ncols=4)
 
-    title = f"Stages: {staged.name}, {staged.ranks} rank{'s' * (staged.ranks != 1)}, executed"
+    title = f"Stages: {run.name}, {run.ranks} rank{'s' * (run.ranks != 1)}, executed"
     caption = "Every epoch of the data plane, coloured by stage, and what the control plane did meanwhile (hatched: it waited for epochs)."
-    return draw(name, title, " ".join([caption, *staged.notes]), (10, 3.6), paint)
+    return draw(name, title, " ".join([caption, *run.notes]), (10, 3.6), paint)
 
 
 def progress(runs: Sequence[TrainingRun], name: str) -> Drawing:
     """Draw the loss of runs by epoch, a series a run; in a second panel, where anything validated, the first of the scores
     that there are.
     """
-    values = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
+    curves_by_title = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
     caption = "Mean loss of every epoch"
     for score in present(epoch.scores for run in runs for epoch in run.epochs)[:1]:
-        values[f"validation {score.title}"] = [[epoch.scores.get(score.key, NAN) for epoch in run.epochs] for run in runs]
+        curves_by_title[f"validation {score.title}"] = [[epoch.scores.get(score.key, NAN) for epoch in run.epochs] for run in runs]
         caption += f", and {score.title} of the validation that ends it: {score.meaning}; {score.better} is better"
     axes = [(f"{run.epochs[-1].strategy}: {run.name}", [epoch.number for epoch in run.epochs]) for run in runs]
     panels = [
-        Panel(title, "epoch", title, {label: (x, y) for (label, x), y in zip(axes, found, strict=True)})
-        for title, found in values.items()
-        if any(value == value for one in found for value in one)
+        Panel(title, "epoch", title, {label: (x, y) for (label, x), y in zip(axes, curves, strict=True)})
+        for title, curves in curves_by_title.items()
+        if any(value == value for curve in curves for value in curve)
     ]
     return lines(name, "Training, executed", f"{caption}.", panels)
