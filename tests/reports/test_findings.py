@@ -121,15 +121,16 @@ def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
     runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
     report = Report("t", runs=runs)
     assert order_sentence(report.sections[0]) == (
-        "Order of strategies: on 2 ranks 1 of 2 pairs right, 1 not told apart by the repeats (Kendall’s τ 0.33)."
+        "Predicted order of strategies: on 2 ranks 1 of 2 pairs right, 1 too close for the repeats to decide (Kendall’s τ 0.33)."
     )
     assert cautions(report) == [
-        "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times.",
+        "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times. "
+        "Do not choose between them by simulation.",
     ]
     assert order_sentence(Report("t", runs=runs[:1]).sections[0]) == ""
     others = tuple(replace(run, run=f"run-{i}") for i in (1, 2) for run in runs[:2])
     assert order_sentence(Report("t", runs=others).sections[0]) == (
-        "Order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
+        "Predicted order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
         "on run-2, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0)."
     )
 
@@ -154,7 +155,7 @@ def test_what_failed_is_never_crowned_and_is_named() -> None:
         point("executed", "blad", 2, 0.5, n=5),
     )
     assert said(*runs) == ["blad is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
-    assert cautions(Report("t", runs=runs)) == ["Not compared, loss not finite at iteration 2: real on 2 ranks."]
+    assert cautions(Report("t", runs=runs)) == ["real on 2 ranks is not compared: loss not finite at iteration 2."]
     assert headlines(replace(runs[0])) == [""]
 
 
@@ -165,7 +166,7 @@ def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
     run = TrainingRun("run-1", 1, tuple(epochs), (), stopped=stopped)
     assert run.failed == why
     assert run.table()["failed"].tolist() == [why] and "best_mae" not in run.table()
-    assert cautions(Report("t", staged=(run,))) == [f"Not compared, {why}: run-1."]
+    assert cautions(Report("t", staged=(run,))) == [f"run-1 is not compared: {why}."]
 
 
 def test_kinds_are_answered_apart() -> None:
@@ -181,12 +182,15 @@ def test_cautions_come_from_the_numbers_and_say_where() -> None:
     )
     assert cautions(Report("t", runs=runs, notes=("Mine.",))) == [
         "Mine.",
-        "executed: Fewer than 5 repeats: psg on 2 ranks.",
-        "executed: Spread of 10% or more of the epoch: psg on 2 ranks.",
-        "simulated: Durations from a datasheet: the simulated figures of psg on 2 ranks.",
-        "simulated: Durations extrapolated beyond a profile: the simulated figures of real on 2 ranks.",
+        "executed: Fewer than 5 repeats, too few to tell a difference from noise: psg on 2 ranks. Set `repeats` higher.",
+        "executed: Spread of 10% or more of the epoch, so smaller differences mean nothing: psg on 2 ranks.",
+        "simulated: Durations from a datasheet, which no measurement here confirms: the simulated figures of psg on 2 ranks.",
+        "simulated: Durations extrapolated beyond a profile, which no measurement here confirms: the simulated figures of real on 2 ranks.",
     ]
-    assert cautions(Report("t", runs=runs[:1]))[0] == "Fewer than 5 repeats: psg on 2 ranks."
+    assert (
+        cautions(Report("t", runs=runs[:1]))[0]
+        == "Fewer than 5 repeats, too few to tell a difference from noise: psg on 2 ranks. Set `repeats` higher."
+    )
 
 
 def test_sound_measurements_need_no_caution() -> None:

@@ -104,7 +104,7 @@ def test_a_report_is_data_too(drawn: dict[str, bytes]) -> None:
     assert json.loads(failed["report.json"])["sections"][0]["not_compared"] == [
         {"strategy": "psg", "ranks": 1, "run": "a", "why": "loss not finite at iteration 2"}
     ]
-    assert b"Not compared, loss not finite at iteration 2: psg on 1 rank." in failed["index.html"]
+    assert b"psg on 1 rank is not compared: loss not finite at iteration 2." in failed["index.html"]
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_infinity_and_nan_are_shown() -> None:
     )
     reader = read(Report("t", runs=(point("simulated", "psg", 2, 1.0), idle)))
     assert "∞" in reader.text and "–" in reader.text
-    assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text
+    assert "At least one rank has no work (imbalance ∞): psg on 8 ranks. Fewer ranks would do." in reader.text
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def test_points_of_the_front_are_named_and_strategies_stand_in_the_legend():
     assert {"psg on 4", "esdg on 8", "psg", "esdg", "epoch, s"} <= set(found) and "psg on 8" not in found
     assert "draws" not in drawn.caption and pareto("p", marks).svg == drawn.svg
     banded = pareto("p", [marks[0]._replace(low=0.9, high=1.2)])
-    assert banded.caption.endswith("Bars: nine tenths of the draws.")
+    assert banded.caption.endswith("Bars cover nine tenths of the draws.")
 
 
 @pytest.mark.sample(2)

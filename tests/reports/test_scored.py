@@ -107,4 +107,4 @@ def test_a_page_has_headings_and_units() -> None:
 def test_a_failed_run_has_no_best_score_and_is_not_compared() -> None:
     run = staged(*EPOCHS, stopped="rank 0: the validation AP")
     assert "best_ap" not in run.table() and run.table()["failed"].tolist() == ["rank 0: the validation AP"]
-    assert cautions(Report("t", staged=(run,))) == ["Not compared, rank 0: the validation AP: run."]
+    assert cautions(Report("t", staged=(run,))) == ["run is not compared: rank 0: the validation AP."]

@@ -108,14 +108,10 @@ def answers(section: Section) -> list[Answer]:
 def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
     epochs = []
     for name in dict.fromkeys(run.strategy for run in runs):
-        summaries, most_idle = (
-            [run.summary for run in runs if run.strategy == name],
-            max(run.idle_ranks for run in runs if run.strategy == name),
-        )
-        low, high = (
-            min(summary.epoch_s - summary.spread_s for summary in summaries),
-            max(summary.epoch_s + summary.spread_s for summary in summaries),
-        )
+        summaries = [run.summary for run in runs if run.strategy == name]
+        most_idle = max(run.idle_ranks for run in runs if run.strategy == name)
+        low = min(summary.epoch_s - summary.spread_s for summary in summaries)
+        high = max(summary.epoch_s + summary.spread_s for summary in summaries)
         single = summaries[0] if len(summaries) == 1 else None
         middle, spread = (single.epoch_s, single.spread_s) if single else ((low + high) / 2, (high - low) / 2)
         epochs.append(EpochTime(name, middle, spread, idle_ranks(summaries[0].ranks, most_idle)))
@@ -194,10 +190,10 @@ def order_sentence(section: Section) -> str:
             decided = [pair for pair in strategy_pairs if pair.order in ("right", "wrong")]
             right, tau = sum(pair.order == "right" for pair in decided), number(rank_correlation(ranked), 2)
             predicted_alike = sum(pair.order == "predicted alike" for pair in strategy_pairs)
-            left = f", {rest} not told apart by the repeats" if (rest := len(strategy_pairs) - len(decided) - predicted_alike) else ""
+            left = f", {rest} too close for the repeats to decide" if (rest := len(strategy_pairs) - len(decided) - predicted_alike) else ""
             left += f", {predicted_alike} predicted alike" if predicted_alike else ""
             sentences.append(f"on {place} {right} of {len(decided)} pairs right{left} (Kendall’s τ {tau})")
-    return f"Order of strategies: {'; '.join(sentences)}." if sentences else ""
+    return f"Predicted order of strategies: {'; '.join(sentences)}." if sentences else ""
 
 
 def cautions(report: Report) -> list[str]:
@@ -213,32 +209,34 @@ def _cautions(section: Section) -> list[str]:
     """Return what to beware of in a section: results that are not compared, few repeats, wide spread, durations that no
     measurement confirms.
     """
-    notes = [f"Not compared, {run.failed}: {section.label(run)} on {_counts([run.ranks])}." for run in section.runs if run.failed]
-    notes += [f"Not compared, {run.failed}: {run.name}." for run in section.staged if run.failed]
+    notes = [f"{section.label(run)} on {_counts([run.ranks])} is not compared: {run.failed}." for run in section.runs if run.failed]
+    notes += [f"{run.name} is not compared: {run.failed}." for run in section.staged if run.failed]
     few = [run for run in section.runs if run.kind == "executed" and run.summary.repeats < REPEATS]
     if few:
-        notes.append(f"Fewer than {REPEATS} repeats: {_names(section, few)}.")
+        notes.append(
+            f"Fewer than {REPEATS} repeats, too few to tell a difference from noise: {_names(section, few)}. Set `repeats` higher."
+        )
     wide = [run for run in section.runs if run.summary.epoch_s > 0 and run.summary.spread_s >= WIDE * run.summary.epoch_s]
     if wide:
-        notes.append(f"Spread of {WIDE:.0%} or more of the epoch: {_names(section, wide)}.")
+        notes.append(f"Spread of {WIDE:.0%} or more of the epoch, so smaller differences mean nothing: {_names(section, wide)}.")
     simulated = [run for run in section.runs if run.kind == "simulated"]
     for word in ("specified", "published", EXTRAPOLATED):
         runs = [run for run in simulated if word in run.summary.sources]
         if runs:
             which = "all simulated figures" if len(runs) == len(simulated) else f"the simulated figures of {_names(section, runs)}"
-            notes.append(f"{ORIGIN[word].capitalize()}: {which}.")
+            notes.append(f"{ORIGIN[word].capitalize()}, which no measurement here confirms: {which}.")
     for (_, ranks), replayed in predicted_by_run(section).items():
         ranked = [run.ranked for run in replayed if run.ranked is not None]
         for pair in (pair for pair in pairs(ranked) if pair.order == "wrong"):
             notes.append(
                 f"Predicted in the wrong order on {_counts([ranks])}: {pair.slower} takes {pair.measured:.3f} times as long as "
-                f"{pair.faster}, predicted {pair.predicted:.3f} times."
+                f"{pair.faster}, predicted {pair.predicted:.3f} times. Do not choose between them by simulation."
             )
         covered = [(section.label(run), run.prediction.coverage) for run in replayed if run.prediction is not None]
         notes += [f"{label} on {_counts([ranks])}: {coverage}." for label, coverage in covered if not coverage.whole]
     without = [run for run in section.runs if run.summary.imbalance == float("inf")]
     if without:
-        notes.append(f"At least one rank has no work (imbalance ∞): {_names(section, without)}.")
+        notes.append(f"At least one rank has no work (imbalance ∞): {_names(section, without)}. Fewer ranks would do.")
     return notes
 
 

@@ -46,7 +46,8 @@ def epoch_bars(section: Section) -> Drawing:
         axes = figure.subplots()
         longest = max(run.summary.epoch_s + run.summary.spread_s for run in runs) or 1.0
         for y, run in enumerate(runs):
-            colour, summary, executed = looks_by_label[section.label(run)].colour, run.summary, run.kind == "executed"
+            colour = looks_by_label[section.label(run)].colour
+            summary, executed = run.summary, run.kind == "executed"
             axes.barh(
                 y, summary.epoch_s, 0.62, facecolor=colour if executed else "white", edgecolor=colour, linestyle="-" if executed else "--"
             )
@@ -78,8 +79,8 @@ def time_by_op(section: Section) -> Drawing:
         _legend(figure, ops)
 
     caption = (
-        "Mean time of a rank in each operation. Black marks: the epoch. Lanes overlap, and what reaches beyond the marks was hidden; "
-        f"a gap before them is waiting. {evidence([run for _, runs in panels for run in runs])}"
+        "Mean time of a rank in each operation. Black marks show the epoch. Lanes overlap: a bar that reaches beyond the marks was partly "
+        f"hidden behind other work, and a gap before them is waiting. {evidence([run for _, runs in panels for run in runs])}"
     )
     return draw(f"{section.file}time_by_op", "Time by operation", caption, (10, 1.65 + 0.42 * tallest), paint)
 
@@ -132,7 +133,10 @@ def fidelity(section: Section) -> Drawing:
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
 
-    caption = "Prediction (simulated) against measurement, same schedule. Whiskers: spread of the repeats; no error is known below it."
+    caption = (
+        "Error of the simulated prediction against the measurement of the same schedule. Whiskers show the spread of the repeats: "
+        "a smaller error cannot be told from noise."
+    )
     height = 0.3 + math.ceil(len(panels) / columns) * (0.9 + 0.25 * longest)
     return draw(f"{section.file}fidelity", "Fidelity", caption, (10, height), paint)
 
@@ -177,9 +181,9 @@ def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) ->
         _clean(axes)
         _legend(figure, [op for op in Op if (timeline.op[drawn_rows] == op).any()])
 
-    pale = "" if timeline.own[drawn_rows].all() else " Pale: tasks of other iterations at the same time."
+    pale = "" if timeline.own[drawn_rows].all() else " Pale bars are tasks of other iterations that ran at the same time."
     cut = f" {len(ranks)} of {total} ranks are shown, the most and the least loaded." if total > len(ranks) else ""
-    caption = f"Iteration {timeline.iteration}, a row a rank and lane.{pale}{cut} {evidence([run])}"
+    caption = f"Tasks of iteration {timeline.iteration}; each row is a lane of a rank.{pale}{cut} {evidence([run])}"
     title = f"Timeline: {section.label(run)}, {run.ranks} rank{'s' * (run.ranks != 1)}, {run.kind}"
     return draw(name, title, caption, (10, 1.2 + 0.19 * len(rows)), paint)
 

@@ -45,8 +45,10 @@ def _height(section: Section) -> float:
 
 
 def _legend(figure: Figure, section: Section, ideal: bool) -> None:
-    known, labels = looks(section.report_labels), [label for label, _ in labelled_curves(section)]
-    handles = [Line2D([], [], color=known[one].colour, marker=known[one].marker, linestyle=dash(section.kind)) for one in labels]
+    looks_by_label = looks(section.report_labels)
+    labels = [label for label, _ in labelled_curves(section)]
+    line = dash(section.kind)
+    handles = [Line2D([], [], color=looks_by_label[label].colour, marker=looks_by_label[label].marker, linestyle=line) for label in labels]
     if ideal:
         handles.append(Line2D([], [], color=MUTED, linewidth=0.9, linestyle=":"))
         labels.append("ideal")
@@ -70,7 +72,8 @@ def epoch_time(section: Section) -> Drawing:
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for label, runs in curves:
-            look, x, y = looks_by_label[label], [run.ranks for run in runs], [run.summary.epoch_s for run in runs]
+            look = looks_by_label[label]
+            x, y = [run.ranks for run in runs], [run.summary.epoch_s for run in runs]
             axes.plot(x, y, color=look.colour, marker=look.marker, linestyle=dash(section.kind))
             spread = [run.summary.spread_s for run in runs]
             if runs[0].draws_s:
@@ -88,7 +91,8 @@ def epoch_time(section: Section) -> Drawing:
         _legend(figure, section, ideal=True)
 
     shaded = f"{SHADED} " * any(run.draws_s for run in section.comparable)
-    caption = f"Time of one epoch; lower is better. Dotted: {section.baseline} with perfect scaling. {shaded}{evidence(section.comparable)}"
+    ideal = f"The dotted line is {section.baseline} with perfect scaling."
+    caption = f"Time of one epoch; lower is better. {ideal} {shaded}{evidence(section.comparable)}"
     return draw(f"{section.file}epoch_time", "Epoch time", caption, (10, _height(section)), paint)
 
 
@@ -113,7 +117,7 @@ def scaling(section: Section) -> Drawing:
     base = f"{smallest[0]} rank{'s' * (smallest[0] != 1)}" if len(smallest) == 1 else "the strategy's smallest run"
     caption = (
         f"Left: throughput per rank, relative to {base}. Right: busy time of the most over the least loaded rank, waiting excluded "
-        f"(1 is balanced; {INFINITE}: a rank has no work). Panels as in REAL, Figure 15. "
+        f"(1 is balanced; {INFINITE} means that a rank has no work). The panels are those of REAL, Figure 15. "
         f"{f'{SHADED} ' * any(run.draws_s for run in section.comparable)}{evidence(section.comparable)}"
     )
     return draw(f"{section.file}scaling", "Parallel efficiency and imbalance", caption, (10, _height(section)), paint)
@@ -130,14 +134,15 @@ def _efficiency_bands(axes: Axes, section: Section) -> None:
 
 
 def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: str) -> None:
-    x, low, high = [run.ranks for run in runs], [band.low for band in bands], [band.high for band in bands]
-    axes.fill_between(x, low, high, color=colour, alpha=SHADE, linewidth=0)
+    low, high = [band.low for band in bands], [band.high for band in bands]
+    axes.fill_between([run.ranks for run in runs], low, high, color=colour, alpha=SHADE, linewidth=0)
 
 
 def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]], list[float]]) -> None:
     looks_by_label = looks(section.report_labels)
     for label, runs in labelled_curves(section):
-        look, x, y = looks_by_label[label], [run.ranks for run in runs], values(runs)
+        look = looks_by_label[label]
+        x, y = [run.ranks for run in runs], values(runs)
         axes.plot(x, [v if math.isfinite(v) else math.nan for v in y], color=look.colour, marker=look.marker, linestyle=dash(section.kind))
         for ranks, value in zip(x, y, strict=True):
             if value == math.inf:
@@ -163,5 +168,5 @@ def losses(section: Section) -> Drawing:
         handles = [Line2D([], [], color=looks_by_label[label].colour) for label in labels]
         figure.legend(handles, labels, loc="outside upper left", ncols=_columns(labels))
 
-    caption = "Training loss by optimiser step. Curves that lie on one another are drawn as bands of different width."
+    caption = "Training loss after each optimiser step. Curves that coincide are drawn as bands of different width."
     return draw(f"{section.file}losses", "Loss", caption, (10, 3.6), paint)

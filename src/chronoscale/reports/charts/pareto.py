@@ -59,7 +59,7 @@ def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
         handles = [Line2D([], [], color=look.colour, marker=look.marker, linestyle="none") for look in looks_by_label.values()]
         figure.legend(handles, list(looks_by_label), loc="outside upper left", ncols=min(len(looks_by_label), 6))
 
-    caption = "Time of an epoch against GPU-hours of training; lower left is better. Line: the points that no other beats in both."
+    caption = "Time of an epoch against GPU-hours of training; lower left is better. The line joins the points that no other beats in both."
     if any(mark.high > mark.low for mark in visible):
-        caption += " Bars: nine tenths of the draws."
+        caption += " Bars cover nine tenths of the draws."
     return draw(name, "Time against GPU-hours", caption, (10, 4.4 + 0.18 * (-(-len(looks_by_label) // 6) - 1)), paint)

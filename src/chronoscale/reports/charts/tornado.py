@@ -48,8 +48,8 @@ def tornado(section: Section) -> Drawing:
         )
 
     caption = (
-        f"What the answers on {effects[0].ranks} ranks rest on: each assumption alone at both ends of its range, the plan as it is; the "
-        f"{len(effects)} that matter most. Line: as simulated, without jitter. {evidence(section.comparable)}"
+        f"What the answers on {effects[0].ranks} ranks rest on: the same plan with one assumption at either end of its range, for the "
+        f"{len(effects)} assumptions that matter most. The line is the unchanged simulation without jitter. {evidence(section.comparable)}"
     )
     return draw(f"{section.file}tornado", "What it rests on", caption, (10, 0.5 + lines * (0.9 + 0.28 * len(effects))), paint)
 

@@ -53,7 +53,9 @@ def stages(run: TrainingRun, name: str) -> Drawing:
         figure.legend(handles=handles, loc="outside upper left", ncols=4)
 
     title = f"Stages: {run.name}, {run.ranks} rank{'s' * (run.ranks != 1)}, executed"
-    caption = "Every epoch of the data plane, coloured by stage, and what the control plane did meanwhile (hatched: it waited for epochs)."
+    caption = (
+        "Every epoch of the data plane, coloured by stage, and what the control plane did at the time (hatched where it waited for epochs)."
+    )
     return draw(name, title, " ".join([caption, *run.notes]), (10, 3.6), paint)
 
 
