@@ -106,6 +106,7 @@ def answers(section: Section) -> list[Answer]:
 
 
 def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
+    """Return the epoch of each strategy on one rank count; several runs of one are merged."""
     epochs = []
     for name in dict.fromkeys(run.strategy for run in runs):
         summaries = [run.summary for run in runs if run.strategy == name]
@@ -119,10 +120,12 @@ def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
 
 
 def _tied(best: EpochTime, other: EpochTime) -> bool:
+    """Return whether two epochs differ by no more than their spreads, or by less than TIE."""
     return other.epoch_s - best.epoch_s <= max(best.spread_s + other.spread_s, TIE * best.epoch_s)
 
 
 def _answer(section: Section, ranks: int, epochs: list[EpochTime]) -> Answer:
+    """Return which of the strategies lead on `ranks` ranks."""
     best = min(epochs, key=lambda epoch: epoch.epoch_s)
     leaders = [epoch for epoch in epochs if _tied(best, epoch)]
     names = tuple(epoch.strategy for epoch in leaders)
@@ -241,6 +244,7 @@ def _cautions(section: Section) -> list[str]:
 
 
 def _names(section: Section, runs: list[StrategyResult]) -> str:
+    """Return the labels of results with their rank counts, in words."""
     by_label: dict[str, list[int]] = {}
     for run in runs:
         by_label.setdefault(section.label(run), []).append(run.ranks)
@@ -250,5 +254,6 @@ def _names(section: Section, runs: list[StrategyResult]) -> str:
 
 
 def _counts(ranks: Sequence[int]) -> str:
+    """Return rank counts in words."""
     counts = sorted(set(ranks))
     return f"{', '.join(map(str, counts))} rank{'s' * (counts != [1])}"

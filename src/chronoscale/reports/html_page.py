@@ -55,10 +55,12 @@ def _advice(advice: Advice) -> str:
 
 
 def _proof(text: str) -> str:
+    """Return a paragraph in small print."""
     return f'<p class="proof">{escape(text)}</p>\n' if text else ""
 
 
 def _table(part: SectionContent, name: str) -> str:
+    """Return one table with its heading; '' where the section does not have it."""
     if name not in part.readable_tables:
         return ""
     table = part.readable_tables[name]
@@ -67,6 +69,7 @@ def _table(part: SectionContent, name: str) -> str:
 
 
 def _answers(part: SectionContent) -> str:
+    """Return a section's answers as a list, and what they rest on."""
     if not part.section.runs:
         return ""
     items = "".join(
@@ -78,6 +81,7 @@ def _answers(part: SectionContent) -> str:
 
 
 def _headline(part: SectionContent) -> str:
+    """Return a section's headline as a paragraph."""
     if not part.headline:
         return ""
     headline = part.headline.removeprefix(f"{part.section.kind}: ")
@@ -85,11 +89,13 @@ def _headline(part: SectionContent) -> str:
 
 
 def _notes(report: Report) -> str:
+    """Return the cautions as a list."""
     items = "".join(f"<li>{escape(note)}</li>\n" for note in cautions(report))
     return f'<ul class="notes">\n{items}</ul>\n' if items else ""
 
 
 def _figure(drawing: Drawing) -> str:
+    """Return a drawing with its caption."""
     label = escape(drawing.title, quote=True)
     svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     caption = f"<b>{escape(drawing.title)}.</b> {escape(drawing.caption)}"
@@ -97,5 +103,6 @@ def _figure(drawing: Drawing) -> str:
 
 
 def _environment(report: Report) -> str:
+    """Return hardware, versions and commits as a list."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>\n" for name, value in report.environment.items())
     return f"<dl>\n{items}</dl>" if items else ""

@@ -25,6 +25,7 @@ def markdown(report: Report, contents: Sequence[SectionContent]) -> str:
 
 
 def _advice(advice: Advice) -> list[str]:
+    """Return the blocks of text of a ranking of candidates."""
     blocks = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.readable_table.table)]
     blocks += ["\n".join(f"- not ranked: {_plain(line)}" for line in advice.not_ranked)]
     drawing = advice.drawing
@@ -32,6 +33,7 @@ def _advice(advice: Advice) -> list[str]:
 
 
 def _section(part: SectionContent) -> list[str]:
+    """Return the blocks of text of a section."""
     blocks = [f"## {_plain(part.section.title)}", _plain(part.same)]
     answers = [f"- {a.ranks} rank{'s' * (a.ranks != 1)}: **{_plain(a.names)}** {_plain(sentence(a, part.stands_on))}" for a in part.answers]
     blocks += ["\n".join(answers), part.evidence, part.order]

@@ -36,6 +36,7 @@ class Range(_Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> Range:
+        """Check that ends are in order and the quantity fits its rival."""
         printed = [value for value in (self.low, self.mean, self.high) if value is not None]
         if not printed or printed != sorted(printed):
             raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")

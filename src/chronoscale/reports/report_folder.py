@@ -100,6 +100,7 @@ def render(report: Report) -> dict[str, bytes]:
 
 
 def _section_tables(part: SectionContent) -> dict[str, bytes]:
+    """Return the files of all tables of a section."""
     files: dict[str, bytes] = {}
     for name, table in part.tables.items():
         files |= _table_files(f"tables/{part.section.file}{name}", table, part.readable_tables[name])
@@ -114,4 +115,5 @@ def _table_files(stem: str, table: pd.DataFrame, readable: ReadableTable) -> dic
 
 
 def _figure_files(drawing: Drawing) -> dict[str, bytes]:
+    """Return the files of one figure."""
     return {f"figures/{drawing.name}.svg": (XML + drawing.svg).encode(), f"figures/{drawing.name}.png": drawing.png}

@@ -31,6 +31,7 @@ def report_data(report: Report, contents: Sequence[SectionContent]) -> dict[str,
 
 
 def _data(part: SectionContent) -> dict[str, Any]:
+    """Return keys and values of one section."""
     answers = [{"ranks": a.ranks, "leaders": list(a.leaders), "said": f"{a.names} {sentence(a, part.stands_on)}"} for a in part.answers]
     section = part.section
     return {

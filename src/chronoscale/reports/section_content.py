@@ -63,6 +63,7 @@ def section_contents(report: Report) -> list[SectionContent]:
 
 
 def _content(section: Section, report: Report) -> SectionContent:
+    """Return the content of one section."""
     stands_on, all_tables = basis(section, report.sections), tables(section)
     in_title = {"source", "dataset", "model", "device", "cluster"}  # which the title says
     return SectionContent(

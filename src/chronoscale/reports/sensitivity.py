@@ -74,6 +74,7 @@ def largest_effects(section: Section) -> list[AssumptionEffect]:
 
 
 def _strategy_effect(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
+    """Return the effect of an assumption on one result. base: that of the baseline on as many ranks."""
     epoch_s = (effect.epoch_s, effect.low_s, effect.high_s)
     if base is None or base is run or not base.effects or not min(epoch_s) > 0:
         return StrategyEffect(section.label(run), epoch_s, (NAN, NAN, NAN))

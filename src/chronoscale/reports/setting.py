@@ -52,5 +52,5 @@ def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
 
 
 def describe(facts: Facts) -> str:
-    """Return facts in a line of text."""
+    """Return facts as one line: name and value of each, separated by semicolons."""
     return "; ".join(f"{name} {value}" for name, value in facts)

@@ -210,7 +210,7 @@ def _ratios(pair: Pair) -> dict[str, Any]:
 
 
 def coverage(section: Section) -> pd.DataFrame:
-    """Return what predictions and measurements were compared on, one row a result."""
+    """Return what predictions and measurements of a section were compared on, one row a result."""
     rows = []
     for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:
@@ -223,7 +223,7 @@ def coverage(section: Section) -> pd.DataFrame:
 
 
 def stages(section: Section) -> pd.DataFrame:
-    """Return the tables of training runs under one another, the run in front."""
+    """Return the tables of a section's training runs under one another, the run in front."""
     frames = [frame.assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
     if not frames:
         return pd.DataFrame()
@@ -278,6 +278,6 @@ TABLES = {
 
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:
-    """Return every table that has rows, by name."""
+    """Return every table of a section that has rows, by name."""
     by_name = {name: make(section) for name, make in TABLES.items()}
     return {name: table for name, table in by_name.items() if len(table)}

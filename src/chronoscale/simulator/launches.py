@@ -46,7 +46,7 @@ class Launches:
 
     @classmethod
     def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: Ints) -> Launches:
-        """Return the same as `of`, without the native library. launch_ns: int64 [n]."""
+        """Return the launches of a schedule, worked out in NumPy: `of` without the native library. launch_ns: int64 [n]."""
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn

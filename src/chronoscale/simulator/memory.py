@@ -97,6 +97,7 @@ def check_rank(schedule: Schedule, cluster: Cluster, rank: int, peak: int, place
 
 
 def _check_host(schedule: Schedule, cluster: Cluster) -> None:
+    """Check that the ranks of the fullest machine fit in its host's memory. Raises UserError."""
     ranks = min(schedule.ranks, cluster.gpus_per_node)  # of the fullest machine
     need, have = float(schedule.host * ranks), cluster.host_memory
     if need > have:
@@ -106,5 +107,6 @@ def _check_host(schedule: Schedule, cluster: Cluster) -> None:
 
 
 def _size(count: float) -> str:
+    """Return bytes in words."""
     scale, unit = next(((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s / 10), (1.0, "bytes"))
     return f"{count / scale:.1f} {unit}"

@@ -24,6 +24,8 @@ SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
 
 class _Entry(BaseModel):
+    """Part of a cluster file; keys that it does not know are mistakes."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -32,6 +34,8 @@ Soon = Annotated[float, Field(ge=0, le=1e-2)]  # s: what is done once a kernel
 
 
 class _Link(_Entry):
+    """Link of a cluster file: B/s in one direction, and seconds."""
+
     bandwidth: Bandwidth
     latency_s: float = Field(ge=0, le=1)
 
@@ -40,10 +44,14 @@ class _Link(_Entry):
 
 
 class _Bus(_Link):
+    """Bus between a device and its host."""
+
     efficiency: float = Field(1.0, gt=0, le=1)  # 1: the bandwidth is what copies reach
 
 
 class _Device(_Entry):
+    """Device of a cluster file or of a file in devices/: bytes, FLOP/s, B/s, seconds."""
+
     name: str
     memory: Bytes
     flops: float = Field(ge=1e9)  # FLOP/s: 67 TFLOP/s are 67.0e+12
@@ -62,6 +70,8 @@ class _Device(_Entry):
 
 
 class _Cluster(_Entry):
+    """Cluster file."""
+
     origin: str
     device: _Device | str  # the figures, or the name of a file in devices/
     nodes: int = Field(ge=1)
@@ -84,10 +94,12 @@ _E = TypeVar("_E", bound=_Entry)
 
 
 def _stems(folder: str) -> list[str]:
+    """Return the names of the files in a folder of the package, in alphabetical order."""
     return sorted(entry.name.removesuffix(".yaml") for entry in (_DATA / folder).iterdir() if entry.name.endswith(".yaml"))
 
 
 def _read(path: Traversable, kind: type[_E]) -> _E:
+    """Read a file's keys. Raises UserError naming file and key."""
     try:
         return kind.model_validate(yaml_files.read(path, "cluster file"))
     except ValidationError as error:
@@ -122,6 +134,7 @@ def read(path: Path) -> Cluster:
 
 
 def _cluster(name: str, path: Traversable) -> Cluster:
+    """Read and check a cluster file; `name` is what the cluster is called. Raises UserError naming file and key."""
     entry = _read(path, _Cluster)
     if entry.origin.startswith("fitted"):
         raise UserError(f"{path}: origin: 'fitted' is said of links that a profile has measured; say where the figures are from")

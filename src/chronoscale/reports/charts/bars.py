@@ -26,12 +26,14 @@ PALE = 0.28
 
 
 def _legend(figure: Figure, ops: list[Op]) -> None:
+    """Add a legend of operations above a figure."""
     handles = [Patch(facecolor=OPS[op], label=op.name.lower()) for op in ops]
     columns = math.ceil(len(ops) / math.ceil(max(len(ops), 1) / 9))
     figure.legend(handles=handles, loc="outside upper left", ncols=max(columns, 1), handlelength=1.1, handleheight=1.0, columnspacing=1.4)
 
 
 def _clean(axes: Axes) -> None:
+    """Take the vertical axis's line, ticks and grid from a chart of horizontal bars."""
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -86,6 +88,7 @@ def time_by_op(section: Section) -> Drawing:
 
 
 def _stack(axes: Axes, section: Section, runs: list[StrategyResult], ops: list[Op]) -> None:
+    """Draw a bar a result, stacked by operation, with marks at the length of the epoch."""
     widest = max([*(float(run.op_seconds.sum()) / run.ranks for run in runs), *(run.summary.epoch_s for run in runs)]) or 1.0
     scale, unit = (1.0, "s") if widest >= 1 else (1e3, "ms")
     for y, run in enumerate(runs):
@@ -152,6 +155,7 @@ def timelines(section: Section) -> list[Drawing]:
 
 
 def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) -> Drawing:
+    """Draw the timeline of one result on an axis of `span_ns`; of many ranks the most and the least loaded."""
     timeline = run.timeline
     assert timeline is not None
     ranks = timeline.extremes(SHOWN)
@@ -189,6 +193,7 @@ def _timeline(section: Section, run: StrategyResult, span_ns: int, name: str) ->
 
 
 def _row(rows: NDArray[np.int32], y: int) -> str:
+    """Return the label of a row of a timeline; the rank stands at its first lane."""
     rank, lane = rows[y]
     name = Lane(lane).name.lower()
     return f"rank {rank}   {name}" if not y or rank != rows[y - 1][0] else name

@@ -45,6 +45,7 @@ def _height(section: Section) -> float:
 
 
 def _legend(figure: Figure, section: Section, ideal: bool) -> None:
+    """Add a legend of curves above a figure."""
     looks_by_label = looks(section.report_labels)
     labels = [label for label, _ in labelled_curves(section)]
     line = dash(section.kind)
@@ -56,6 +57,7 @@ def _legend(figure: Figure, section: Section, ideal: bool) -> None:
 
 
 def _rank_axis(axes: Axes, section: Section) -> None:
+    """Make the horizontal axis one of rank counts, logarithmic."""
     counts = sorted({run.ranks for run in section.comparable})
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(ticks.FixedLocator(counts))
@@ -134,11 +136,13 @@ def _efficiency_bands(axes: Axes, section: Section) -> None:
 
 
 def _shade(axes: Axes, runs: list[StrategyResult], bands: list[Band], colour: str) -> None:
+    """Shade the band around a curve."""
     low, high = [band.low for band in bands], [band.high for band in bands]
     axes.fill_between([run.ranks for run in runs], low, high, color=colour, alpha=SHADE, linewidth=0)
 
 
 def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]], list[float]]) -> None:
+    """Draw a curve a label of `values` by rank count; infinite ones as a sign at the top."""
     looks_by_label = looks(section.report_labels)
     for label, runs in labelled_curves(section):
         look = looks_by_label[label]

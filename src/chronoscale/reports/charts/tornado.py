@@ -55,6 +55,7 @@ def tornado(section: Section) -> Drawing:
 
 
 def _panels(section: Section, effects: list[AssumptionEffect]) -> list[Panel]:
+    """Return the panels of all strategies: epochs first, then speed-ups."""
     names = list(dict.fromkeys(strategy_effect.strategy for effect in effects for strategy_effect in effect.strategies))
     epochs = [_panel(name, "epoch, s", [_ends_of(effect, name, StrategyEffect.times) for effect in effects]) for name in names]
     gains = [
@@ -65,6 +66,7 @@ def _panels(section: Section, effects: list[AssumptionEffect]) -> list[Panel]:
 
 
 def _ends_of(effect: AssumptionEffect, name: str, values: Callable[[StrategyEffect], Ends]) -> Ends | None:
+    """Return the values of one strategy under an assumption; None where it does not move the strategy."""
     return next((values(strategy_effect) for strategy_effect in effect.strategies if strategy_effect.strategy == name), None)
 
 
@@ -75,6 +77,7 @@ def _panel(title: str, unit: str, values_by_assumption: list[Ends | None]) -> Pa
 
 
 def _paint(axes: Axes, panel: Panel, effects: list[AssumptionEffect]) -> None:
+    """Draw a bar from the middle to either end of each assumption."""
     for y, (effect, ends) in enumerate(zip(effects, panel.ends, strict=True)):
         for end, end_text, colour in zip(ends, (effect.low, effect.high), (LOW, HIGH), strict=True):
             if end != panel.middle:

@@ -99,6 +99,7 @@ class _Training:
         self.due = self._draw_failure()
 
     def run(self) -> TrainingResult:
+        """Train until the end and return the result."""
         while True:
             whole = self._time_until(self.pace.iterations * self.epochs)
             fails = self._next_failure(self._next_at_task())
@@ -149,6 +150,7 @@ class _Training:
         self.done = done
 
     def _advance(self, ns: int) -> None:
+        """Let `ns` pass."""
         self.now += ns
         if self.due is not None:
             self.due -= self.ranks * ns
@@ -188,9 +190,14 @@ class _Training:
             self.points.pop(0)
 
     def _draw_failure(self) -> int | None:
+        """Draw the device nanoseconds until a device fails at random; None where none does."""
         return None if self.plan.mtbf_s is None else int(self.numbers.exponential(self.plan.mtbf_s * 1e9))
 
     def _shrink(self) -> bool:
+        """Go on at the pace of one rank less, keeping the share of the epoch that was trained.
+
+        Return False where there is no such schedule.
+        """
         slower = self.on(self.ranks)
         if slower is not None:
             epoch, rest = divmod(self.done, self.pace.iterations)
@@ -199,6 +206,7 @@ class _Training:
         return slower is not None
 
     def _outcome(self, ended: Ended) -> TrainingResult:
+        """Return the result of a training that ends now."""
         done = self.done / (self.pace.iterations * self.epochs)
         return TrainingResult(ended, self.now, self.useful, self.writing, self.lost, self.failures, self.restarts, self.ranks, done)
 

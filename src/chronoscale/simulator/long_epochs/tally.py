@@ -79,7 +79,7 @@ class Tally:
         self._note_places(stretch, np.where(at >= 0, (at + 1) * ranks + np.arange(ranks), -1))
 
     def _add_any(self, stretch: Stretch, begin: Ints, end: Ints) -> None:
-        """Add rows of any stretch. At both of its ends nothing runs on a rank but its step, so that busy times add up."""
+        """Add rows of any stretch. At both of its ends nothing runs on a rank but an optimiser step, so that busy times add up."""
         schedule, ranks = stretch.schedule, stretch.schedule.ranks
         trace = Trace.of(schedule, begin, end, np.zeros(len(schedule), np.uint8), "").take(np.arange(ranks, len(schedule)))
         self.rows += np.bincount(trace.op, minlength=len(Op))

@@ -57,6 +57,7 @@ class Routes:
 
 
 def _leaf_spine(keys: LeafSpine, nodes: int, node_bandwidth: float) -> list[_Link]:
+    """Return the cables of a leaf-spine fabric: machines to their leaf switch, leaves to the spine."""
     leaf = [f"leaf {node // keys.nodes_per_leaf}" for node in range(nodes)]
     up = keys.nodes_per_leaf * node_bandwidth / keys.oversubscription
     below = [_Link(f"node {node}", name, INFINITE) for node, name in enumerate(leaf)]
@@ -64,6 +65,9 @@ def _leaf_spine(keys: LeafSpine, nodes: int, node_bandwidth: float) -> list[_Lin
 
 
 def _dragonfly(keys: Dragonfly, nodes: int) -> list[_Link]:
+    """Return the cables of a dragonfly fabric: machines to routers, all routers of a group to one another, and one cable
+    between two groups.
+    """
     routers = keys.routers_per_group
     count = -(-nodes // keys.nodes_per_router)
     groups = -(-count // routers)
@@ -77,6 +81,7 @@ def _dragonfly(keys: Dragonfly, nodes: int) -> list[_Link]:
 
 
 def _check(cables: tuple[Cable, ...], nodes: int) -> tuple[Cable, ...]:
+    """Check that every machine has a cable, and no two ends have two. Raises UserError."""
     connected = {int(machine[1]) for cable in cables for end in cable.ends if (machine := MACHINE.fullmatch(end))}
     if missing := sorted(set(range(nodes)) - connected):
         raise UserError(f"topology.fabric.cables: node {missing[0]} has no cable, of {nodes} nodes (numbered from 0)")
@@ -89,6 +94,7 @@ def _check(cables: tuple[Cable, ...], nodes: int) -> tuple[Cable, ...]:
 
 
 def _find_routes(cables: list[_Link], nodes: int) -> Routes:
+    """Find the shortest route between every two machines. Raises UserError where cables do not connect them."""
     place = {f"node {node}": node for node in range(nodes)}
     for end in (end for cable in cables for end in (cable.a, cable.b)):
         place.setdefault(end, len(place))

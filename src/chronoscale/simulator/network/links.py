@@ -129,12 +129,15 @@ class LinkGraph:
         return _sockets(self.topology) + 2 * _count(self.topology) + 4 * self.gpus + 2 * self.topology.nics
 
     def _host(self, node: Ints, gpu: Ints) -> Ints:
+        """Return the links of the host memories next to devices."""
         return node * self._size + gpu * _sockets(self.topology) // self.gpus
 
     def _switch_of(self, gpu: Ints) -> Ints:
+        """Return the PCIe switch of each device."""
         return gpu * _count(self.topology) // self.gpus if _count(self.topology) else gpu
 
     def _switch(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
+        """Return the links between devices' PCIe switches and their hosts; -1 where there are no switches."""
         count = _count(self.topology)
         if not count:
             return np.full(len(node), -1, np.int64)
@@ -145,9 +148,11 @@ class LinkGraph:
         return node * self._size + _sockets(self.topology) + 2 * _count(self.topology) + kind * self.gpus + gpu
 
     def _card_of(self, gpu: Ints) -> Ints:
+        """Return the network card of each device."""
         return gpu * self.topology.nics // self.gpus
 
     def _card(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
+        """Return the links of devices' network cards."""
         return (node + 1) * self._size - (2 - outward) * self.topology.nics + self._card_of(gpu)
 
     def _to_card(self, node: Ints, gpu: Ints, outward: bool) -> list[Ints]:
@@ -165,14 +170,17 @@ class LinkGraph:
 
 
 def _sockets(keys: Topology) -> int:
+    """Return the sockets of a machine."""
     return 1 if keys.host is None else keys.host.sockets
 
 
 def _count(keys: Topology) -> int:
+    """Return the PCIe switches of a machine."""
     return 0 if keys.switches is None else keys.switches.count
 
 
 def _check(switches: Switches, gpus: int, nics: int) -> None:
+    """Check that PCIe switches hold as many GPUs and NICs as a machine has. Raises UserError."""
     for key, each, present, key_of_count in (
         ("gpus", switches.gpus, gpus, "gpus_per_node"),
         ("nics", switches.nics, nics, "topology.nics"),

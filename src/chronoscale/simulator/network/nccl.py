@@ -21,6 +21,7 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 @cache
 def _constants() -> dict[str, Any]:
+    """Read NCCL's constants, unchecked."""
     constants: dict[str, Any] = yaml_files.read(resources.files("chronoscale.simulator.network") / "nccl.yaml", "constants of NCCL")
     return constants
 
@@ -40,6 +41,7 @@ def merge_constants(changes: Any) -> Any:
 
 
 def _merge(constants: Any, changes: Any) -> Any:
+    """Return `constants` with `changes` in their place, at any depth."""
     if not isinstance(constants, Mapping) or not isinstance(changes, Mapping):
         return changes
     return {**constants, **{key: _merge(constants.get(key), value) for key, value in changes.items()}}
@@ -111,9 +113,11 @@ class NcclModel:
         return ("ll", "ll128", "simple") if self.patterns.graph.topology.peer == "nvlink" else ("ll", "simple")
 
     def _machines(self, group: CollectiveGroup) -> Ints:
+        """Return how many ranks of a group each of its machines has."""
         return np.unique(group.ranks // self.patterns.graph.gpus, return_counts=True)[1]
 
     def _rings(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
+        """Put the costs of all-reduces and all-gathers over rings, by each protocol."""
         reduces = group.op is Op.ALLREDUCE
         ranks, nodes = len(group.ranks), len(self._machines(group))
         pattern = self.patterns.of("ring" if reduces else "gather", group.ranks)
@@ -131,6 +135,7 @@ class NcclModel:
             result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol))
 
     def _trees(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
+        """Put the costs of all-reduces over double binary trees, by each protocol."""
         counts, pattern = self._machines(group), self.patterns.of("tree", group.ranks)
         inside, across = tree_hops(counts)
         transfer, (size,) = pattern.seconds(group.moved), pattern.inputs(group.moved)
@@ -161,6 +166,7 @@ class NcclModel:
         self._put_messages(group.index, np.full(len(each), mates - 1), np.full(len(each), ranks - mates), each, transfer, result)
 
     def _messages(self, collectives: Collectives, schedule: Schedule, result: CollectiveCosts) -> None:
+        """Put the costs of messages (a SEND and its RECV)."""
         index, source, target = collectives.messages(schedule)
         if not len(index):
             return

@@ -78,6 +78,7 @@ class Patterns:
         return self._known[key]
 
     def _make(self, kind: PatternKind, ranks: Ints) -> Pattern:
+        """Lay a collective out over `ranks` and collect which links its bytes cross."""
         _, node, counts = np.unique(ranks // self.graph.gpus, return_inverse=True, return_counts=True)
         members = np.split(ranks, np.cumsum(counts)[:-1])
         rings = int(counts.min()) if len(members) > 1 else 1

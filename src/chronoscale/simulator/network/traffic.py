@@ -68,6 +68,7 @@ class Traffic:
 
     @classmethod
     def _concatenate(cls, parts: list[Traffic]) -> Traffic:
+        """Return the traffic of several parts together."""
         if not parts:
             none = np.zeros(0, np.int64)
             return cls(none, none, np.zeros(1, np.int64), none.astype(np.int32), np.zeros(0))
@@ -103,6 +104,7 @@ def slowest_links(link_traffic: LinkTraffic) -> tuple[Ints, Ints]:
 
 
 def _links_are_measured(cluster: Cluster) -> bool:
+    """Return whether times on the links were measured, so that traffic on them is not modelled."""
     return collective_times.origin(cluster) is Source.FITTED or cluster.device.on_host
 
 
@@ -111,6 +113,7 @@ def _ns(seconds: Floats) -> Ints:
 
 
 def _copy_traffic(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
+    """Return the traffic of copies from or to the host, `op`."""
     row = schedule.tasks(op)
     ranks, place = np.unique(schedule.rank[row], return_inverse=True)
     ways = (links.to_device if op is Op.H2D else links.to_host)(ranks.astype(np.int64))[place]
@@ -122,6 +125,10 @@ def _copy_traffic(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op
 
 
 def _group_traffic(group: CollectiveGroup, chosen: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
+    """Return the traffic of those collectives of a group that are `chosen`, bool [c], over a tree or not.
+
+    first: the first row of every collective.
+    """
     index, pattern = group.index[chosen], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
     moved = pattern.bytes(group.moved[:, chosen]) / costs.wire[index]
     ptr = np.arange(len(index) + 1) * len(pattern.link)
@@ -129,6 +136,7 @@ def _group_traffic(group: CollectiveGroup, chosen: Ints, tree: bool, first: Ints
 
 
 def _message_traffic(collectives: Collectives, schedule: Schedule, first: Ints, costs: CollectiveCosts, links: LinkGraph) -> Traffic:
+    """Return the traffic of messages (a SEND and its RECV). first: the first row of every collective."""
     index, source, target = collectives.messages(schedule)
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed_links(links, source, target)]
     pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))

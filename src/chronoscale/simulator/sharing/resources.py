@@ -50,12 +50,14 @@ class SharedResources:
         return self._over[row]
 
     def _call_at(self, time: int, act: Callable[[], None]) -> None:
+        """Call `act` at `time` (ns)."""
         moment = TimedEvent(self._env)
         assert moment.callbacks is not None
         moment.callbacks.append(lambda _: act())
         moment.trigger_at(time)
 
     def _enter(self, row: int, ns: int) -> None:
+        """Let a row run: it has `ns` to do at full speed."""
         span = slice(self._shares.ptr[row], self._shares.ptr[row + 1])
         entries = dict(zip(self._shares.resource[span].tolist(), self._shares.share[span].tolist(), strict=True))
         self._active[row] = Activity(entries, float(self._shares.demand[row]), float(ns), int(self._env.now))
@@ -64,6 +66,7 @@ class SharedResources:
             self._users[resource].add(row)
 
     def _leave(self, row: int, version: int) -> None:
+        """End a row, unless its speed has changed since this end was foreseen (`version`)."""
         if (activity := self._active.get(row)) is not None and activity.version == version:
             del self._active[row]
             self._over.pop(row).trigger_at(int(self._env.now))
@@ -81,6 +84,7 @@ class SharedResources:
         self._touched.update(resources)
 
     def _settle(self) -> None:
+        """Work out new speeds at the present moment, and when rows end at them."""
         now, rows = int(self._env.now), sorted(self._affected())
         self._touched.clear()
         active = [self._active[row] for row in rows]

@@ -59,7 +59,7 @@ class Shares:
         )
 
     def beside(self, other: Shares | None) -> Shares:
-        """Return the same shares, to be replayed with the crowd of rows that are much like these; of None, as they are."""
+        """Return these shares, to be replayed with the crowd of rows that are much like these; as they are for None."""
         return self if other is None else replace(self, crowd=other.crowd.copy())
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:

@@ -53,7 +53,7 @@ class UncontendedRows:
         return Launches.of(schedule, ns, each)
 
     def beside(self, other: UncontendedRows) -> UncontendedRows:
-        """Return the same, with what replays of `other`, of the same schedule, found out about rows that slow one another down."""
+        """Return these rows with what replays of `other`, of the same schedule, found out about rows that slow one another down."""
         return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 

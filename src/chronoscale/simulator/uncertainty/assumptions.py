@@ -51,6 +51,8 @@ class Assumption(NamedTuple):
 
 
 def _device(change: Callable[[Device], Device]) -> Change:
+    """Return a change of the cluster's device, and of costs that are computed from its datasheet."""
+
     def changed(scenario: Scenario) -> Scenario:
         device = change(scenario.cluster.device)
         costs = replace(scenario.costs, device=device) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
@@ -74,6 +76,8 @@ def _memory(times: float) -> Change:
 
 
 def _bus(bandwidth: float, latency: float = 1.0) -> Change:
+    """Return a change of the bus between device and host by these factors."""
+
     def changed(scenario: Scenario) -> Scenario:
         changed_device = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(scenario)
         return changed_device._replace(
@@ -103,6 +107,7 @@ def _sharing(contention: bool) -> Change:
 
 
 def _link(link: Link, bandwidth: float, latency: float) -> Link:
+    """Return a link changed by these factors."""
     return Link(link.bandwidth * bandwidth, link.latency_s * latency)
 
 
@@ -187,6 +192,7 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
     epoch_s = _epoch_s(schedule, plain, uncontended, seed)
 
     def end_s(change: Change | None) -> float:
+        """Return the seconds of the epoch after a change; None changes nothing."""
         if change is None or (scenario := change(plain)) == plain:
             return epoch_s
         unchanged = scenario.cluster == explicit and scenario.costs is costs
@@ -203,5 +209,6 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
 
 
 def _epoch_s(schedule: Schedule, scenario: Scenario, uncontended: UncontendedRows, seed: int) -> float:
+    """Return the seconds of an epoch, the median of DRAWS draws where draws differ."""
     draws = DRAWS if scenario.uncertainty.random else 1
     return float(np.median(Draws.of(schedule, *scenario, seed, uncontended).spans(draws))) / 1e9

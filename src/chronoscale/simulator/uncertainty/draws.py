@@ -111,6 +111,7 @@ class Draws:
         return self._durations(draw)[1]
 
     def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
+        """Return what rows take in a draw (ns), int64 [n], and their launches."""
         rows, launching = self.factors(draw)
         ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
         return ns, self.uncontended.launches(self.schedule, ns, launching)
@@ -132,6 +133,7 @@ class Draws:
         return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
     def _generator(self, draw: int, purpose: int) -> np.random.Generator:
+        """Return the random numbers of a draw for one purpose."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(draw, purpose)))
 
     def _straggles(self, draw: int) -> NDArray[np.bool_]:
