@@ -16,9 +16,9 @@ SECONDS = pd.Series({"SAMPLE": 1.0, "H2D": 0.5, "D2H": 0.1, "AGGREGATE": 2.0, "F
 
 
 def test_operations_are_added_up_by_part_and_rank():
-    found = Breakdown.of(SECONDS, 2, 4.0)
-    assert found.seconds == pytest.approx({"sample": 0.5, "transfer": 0.3, "layers": 1.2, "communication": 0.4})
-    assert found.share("layers") == pytest.approx(0.3) and found.share("backward") == 0
+    breakdown = Breakdown.of(SECONDS, 2, 4.0)
+    assert breakdown.seconds == pytest.approx({"sample": 0.5, "transfer": 0.3, "layers": 1.2, "communication": 0.4})
+    assert breakdown.share("layers") == pytest.approx(0.3) and breakdown.share("backward") == 0
     assert math.isnan(Breakdown.of(SECONDS, 2, 0.0).share("layers"))
 
 

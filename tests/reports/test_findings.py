@@ -15,8 +15,8 @@ from chronoscale.strategies.evaluation.fidelity import Coverage
 
 def said(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
-    found = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
-    return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in found]
+    answered = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
+    return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in answered]
 
 
 def headlines(*runs: StrategyResult) -> list[str]:
@@ -76,17 +76,17 @@ def test_one_strategy_has_nothing_to_beat() -> None:
 def test_a_headline_holds_everywhere_or_says_where(real: tuple[float, ...], text: str) -> None:
     runs = [point("executed", "psg", ranks, epoch) for ranks, epoch in ((2, 2.0), (4, 1.0), (8, 0.5))]
     runs += [point("executed", "real", ranks, epoch) for ranks, epoch in zip((2, 4, 8), real, strict=True)]
-    found = headlines(*runs)
-    assert found == [f"executed: {text.replace('1.25 to 2 ', '1.25 to 2.00 ')}"]
+    lines = headlines(*runs)
+    assert lines == [f"executed: {text.replace('1.25 to 2 ', '1.25 to 2.00 ')}"]
 
 
 def test_headlines_speak_of_what_was_executed_first_and_never_across_settings() -> None:
     runs = [point("simulated", "real", 2, 0.001, work="large"), point("simulated", "psg", 2, 0.002, work="large")]
     runs += [point("executed", "psg", 2, 0.1, work="small", machine="Xeon"), point("executed", "psg", 2, 0.2, work="large", machine="Xeon")]
-    found = headlines(*runs)
-    assert [line.partition(": on 2 ranks")[0] for line in found] == ["executed: small, Xeon", "executed: large, Xeon", "simulated: large"]
-    assert "real is fastest" in found[2] and found[2].endswith("(simulated, not validated).")
-    assert all("fastest" not in line for line in found[:2])  # alone in their settings
+    lines = headlines(*runs)
+    assert [line.partition(": on 2 ranks")[0] for line in lines] == ["executed: small, Xeon", "executed: large, Xeon", "simulated: large"]
+    assert "real is fastest" in lines[2] and lines[2].endswith("(simulated, not validated).")
+    assert all("fastest" not in line for line in lines[:2])  # alone in their settings
 
 
 def replayed(error: float, costs: str = "fitted on Xeon") -> StrategyResult:
@@ -98,8 +98,8 @@ def predicted(
 ) -> StrategyResult:
     """An epoch of so many seconds, predicted and measured five times."""
     frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
-    known = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
-    return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=known)
+    prediction = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
+    return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=prediction)
 
 
 def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> None:
@@ -170,8 +170,8 @@ def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
 
 
 def test_kinds_are_answered_apart() -> None:
-    found = [(section.kind, answer.ranks) for section in mixed().sections for answer in answers(section)]
-    assert found == [("executed", 1), ("executed", 2), ("simulated", 1), ("simulated", 2)]
+    ranks_by_kind = [(section.kind, answer.ranks) for section in mixed().sections for answer in answers(section)]
+    assert ranks_by_kind == [("executed", 1), ("executed", 2), ("simulated", 1), ("simulated", 2)]
 
 
 def test_cautions_come_from_the_numbers_and_say_where() -> None:

@@ -21,9 +21,9 @@ def files(path: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_what_is_written_is_what_was_rendered(tmp_path: Path) -> None:
-    made = report_folder.write(SMALL, tmp_path / "new" / "report")
-    assert made == tmp_path / "new" / "report" / "index.html"
-    assert {name: (made.parent / name).read_bytes() for name in files(made.parent)} == report_folder.render(SMALL)
+    index = report_folder.write(SMALL, tmp_path / "new" / "report")
+    assert index == tmp_path / "new" / "report" / "index.html"
+    assert {name: (index.parent / name).read_bytes() for name in files(index.parent)} == report_folder.render(SMALL)
 
 
 @pytest.mark.slow

@@ -88,8 +88,8 @@ def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
 
 
 def test_the_first_thing_that_is_said_is_what_was_executed(drawn: dict[str, bytes]) -> None:
-    found = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
-    assert found == ["executed", "simulated"]
+    kinds = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
+    assert kinds == ["executed", "simulated"]
     assert "## executed" in (text := drawn["report.md"].decode()) and text.index("## executed") < text.index("## simulated")
 
 

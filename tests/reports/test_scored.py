@@ -21,7 +21,7 @@ TESTED = {"tgn": {"mrr": 0.4, "ap": 0.75, "accuracy": 0.625}, "EdgeBank": {"ap":
 
 
 def staged(*scores: dict[str, float], **more: object) -> TrainingRun:
-    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0, found) for i, found in enumerate(scores)]
+    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0, values) for i, values in enumerate(scores)]
     return TrainingRun("run", 1, tuple(epochs), (), **more)  # type: ignore[arg-type]
 
 
@@ -84,9 +84,9 @@ def test_a_test_stands_beside_naive_predictions() -> None:
 
 
 def test_the_figure_says_which_way_is_better() -> None:
-    drawn = progress([staged(*EPOCHS)], "progress")
-    assert "validation AP" in drawn.svg and "MAE" not in drawn.svg
-    assert drawn.caption == "Mean loss of every epoch, and AP of the validation that ends it: average precision; higher is better."
+    drawing = progress([staged(*EPOCHS)], "progress")
+    assert "validation AP" in drawing.svg and "MAE" not in drawing.svg
+    assert drawing.caption == "Mean loss of every epoch, and AP of the validation that ends it: average precision; higher is better."
     errors = progress([staged({"mae": 2.0})], "progress")
     assert "validation MAE" in errors.svg and errors.caption.endswith("mean absolute error in units of the data; lower is better.")
     assert progress([staged({})], "progress").caption == "Mean loss of every epoch."

@@ -15,10 +15,10 @@ from chronoscale.reports.tables import comparison
 def test_a_section_holds_one_dataset_device_and_source() -> None:
     runs = [point("simulated", "psg", 1, 1.0, work="a"), point("executed", "psg", 1, 2.0, work="b", machine="Xeon")]
     runs += [point("executed", "psg", 1, 3.0, work="a", machine="Xeon"), point("executed", "psg", 1, 4.0, work="a", machine="Atom")]
-    found = Report("t", runs=tuple(runs)).sections
-    assert [section.title for section in found] == ["executed: b, Xeon", "executed: a, Xeon", "executed: a, Atom", "simulated: a"]
-    assert [section.file for section in found] == ["executed-1-", "executed-2-", "executed-3-", "simulated-"]
-    assert [len(section.runs) for section in found] == [1, 1, 1, 1]
+    sections = Report("t", runs=tuple(runs)).sections
+    assert [section.title for section in sections] == ["executed: b, Xeon", "executed: a, Xeon", "executed: a, Atom", "simulated: a"]
+    assert [section.file for section in sections] == ["executed-1-", "executed-2-", "executed-3-", "simulated-"]
+    assert [len(section.runs) for section in sections] == [1, 1, 1, 1]
 
 
 def test_settings_of_one_name_are_told_apart_by_what_differs() -> None:
@@ -42,9 +42,9 @@ def test_charts_are_of_one_section() -> None:
     runs = [point(kind, "psg", ranks, 1.0) for kind in ("executed", "simulated") for ranks in (1, 4)]
     for section in Report("t", runs=tuple(runs)).sections:
         other = "simulated" if section.kind == "executed" else "executed"
-        drawn = figures(section)
-        assert {drawing.name for drawing in drawn} == {f"{section.kind}-{name}" for name in ("epoch_time", "scaling", "time_by_op")}
-        assert all(section.kind in drawing.svg and other not in drawing.svg + drawing.caption for drawing in drawn)
+        drawings = figures(section)
+        assert {drawing.name for drawing in drawings} == {f"{section.kind}-{name}" for name in ("epoch_time", "scaling", "time_by_op")}
+        assert all(section.kind in drawing.svg and other not in drawing.svg + drawing.caption for drawing in drawings)
 
 
 def test_what_failed_is_in_no_chart_of_times() -> None:
@@ -61,5 +61,5 @@ def test_a_strategy_keeps_its_looks_across_sections() -> None:
 
 
 def test_an_environment_says_which_run_differs() -> None:
-    shown = Report("t", environments={"a": {"torch": "2", "gpu": "H200"}, "b": {"torch": "2"}}).environment
-    assert shown == {"torch": "2", "gpu": "H200 (a); none (b)"}
+    environment = Report("t", environments={"a": {"torch": "2", "gpu": "H200"}, "b": {"torch": "2"}}).environment
+    assert environment == {"torch": "2", "gpu": "H200 (a); none (b)"}

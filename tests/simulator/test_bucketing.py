@@ -28,12 +28,12 @@ LAWS = {
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 30)), min_size=1, max_size=7), st.sampled_from(sorted(LAWS)))
 def test_no_other_buckets_end_earlier(gradients, law):
     ready = np.cumsum([pause for pause, _ in gradients]).tolist()
-    size = [one for _, one in gradients]
-    found = best_buckets(ready, np.array(size, np.int64), LAWS[law])
+    size = [gradient for _, gradient in gradients]
+    buckets = best_buckets(ready, np.array(size, np.int64), LAWS[law])
     count = len(size)
     every = [(*cuts, count - 1) for k in range(count) for cuts in combinations(range(count - 1), k)]
-    assert found.end_s == pytest.approx(min(ends(ready, size, last, LAWS[law]) for last in every), rel=1e-12)
-    assert found.end_s == pytest.approx(ends(ready, size, found.last, LAWS[law]), rel=1e-12)
+    assert buckets.end_s == pytest.approx(min(ends(ready, size, last, LAWS[law]) for last in every), rel=1e-12)
+    assert buckets.end_s == pytest.approx(ends(ready, size, buckets.last, LAWS[law]), rel=1e-12)
 
 
 def test_small_gradients_are_summed_at_once_and_large_ones_as_they_come():

@@ -79,9 +79,9 @@ def assert_told(found: ReplayResult, schedule: Schedule, cluster: Cluster, costs
     assert found.summary == replace(Summary.of([trace]), collective_s=pytest.approx(Summary.of([trace]).collective_s, rel=1e-12))
     assert found.op_seconds.to_dict() == pytest.approx(time_by_op(trace).to_dict(), rel=1e-12)
     crossed = link_utilisation(LinkTraffic.of(schedule, cluster), trace.span_ns).set_index("link").sort_index()
-    told = found.links.set_index("link").sort_index()
-    assert told.index.tolist() == crossed.index.tolist()
-    np.testing.assert_allclose(told, crossed, rtol=1e-12)
+    by_link = found.links.set_index("link").sort_index()
+    assert by_link.index.tolist() == crossed.index.tolist()
+    np.testing.assert_allclose(by_link, crossed, rtol=1e-12)
     for memory in (peaks(schedule, trace).max() - 1, peaks(schedule, trace).max()):
         small = replace(cluster, device=replace(cluster.device, memory=float(memory)))
         assert said(lambda: check(schedule, trace, small)) == said(lambda: replace(found, cluster=small).check())  # noqa: B023
@@ -129,8 +129,8 @@ def test_stretches_are_the_rows_of_the_plan(each):
     parts = list(DISTDGL.stretches(work, ranks, costs, 1500))
     assert len(parts) > 2 and parts[0].schedule.op is parts[1].schedule.op  # one structure
     for name in ("op", "rank", "lane", "unit", "step", "layer", *WORK):
-        joined = np.concatenate([getattr(part.schedule, name)[ranks:] for part in parts])
-        assert np.array_equal(joined, getattr(whole, name)), name
+        column = np.concatenate([getattr(part.schedule, name)[ranks:] for part in parts])
+        assert np.array_equal(column, getattr(whole, name)), name
     iteration = np.concatenate([part.first + part.schedule.iteration[ranks:] - 1 for part in parts])
     assert np.array_equal(iteration, whole.iteration)
     assert [part.row for part in parts] == [0, *np.cumsum([len(part.schedule) - ranks for part in parts])[:-1]]
