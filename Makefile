@@ -32,6 +32,7 @@ check: install
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 	$(BIN)/python tools/links.py
+	$(BIN)/python tools/dead_code.py
 
 # The pictures of README and docs, drawn again: docs/pictures.yaml.
 pictures: install
