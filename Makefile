@@ -28,8 +28,8 @@ test-all: install
 	$(BIN)/python tests/everything
 
 check: install
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks tools examples
+	$(BIN)/ruff format --check src tests benchmarks tools examples
 	$(BIN)/mypy
 
 # The CUDA kernels, emulated, under the address sanitizer; the CPU library under the thread sanitizer.

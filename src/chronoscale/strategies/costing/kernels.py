@@ -1,6 +1,6 @@
 """Kernels: how many a row launches on a GPU, and what they move there, from counts kept as laws of a schedule's sizes.
 
-`kernels.yaml` and `moved.yaml` are made by `benchmarks/count_kernels.py` and `count_moved.py`, which execute schedules under
+`kernels.yaml` and `moved.yaml` are made by `tools/count_kernels.py` and `count_moved.py`, which execute schedules under
 `real_exec.measurement.kernels.Counter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
 
 ==========================  ===============================================================================
@@ -71,7 +71,7 @@ class Kernels:
         """Of schedules of one kind and a model, by what tells models apart. Raises UserError for one that was not counted."""
         known = table()[kind]
         if model not in known:
-            raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
+            raise UserError(f"kernels of '{model}' ({kind}) were not counted (tools/count_kernels.py); known: {', '.join(known)}")
         return cls(known[model], {"above": 0, **sizes}, table("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:

@@ -1,5 +1,5 @@
-"""Count the kernels of every kind of row and write strategies/costing/kernels.yaml: `python benchmarks/count_kernels.py`; of one
-family of dynamic graphs, and the others' laws stay: `python benchmarks/count_kernels.py streams`.
+"""Count the kernels of every kind of row and write strategies/costing/kernels.yaml: `python tools/count_kernels.py`; of one
+family of dynamic graphs, and the others' laws stay: `python tools/count_kernels.py streams`.
 
 Schedules of many sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
 take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
@@ -79,7 +79,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from emulation.stand_in import emulated
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/kernels.yaml"
-HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by benchmarks/count_kernels.py with torch {}.\n"
+HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by tools/count_kernels.py with torch {}.\n"
 ROWS = ["1", "upper", "later", "partial", "spread"]
 CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
 CELLS += ["top*later"]

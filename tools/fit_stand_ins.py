@@ -1,6 +1,6 @@
 """Fit stand-ins: parameters of the streams that stand for FAST's data sets, by damped Gauss-Newton on the rates of its Table 1.
 
-    python benchmarks/fit_stand_ins.py [NAME ...] [--steps 0] [--events 1500000] [--batches 100]
+    python tools/fit_stand_ins.py [NAME ...] [--steps 0] [--events 1500000] [--batches 100]
 
 Without steps: the catalogue's parameters and their rates beside the published. Streams longer than --events are shortened, with as many
 arrivals an event (`SessionStream.shortened`); --events 0 takes all. Rates are of so many --batches, evenly spaced, and their next ones.

@@ -1,6 +1,6 @@
 """Flows on a cluster's links, here and in SimGrid: rings, two flows on a link, fan-in, all-to-all pairs, PCIe fan-out; within 1 %.
 
-    PYTHONPATH=<SimGrid's lib> python benchmarks/check_simgrid.py [CLUSTER ...]
+    PYTHONPATH=<SimGrid's lib> python tools/check_simgrid.py [CLUSTER ...]
 
 SimGrid (4.1) is no dependency: its Python binding is built from the package's source in about ten minutes, with Boost's headers. Here,
 flows are activities that share links (`sharing.speeds`) and end one after another; there, messages between hosts whose routes are the same

@@ -1,5 +1,5 @@
 """Count the bytes that every kind of row moves in device memory and write src/chronoscale/strategies/costing/moved.yaml:
-`python benchmarks/count_moved.py`; of one family of dynamic graphs, and the others' laws stay: `python benchmarks/count_moved.py streams`.
+`python tools/count_moved.py`; of one family of dynamic graphs, and the others' laws stay: `python tools/count_moved.py streams`.
 
 Schedules of several sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation). The counts
 of each (kind of schedule, model, operation) are then expressed as a law with coefficients that are not negative, fitted by relative
@@ -81,7 +81,7 @@ from emulation.stand_in import emulated
 from moved_terms import ENDS, TERMS
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/moved.yaml"
-HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by benchmarks/count_moved.py with torch {}.\n"
+HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by tools/count_moved.py with torch {}.\n"
 TOLERANCE = 0.05
 HELD = 5  # every so many schedules, one is held out to see how far off a law is
 SLACK, LEAST = 0.25, 0.0005  # a law's typical error may be larger than that of all terms by a quarter, and by so much
