@@ -10,12 +10,12 @@ from importlib import import_module
 from pathlib import Path
 
 import torch
-
-from chronoscale.cuda_ext.native.backend import set_threads
-from chronoscale.errors import UserError
 from core import case, revisions, table
 from core.compare import compare
 from core.result import Result, measure
+
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.errors import UserError
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import torch
+from core.turns import Call
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.sequence import Snapshot
-from core.turns import Call
 
 try:
     import dgl

@@ -11,13 +11,13 @@ from functools import partial
 from itertools import product
 
 import torch
-
-from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_
-from chronoscale.cuda_ext.operators.graph import row_ids
 from core.case import Case, Passes, Setting, Subject, seconds
 from core.turns import Call, time_calls
 from rivals import reductions
 from setups.graphs import assert_equal, csr, delta, dgl, edges, keep_memory
+
+from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_
+from chronoscale.cuda_ext.operators.graph import row_ids
 
 CHANGED = 0.05
 

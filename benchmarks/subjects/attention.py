@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import torch
+from core.case import Case, Subject
+from core.turns import Call
+from setups.graphs import assert_equal, dgl, keep_memory, snapshots
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
-from core.case import Case, Subject
-from core.turns import Call
-from setups.graphs import assert_equal, dgl, keep_memory, snapshots
 
 CHANGES = (0.01, 0.05, 0.2)
 

@@ -1,10 +1,10 @@
 """Sampling threads bound by affinity (FAST, section 4.4) take less time than bound in order, at random, or not at all.
 
-`measured` runs on this machine: bound threads have a part of a batch each, unbound ones take what comes next; other work on a bound thread's
-CPU is waited for: then the mean of batches is far above their median. `modelled` counts hits of each level of cache
-(batching.streams.sampling.locality) on the server of FAST's section 6.1: two sockets of 20 cores of two threads. Unbound threads have a core
-each as far as cores last; pairs share a core: in order, those of threads that follow one another. `beyond` a level, in per mille of all
-that is read.
+`measured` runs on this machine: bound threads have a part of a batch each, unbound ones take what comes next; other work on a bound
+thread's CPU is waited for: then the mean of batches is far above their median. `modelled` counts hits of each level of cache
+(batching.streams.sampling.locality) on the server of FAST's section 6.1: two sockets of 20 cores of two threads. Unbound threads have a
+core each as far as cores last; pairs share a core: in order, those of threads that follow one another. `beyond` a level, in per mille of
+all that is read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns, seconds_of
+from setups.streams import BATCH, batches, events_of
 
 from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
 from chronoscale.batching.streams.sampling.locality import hit_rates, reads
@@ -23,9 +26,6 @@ from chronoscale.batching.streams.sampling.thread_binding import by_affinity, pl
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
 from chronoscale.datasets.streams.tcsr import TCSR
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns, seconds_of
-from setups.streams import BATCH, batches, events_of
 
 FANOUT = 10
 PAPER = Topology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))

@@ -1,8 +1,8 @@
 """Boundary-decay sampling takes little more time than sampling the recent neighbours, and reads less of other ranks.
 
-Nodes are dealt to two parts at random, an event goes with its source, and a tenth of the nodes, those with the most events, is shared. Roots
-are the ends of the first part's events in the last batches of 2,000, and as many random nodes; a pass goes through all of them. Rival: the
-sampler of recent neighbours on the same roots.
+Nodes are dealt to two parts at random, an event goes with its source, and a tenth of the nodes, those with the most events, is shared.
+Roots are the ends of the first part's events in the last batches of 2,000, and as many random nodes; a pass goes through all of them.
+Rival: the sampler of recent neighbours on the same roots.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from functools import partial
 from itertools import product, starmap
 
 import numpy as np
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns, seconds_of
+from setups.streams import BATCH, Roots, events_of
 
 from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
 from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns, seconds_of
-from setups.streams import BATCH, Roots, events_of
 
 SHARE = 0.1
 

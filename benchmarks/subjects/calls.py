@@ -13,6 +13,9 @@ from itertools import product
 from typing import Any
 
 import torch
+from core.case import Case, Subject
+from core.turns import Call
+from setups.graphs import assert_equal
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import cpp_operators
@@ -25,9 +28,6 @@ from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.cuda_ext.operators.slots import Slots, attend
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.errors import UserError
-from core.case import Case, Subject
-from core.turns import Call
-from setups.graphs import assert_equal
 
 ROWS, WIDTH = 8, 8
 

@@ -11,13 +11,13 @@ from functools import partial
 from itertools import starmap
 
 import numpy as np
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns, seconds_of
+from setups.streams import batches, events_of
 
 from chronoscale.cuda_ext.reference import distinct as reference
 from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
 from chronoscale.datasets.streams.tcsr import TCSR
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns, seconds_of
-from setups.streams import batches, events_of
 
 
 def measure(name: str, fanout: int, count: int, ids: str, setting: Setting) -> Passes:

@@ -1,8 +1,8 @@
 """FAST's operators on edges take less time than DGL's, torch's scatter, PyTorch Geometric's and pyg-lib at the sizes of its batches.
 
-`sum` reads a row of x where an edge begins, `sum of edges` one an edge, `mixed` the first with edges in no order. Degrees are up to 10, as a
-sampler leaves them, or skewed, a power law. Obvious softmax: scatter_reduce_, exp, index_add_, divide. `cat` lays both tables into one
-before it gathers.
+`sum` reads a row of x where an edge begins, `sum of edges` one an edge, `mixed` the first with edges in no order. Degrees are up to 10,
+as a sampler leaves them, or skewed, a power law. Obvious softmax: scatter_reduce_, exp, index_add_, divide. `cat` lays both tables into
+one before it gathers.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import torch
+from core.case import Case, Subject
+from core.turns import Call
+from rivals import reductions
+from setups.graphs import dgl, keep_memory, passes
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.tables import gather_rows
-from core.case import Case, Subject
-from core.turns import Call
-from rivals import reductions
-from setups.graphs import dgl, keep_memory, passes
 
 FANOUT, HEADS = 10, 2
 Form = Callable[[Tensor], Tensor]  # of a leaf

@@ -1,9 +1,9 @@
 """FAST's epochs take less time than TGL's, ETC's, TASER's and SIMPLE's on real events, and where the time goes.
 
-The first 120,000 events of us_flights_2001 with 128 generated features each, standard normal; batches of 2,000, fan-out 10, the latest, with
-those that validate; a model without memory reads as many features of nodes. bus: bytes a second that transfers are held to on a CPU, which
-has no bus of its own (0: none). The naive rival is `tgl-unique`, which merges what is alike before it computes and has no cache; mean losses of the first
-epoch agree. `fast-merged` computes once what is alike.
+The first 120,000 events of us_flights_2001 with 128 generated features each, standard normal; batches of 2,000, fan-out 10, the latest,
+with those that validate; a model without memory reads as many features of nodes. bus: bytes a second that transfers are held to on a CPU,
+which has no bus of its own (0: none). The naive rival is `tgl-unique`, which merges what is alike before it computes and has no cache;
+mean losses of the first epoch agree. `fast-merged` computes once what is alike.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from core.case import Case, Passes, Setting, Subject
+from setups import jobs
+from setups.streams import events_of
 
 from chronoscale.batching.streams.description import statistics_of
 from chronoscale.batching.streams.prepared import Prepared
@@ -24,9 +27,6 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
-from core.case import Case, Passes, Setting, Subject
-from setups import jobs
-from setups.streams import events_of
 
 STRATEGIES = ("tgl", "etc", "taser", "simple", "fast", "tgl-unique", "fast-merged")
 
@@ -57,7 +57,9 @@ def measure(given: dict[str, object], choice: ModelChoice, hyper: Hyper, ranks: 
 
 def cases(quick: bool) -> Iterator[Case]:
     """Yield models by ranks and bus."""
-    events = {"stream": "hubs-300-40", "events": 300, "width": 8} if quick else {"stream": "us_flights_2001", "events": 120_000, "width": 128}
+    events = (
+        {"stream": "hubs-300-40", "events": 300, "width": 8} if quick else {"stream": "us_flights_2001", "events": 120_000, "width": 128}
+    )
     for model, ranks, bus in product(("tgat",), (1,), (0.0,)) if quick else product(("tgat", "tgn"), (1, 2), (0.0, 16e9, 0.25e9)):
         parameters = {**events, "model": model, "ranks": ranks, "bus": bus}
         choice = ModelChoice(model, 8 if quick else 100, 1, int(str(events["width"])), heads=2)

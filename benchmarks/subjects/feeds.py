@@ -1,8 +1,9 @@
 """Index-batching's epoch takes as long as that of materialised windows, although it holds less.
 
-One job: strategies take turns epoch by epoch, in the order pgt, index, index, pgt, so that neither is always first; a pass is the mean of a
-strategy's two. `feed alone` reads all batches of an epoch without a model; it is the hardest case, and no training is like it. An epoch holds
-training and validation windows. Rival: pgt, which materialises windows as PyTorch Geometric Temporal does; both read the same values.
+One job: strategies take turns epoch by epoch, in the order pgt, index, index, pgt, so that neither is always first; a pass is the mean of
+a strategy's two. `feed alone` reads all batches of an epoch without a model; it is the hardest case, and no training is like it. An epoch
+holds training and validation windows. Rival: pgt, which materialises windows as PyTorch Geometric Temporal does; both read the same
+values.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import partial
 
 import numpy as np
 import torch
+from core.case import Case, Passes, Setting, Subject
+from setups.signals import item, mapped, stored
 
 from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.real_exec.job import Job, Settings
@@ -22,8 +25,6 @@ from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.signals import stores
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice
-from core.case import Case, Passes, Setting, Subject
-from setups.signals import item, mapped, stored
 
 TURNS = ("pgt", "index", "index", "pgt")
 

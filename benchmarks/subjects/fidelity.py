@@ -1,9 +1,9 @@
 """Predicted epochs are within 3 % of measured ones on one rank and within 5 % on two, on what was not fitted.
 
-Each run executes strategies and probes in turn and replays the strategies with what was fitted to the probes. No row of a strategy is fitted;
-probes are generated graphs alone, so that the data set is not fitted either. Forms were chosen, and everything else about fits, on
-growth_small with psg, blad and real-type1 at width 32, so that data sets, widths and strategies here are others. A pass is a run of about
-two minutes on a quiet machine; a contestant is a strategy on so many ranks, `noisy` is 1 where its rows say that they are not to be
+Each run executes strategies and probes in turn and replays the strategies with what was fitted to the probes. No row of a strategy is
+fitted; probes are generated graphs alone, so that the data set is not fitted either. Forms were chosen, and everything else about fits,
+on growth_small with psg, blad and real-type1 at width 32, so that data sets, widths and strategies here are others. A pass is a run of
+about two minutes on a quiet machine; a contestant is a strategy on so many ranks, `noisy` is 1 where its rows say that they are not to be
 believed.
 """
 
@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from core.case import Case, Passes, Setting, Subject
+
 from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.machine import this_device
 from chronoscale.harness.execute.validation import Validated
@@ -21,7 +23,6 @@ from chronoscale.harness.practice import Candidate
 from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.measurement.environment import fingerprint
-from core.case import Case, Passes, Setting, Subject
 
 SETTINGS: Mapping[str, dict[str, object]] = {
     "math_overflow_monthly": {"dataset": "math_overflow_monthly", "model": {"name": "wd-gcn", "hidden": 48, "inputs": 48}},

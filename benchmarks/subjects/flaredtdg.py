@@ -1,9 +1,10 @@
 """FlareDTDG's epochs take less time and memory than full history's and its own ablations', and predict as well.
 
-`times`: one job, passes of all strategies in turn; every pass is an epoch with an order of chunks of its own, the same for all. `peak`: the
-planned peak of a rank's memory (held to what torch allocates by the subject `window_memory`); `communicates alone`: how long a rank
-communicates while it computes nothing (Table 11), the mean of ranks. `errors`: `chronoscale train`, degrees of the next month, 40 epochs of
-Adam at 0.003, a seed a pass; the model of the best validation epoch, tested on the last fifth. Rivals: full-history, esdg, dynagraph, dynahb.
+`times`: one job, passes of all strategies in turn; every pass is an epoch with an order of chunks of its own, the same for all. `peak`:
+the planned peak of a rank's memory (held to what torch allocates by the subject `window_memory`); `communicates alone`: how long a rank
+communicates while it computes nothing (Table 11), the mean of ranks. `errors`: `chronoscale train`, degrees of the next month, 40 epochs
+of Adam at 0.003, a seed a pass; the model of the best validation epoch, tested on the last fifth. Rivals: full-history, esdg, dynagraph,
+dynahb.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns, seconds_of
+from setups import jobs
+from setups.snapshots import sequence_of
 
 from chronoscale.batching.snapshots.chunks import Counted, chunked
 from chronoscale.batching.snapshots.held_out import Held
@@ -34,10 +38,6 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.evaluation.metrics import alone_ns
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns, seconds_of
-from setups import jobs
-from setups.snapshots import sequence_of
 
 TIMED = ("full-history", "flaredtdg", "flaredtdg-remap", "flaredtdg-no-overlap", "flaredtdg-turns", "recent-only")
 TRAINED = ("flaredtdg", "full-history", "recent-only", "esdg", "dynagraph", "dynahb")

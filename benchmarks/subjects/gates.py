@@ -7,12 +7,12 @@ from functools import partial
 from itertools import product
 
 import torch
-
-from chronoscale.cuda_ext.operators.encoding import encode
-from chronoscale.cuda_ext.operators.gates import gates
 from core.case import Case, Subject
 from core.turns import Call
 from setups.graphs import keep_memory, passes
+
+from chronoscale.cuda_ext.operators.encoding import encode
+from chronoscale.cuda_ext.operators.gates import gates
 
 
 def setup(nodes: int, hidden: int, what: str, done: str) -> dict[str, Call]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from chronoscale.harness.execute import execution
-from chronoscale.strategies.schedule import Op
 from core.case import Case, Passes, Setting, Subject
 from setups import jobs
+
+from chronoscale.harness.execute import execution
+from chronoscale.strategies.schedule import Op
 
 OPS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL)
 

@@ -1,8 +1,8 @@
 """A generated signal of 20 GB is read and trained on by two ranks that may have 4 GiB each.
 
-Ranks run gen-dist-index, with RLIMIT_DATA set before they touch data; peaks are VmHWM, which counts pages of files, too. `iterate` reads and
-cuts every window of the series (training, validation, test) once; `train` does 100 optimiser steps. The scratch folder (TMPDIR) needs the
-room. A contestant is a rank.
+Ranks run gen-dist-index, with RLIMIT_DATA set before they touch data; peaks are VmHWM, which counts pages of files, too. `iterate` reads
+and cuts every window of the series (training, validation, test) once; `train` does 100 optimiser steps. The scratch folder (TMPDIR) needs
+the room. A contestant is a rank.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from core.case import Case, Passes, Setting, Subject
+from setups.process import memory
+from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
@@ -33,9 +36,6 @@ from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper, ModelChoice
-from core.case import Case, Passes, Setting, Subject
-from setups.process import memory
-from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 NAME, MODEL, RANKS = "gen-dist-index", ("pgt-dcrnn", 2), 2
 
@@ -101,7 +101,7 @@ def measure(name: str, gib: float, batch: int, steps: int, what: str, setting: S
 
 def cases(quick: bool) -> Iterator[Case]:
     """Yield reading and training."""
-    name, gib, batch, steps = ("traffic-6-200", 4.0, 8, 4) if quick else (f"traffic-{SENSORS}-{steps_of(20)}", 4.0, 16, 100)
+    name, gib, batch, steps = ("traffic-6-2000", 4.0, 8, 4) if quick else (f"traffic-{SENSORS}-{steps_of(20)}", 4.0, 16, 100)
     for what in ("iterate", "train"):
         yield Case({"signal": name, "limit": gib, "what": what}, partial(measure, name, gib, batch, steps, what))
 

@@ -1,9 +1,10 @@
 """Windows come from a mapped file about as fast as from memory.
 
 One process, each contestant with the lanes of a real run: gen-dist-index prefetches on the host lane's thread and cuts windows from its
-block, index (the rival) gathers in line from the array in memory. `load` drops a batch when it would be computed on; `gathering, s` counts
-its GATHER rows alone: cutting a block that has arrived. `train` is the program that trains. Warm: the file lies in the page cache; cold: the
-system was asked to forget it before each pass, and `in memory, %` is what it had not forgotten. 2 GB, PeMS's sensors, batches of 16.
+block, index (the rival) gathers in line from the array in memory. `load` drops a batch when it would be computed on; `gathering, s`
+counts its GATHER rows alone: cutting a block that has arrived. `train` is the program that trains. Warm: the file lies in the page cache;
+cold: the system was asked to forget it before each pass, and `in memory, %` is what it had not forgotten. 2 GB, PeMS's sensors, batches
+of 16.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns
+from setups.process import fresh, reset_peak
+from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.real_exec.execution.interpreter import execute
@@ -30,10 +35,6 @@ from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper, ModelChoice
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns
-from setups.process import fresh, reset_peak
-from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 CONTESTANTS = {"gen-dist-index": "mapped", "index": "in memory"}
 

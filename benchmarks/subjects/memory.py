@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
+from core.case import Case, Passes, Setting, Subject
+from setups.profiled import bytes_held
+
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
@@ -25,8 +28,6 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Workload
-from core.case import Case, Passes, Setting, Subject
-from setups.profiled import bytes_held
 
 STRATEGIES = ("psg", "blad", "real-type1", "real-reuse")
 

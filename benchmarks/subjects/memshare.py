@@ -14,6 +14,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from core.case import Case, Passes, Setting, Subject
+from core.turns import in_turns, seconds_of
+from setups import jobs
+from setups.streams import events_of
+
 from chronoscale.batching.streams.description import statistics_of
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
@@ -25,10 +30,6 @@ from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.streams.shapes import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
-from core.case import Case, Passes, Setting, Subject
-from core.turns import in_turns, seconds_of
-from setups import jobs
-from setups.streams import events_of
 
 LADDER = ("tgl-dist", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives", "memshare")
 STRATEGIES = (*LADDER, "mspipe", "disttgl", "tgl-unique")

@@ -10,13 +10,13 @@ from itertools import product
 
 import numpy as np
 import torch
+from core.case import Case, Subject
+from core.turns import Call
+from setups.graphs import dgl, keep_memory, snapshots
 
 from chronoscale.cuda_ext.operators.aggregation import rebuild
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
-from core.case import Case, Subject
-from core.turns import Call
-from setups.graphs import dgl, keep_memory, snapshots
 
 
 def setup(name: str, share: float) -> dict[str, Call]:

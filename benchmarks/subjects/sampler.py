@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-
-from chronoscale.cuda_ext.sampling.temporal import POLICIES
-from chronoscale.datasets.streams.tcsr import TCSR
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from setups.streams import Roots, batches, events_of
+
+from chronoscale.cuda_ext.sampling.temporal import POLICIES
+from chronoscale.datasets.streams.tcsr import TCSR
 
 Sample = Callable[[np.ndarray, np.ndarray], int]  # how many edges of a batch
 
@@ -69,9 +69,7 @@ def measure(name: str, fanout: int, setting: Setting) -> Passes:
     least = moved / bytes_copied_s(moved // 2)
     found = in_turns({who: partial(epoch, sample, roots) for who, sample in samples.items()}, setting.repeats)
     threads = {who: 1 if who.startswith("numpy") else setting.threads for who in found}
-    return {
-        who: [{**one, "of roofline": least / one["seconds"] / threads[who]} for one in several] for who, several in found.items()
-    }
+    return {who: [{**one, "of roofline": least / one["seconds"] / threads[who]} for one in several] for who, several in found.items()}
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from core.case import Case, Passes, Setting, Subject
+from setups.process import fresh, memory, reset_peak
+from setups.signals import item, mapped, stored
 
 from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets import store
@@ -26,9 +29,6 @@ from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import Hyper, ModelChoice
-from core.case import Case, Passes, Setting, Subject
-from setups.process import fresh, memory, reset_peak
-from setups.signals import item, mapped, stored
 
 HORIZON, STEPS = 12, 5
 STRATEGIES = ("pgt", "index")
@@ -65,7 +65,10 @@ def measure(name: str, dtype: str, batch: int, what: str, setting: Setting) -> P
     signal = mapped(stored(name, setting.scratch))
     store.save(path, replace(signal, values=signal.values.astype(dtype)))
     windows, sizes = Windows(len(signal), HORIZON, HORIZON), (signal.num_nodes, signal.num_channels, np.dtype(dtype).itemsize)
-    planned, one = {"pgt": windows.materialised_bytes(*sizes), "index": windows.index_bytes(*sizes)}, batch * windows.reach * int(np.prod(sizes))
+    planned, one = (
+        {"pgt": windows.materialised_bytes(*sizes), "index": windows.index_bytes(*sizes)},
+        batch * windows.reach * int(np.prod(sizes)),
+    )
     passes, trained = {}, dict[str, int]()
     for who in STRATEGIES:
         start = time.perf_counter()

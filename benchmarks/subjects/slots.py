@@ -12,15 +12,15 @@ from itertools import product
 from unittest import mock
 
 import torch
+from core.case import Case, Subject
+from core.turns import Call
+from setups.graphs import keep_memory, passes
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.slots import Encoding, Slots, attend
 from chronoscale.real_exec.streams.models.attention import TemporalAttention
 from chronoscale.real_exec.streams.models.clock import Clock
 from chronoscale.real_exec.streams.tree import Hop
-from core.case import Case, Subject
-from core.turns import Call
-from setups.graphs import keep_memory, passes
 
 FANOUT, WIDTH, TIME, HEADS, LONGEST = 10, 100, 100, 2, 1e5
 

@@ -1,8 +1,8 @@
 """REAL-G+'s epochs take less time than PSG's and every baseline's, trained for real on CPU ranks.
 
 Real snapshots: as sliding windows of 12 months, whose neighbours overlap, and as they come, a month each, which hardly do. All strategies
-take turns in one job; features of 128 numbers (REAL's Table 3), 64 hidden. Rivals: psg, esdg, distdgl, blad, real-reuse, real-g. `maps`, `increments`: which snapshots
-arrive so, in per cent.
+take turns in one job; features of 128 numbers (REAL's Table 3), 64 hidden. Rivals: psg, esdg, distdgl, blad, real-reuse, real-g. `maps`,
+`increments`: which snapshots arrive so, in per cent.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
+from core.case import Case, Passes, Setting, Subject
+from setups import jobs
+
 from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.jobs import schedules
 from chronoscale.strategies.schedule import Op
-from core.case import Case, Passes, Setting, Subject
-from setups import jobs
 
 STRATEGIES = ("real-g+", "psg", "esdg", "distdgl", "blad", "real-reuse", "real-g")
 

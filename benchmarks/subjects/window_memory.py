@@ -14,6 +14,9 @@ from pathlib import Path
 
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from core.case import Case, Passes, Setting, Subject
+from setups.profiled import bytes_held
+from setups.snapshots import sequence_of
 
 from chronoscale.batching.snapshots.chunks import Counted, chunked
 from chronoscale.batching.snapshots.retention import Decay
@@ -33,9 +36,6 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
-from core.case import Case, Passes, Setting, Subject
-from setups.profiled import bytes_held
-from setups.snapshots import sequence_of
 
 CHUNKS, SNAPSHOTS = 64, 16
 CASES = (

@@ -1,4 +1,4 @@
-"""A rank that meets the others, adds up one number with them, and leaves: for `bench_start.py`."""
+"""A rank that meets the others, adds up one number with them, and leaves: for the subject `start`."""
 
 from __future__ import annotations
 
