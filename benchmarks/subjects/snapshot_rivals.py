@@ -26,7 +26,7 @@ evolvegcn-o  Not the same. Theirs evolves by a GRU, ours and the paper's by an L
              Compared: theirs with W transposed and ours of a GRU, trained.
 evolvegcn-h  The same but for rows and columns of W. Compared: theirs with W transposed, trained.
 flaredtdg    The same as psg where all snapshots are whole and no state is inherited: losses of its first epoch's windows, not trained.
-as it is     Every module, unchanged, against its equations in float64, trained: that it is run as it says it computes.
+as it is     Every module, unchanged, is held against its equations in float64 by tests/test_snapshot_rivals.py.
 
 Needs torch_geometric and torch_geometric_temporal, but for cases with rivals=torch.
 """
@@ -45,9 +45,8 @@ from core.turns import in_turns
 from rivals import pygt
 from rivals.plain_torch import PlainTorch
 from rivals.processes import Apart, Asked, Name
-from rivals.psg import Psg
-from rivals.pygt import Equations, Pygt, Taken
-from rivals.windowed import WindowTrainer
+from rivals.pygt import Pygt, Taken
+from rivals.snapshots import Psg, WindowTrainer
 from rivals.windows import Losses, Windows, apart
 from setups.snapshots import sequence_of
 
@@ -92,12 +91,6 @@ def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterato
         made, windows = ours(sequence, shape)
         return PlainTorch(made.model, windows, RATE).epoch(), made.epoch()
 
-    def equations() -> tuple[Losses, Losses]:
-        made, windows = ours(sequence, shape)
-        rival = Pygt(made.model, windows, RATE)
-        stated = Equations(rival, windows, RATE)
-        return rival.epoch(), stated.epoch()
-
     def turned() -> tuple[Losses, Losses]:
         made, windows = ours(sequence, replace(shape, temporal="gru"))
         return Pygt(made.model, windows, RATE, Taken(once=True, turned=True)).epoch(), made.epoch()
@@ -112,7 +105,6 @@ def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterato
     yield "flaredtdg of whole windows and psg, not trained", whole
     yield "torch and psg, trained", plain
     if rivals == "pygt":
-        yield "pygt as it is and its equations, trained", equations
         if shape.evolves_weights:
             yield "once, W transposed, and psg of a GRU, trained", turned
         else:

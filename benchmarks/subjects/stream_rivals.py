@@ -21,8 +21,7 @@ from typing import Any
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from rivals import naive, ours
-from rivals.protocol import Figures, Protocol
-from rivals.results import Epoch, Trained
+from rivals.protocol import Epoch, Figures, Protocol, Trained
 from setups.streams import events_of
 
 from chronoscale.datasets.streams.events import EventStream
