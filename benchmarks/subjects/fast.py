@@ -19,7 +19,7 @@ from core.case import Case, Passes, Setting, Subject
 from setups import jobs
 from setups.streams import events_of
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
@@ -43,7 +43,7 @@ def prepare(name: str, count: int, width: int, folder: Path) -> Path:
 def measure(given: dict[str, object], choice: ModelChoice, hyper: Hyper, ranks: int, setting: Setting) -> Passes:
     """Execute all strategies, and add the median seconds of each part of an epoch."""
     data = prepare(str(given["stream"]), int(str(given["events"])), choice.inputs, setting.scratch)
-    sizes = statistics_of(Prepared.load(data))
+    sizes = stream_statistics(Prepared.load(data))
     work = Workload(str(given["stream"]), sizes, shape_for(choice, sizes, hyper), hyper)
     settings = Settings(setting.threads, 1e-3, bus=float(str(given["bus"])))
     passes = jobs.execute(jobs.plans(work, STRATEGIES, ranks), work, choice, data, setting.repeats, ranks, settings)

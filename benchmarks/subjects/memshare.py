@@ -19,7 +19,7 @@ from core.turns import in_turns, seconds_of
 from setups import jobs
 from setups.streams import events_of
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
@@ -48,7 +48,7 @@ def workload(data: Path, batch: int, width: int, seed: int = 0) -> tuple[Workloa
     """Return what is trained."""
     sharing = SharingHyper(shared=0.1, theta=0.1, alpha=0.3)
     hyper = Hyper(batch_size=batch, fanout=(10,), seed=seed, events=EventHyper(sharing=sharing))
-    choice, sizes = ModelChoice("tgn", hidden=width, heads=2, time=width, clock="both"), statistics_of(Prepared.load(data))
+    choice, sizes = ModelChoice("tgn", hidden=width, heads=2, time=width, clock="both"), stream_statistics(Prepared.load(data))
     return Workload("stream", sizes, shape_for(choice, sizes, hyper), hyper), choice
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
@@ -57,5 +57,5 @@ def loaded(experiment: StreamExperiment, folder: Path) -> Workload:
 
 def planned(experiment: StreamExperiment, data: Prepared) -> Workload:
     """With the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
-    hyper, stats = experiment.hyper, statistics_of(data)
+    hyper, stats = experiment.hyper, stream_statistics(data)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)
