@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,9 +49,11 @@ def execute(
         return {key: load_passes(out, key) for key in schedules}
 
 
-def seconds(passes: Mapping[str, Sequence[Pass]]) -> dict[str, list[dict[str, float]]]:
-    """Return the epochs of passes."""
-    return {key: [{"seconds": one.trace.span_ns / 1e9} for one in several] for key, several in passes.items()}
+def figures(
+    passes: Mapping[str, Sequence[Pass]], others: Callable[[str, Pass], Mapping[str, float]] = lambda who, one: {}
+) -> dict[str, list[dict[str, float]]]:
+    """Return seconds of the epochs of passes, and other figures, which are computed of a strategy and its pass."""
+    return {who: [{"seconds": one.trace.span_ns / 1e9, **others(who, one)} for one in several] for who, several in passes.items()}
 
 
 def losses_agree(passes: Mapping[str, Sequence[Pass]], allowed: float) -> None:

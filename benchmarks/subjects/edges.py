@@ -21,34 +21,15 @@ from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.tables import gather_rows
 
-FANOUT, HEADS = 10, 2
+HEADS = 2
 Form = Callable[[Tensor], Tensor]  # of a leaf
-
-
-def degrees(targets: int, skewed: bool) -> Tensor:
-    """Return int64 [targets]: 0 to FANOUT alike, or a power law of about as many edges, the largest some 4 % of them."""
-    draw = torch.Generator().manual_seed(targets)
-    if not skewed:
-        return torch.randint(0, FANOUT + 1, (targets,), generator=draw)
-    tail = torch.rand(targets, generator=draw).clamp_(min=1e-6).pow_(-1 / 1.1)
-    counts = (tail * (FANOUT / 2 * targets / tail.sum())).long()
-    counts[0] += FANOUT * targets // 50
-    return counts
-
-
-def obvious_softmax(scores: Tensor, row: Tensor, rows: int) -> Tensor:
-    """Return the softmax of each row's edges as one would write it down."""
-    lowest = scores.new_full((rows, scores.shape[1]), -torch.inf)
-    largest = lowest.scatter_reduce(0, row[:, None].expand_as(scores), scores.detach(), "amax")
-    powers = (scores - largest[row]).exp()
-    return powers / scores.new_zeros(rows, scores.shape[1]).index_add(0, row, powers)[row]
 
 
 def setup(targets: int, width: int, degree: str, what: str, done: str) -> dict[str, Call]:
     """Return calls of all that compute one thing."""
     keep_memory()
     torch.manual_seed(width)
-    counts = degrees(targets, degree == "skewed")
+    counts = reductions.degrees(targets, degree == "skewed", torch.Generator().manual_seed(targets))
     nodes, edges = 3 * targets, int(counts.sum())
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
     target, source = torch.repeat_interleave(torch.arange(targets), counts), torch.randint(0, nodes, (edges,))
@@ -81,7 +62,7 @@ def setup(targets: int, width: int, degree: str, what: str, done: str) -> dict[s
     }
     of_softmax: dict[str, Form] = {
         "ours": lambda scores: edge_softmax(scores, indptr),
-        "obvious": lambda scores: obvious_softmax(scores, target, targets),
+        "obvious": lambda scores: reductions.obvious_softmax(scores, target, targets),
         **reductions.softmax(indptr, target),
     }
     of_gather: dict[str, Form] = {

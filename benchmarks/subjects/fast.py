@@ -49,10 +49,7 @@ def measure(given: dict[str, object], choice: ModelChoice, hyper: Hyper, ranks: 
     passes = jobs.execute(jobs.plans(work, STRATEGIES, ranks), work, choice, data, setting.repeats, ranks, settings)
     jobs.losses_agree(passes, 1e-3)
     parts = {who: Breakdown.middle([one.trace for one in several]).seconds for who, several in passes.items()}
-    return {
-        who: [{**one, **{f"{part}, s": parts[who][part] for part in PARTS if part in parts[who]}} for one in several]
-        for who, several in jobs.seconds(passes).items()
-    }
+    return jobs.figures(passes, lambda who, one: {f"{part}, s": parts[who][part] for part in PARTS if part in parts[who]})
 
 
 def cases(quick: bool) -> Iterator[Case]:

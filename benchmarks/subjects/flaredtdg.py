@@ -29,6 +29,7 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import MachineError
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Settings
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -58,16 +59,12 @@ def times(data: str, kind: str, layers: int, hidden: int, ranks: int, setting: S
     settings, choice = Settings(setting.threads, RATE, device="cpu"), ModelChoice(kind, hidden, layers, 2)
     passes = jobs.execute(plans, work, choice, setting.scratch / "graphs", setting.repeats, ranks, settings, str(parts))
     peak = {who: float(peaks(plan, replay(plan, machine, costs)).max()) / 1e6 for who, plan in plans.items()}
-    return {
-        who: [
-            {
-                **{"seconds": one.trace.span_ns / 1e9, "peak, MB": peak[who], "windows": plans[who].iterations},
-                "communicates alone, ms": float(alone_ns(one.trace).mean()) / 1e6,
-            }
-            for one in several
-        ]
-        for who, several in passes.items()
-    }
+
+    def others(who: str, one: Pass) -> dict[str, float]:
+        planned = {"peak, MB": peak[who], "windows": plans[who].iterations}
+        return {**planned, "communicates alone, ms": float(alone_ns(one.trace).mean()) / 1e6}
+
+    return jobs.figures(passes, others)
 
 
 def train(experiment: dict[str, object], epochs: int, folder: Path, seeds: Iterator[int]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from core.case import Case, Passes, Setting, Subject
 from setups import jobs
 
 from chronoscale.harness.execute import execution
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.strategies.schedule import Op
 
 OPS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL)
@@ -19,20 +20,18 @@ OPS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL)
 
 def measure(strategy: str, hidden: int, setting: Setting) -> Passes:
     """Execute a strategy in line and with a thread, a job each."""
-    passes: dict[str, list[dict[str, float]]] = {}
     model = {"name": "wd-gcn", "hidden": hidden, "inputs": hidden}
     given = {"dataset": "growth_small", "model": model, "strategies": [strategy], "ranks": [1], "repeats": setting.repeats, "device": "cpu"}
+    passes = {}
     for who, threaded in (("in line", False), ("thread", True)):
         run = jobs.experiment_run(setting.scratch / who, {**given, "transfer_thread": threaded})
-        traces = [one.trace for one in execution.passes(run, 1, strategy)]
-        passes[who] = [
-            {
-                "seconds": one.span_ns / 1e9,
-                **{f"{op.name}, ms": one.duration_ns[one.op == op].mean() / 1e6 for op in OPS if (one.op == op).any()},
-            }
-            for one in traces
-        ]
-    return passes
+        passes[who] = execution.passes(run, 1, strategy)
+
+    def tasks(who: str, one: Pass) -> dict[str, float]:
+        trace = one.trace
+        return {f"{op.name}, ms": float(trace.duration_ns[trace.op == op].mean()) / 1e6 for op in OPS if (trace.op == op).any()}
+
+    return jobs.figures(passes, tasks)
 
 
 def cases(quick: bool) -> Iterator[Case]:

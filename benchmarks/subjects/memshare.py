@@ -24,6 +24,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import item
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.training.epoch_loop import ENTRY
@@ -58,14 +59,12 @@ def times(name: str, events: int, batch: int, width: int, network: float, settin
     work, choice = workload(data, batch, width)
     settings = Settings(setting.threads, RATE, device="cpu", network=network)
     passes = jobs.execute(jobs.plans(work, STRATEGIES, RANKS), work, choice, data, setting.repeats, RANKS, settings)
-    trained = {who: [int(one.trace.end_ns[one.trace.op == Op.OPTIMIZE].max()) for one in several] for who, several in passes.items()}
-    return {
-        who: [
-            {"seconds": one.trace.span_ns / 1e9, "validation, s": (int(one.trace.end_ns.max()) - end) / 1e9}
-            for one, end in zip(several, trained[who], strict=True)
-        ]
-        for who, several in passes.items()
-    }
+
+    def validation(who: str, one: Pass) -> dict[str, float]:
+        trained = int(one.trace.end_ns[one.trace.op == Op.OPTIMIZE].max())
+        return {"validation, s": (int(one.trace.end_ns.max()) - trained) / 1e9}
+
+    return jobs.figures(passes, validation)
 
 
 def train(data: Path, batch: int, width: int, who: str, seeds: Iterator[int]) -> dict[str, float]:

@@ -27,13 +27,11 @@ def measure(settings: dict[str, object], setting: Setting) -> Passes:
     run = jobs.experiment_run(setting.scratch, given)
     (ranks,) = settings["ranks"]  # type: ignore[misc]
     plans = schedules(run.folder / f"ranks-{ranks}")
-    passes = jobs.seconds({name: execution.passes(run, ranks, name) for name in STRATEGIES})
     shares = {}
     for name, plan in plans.items():
-        arrived = int((plan.op == Op.H2D).sum())
         ways = {"maps, %": len(plan.tasks(Op.RECONSTRUCT)), "increments, %": len(plan.tasks(Op.INCREMENT))}
-        shares[name] = {key: 100 * count / arrived for key, count in ways.items()}
-    return {name: [{**one, **shares[name]} for one in several] for name, several in passes.items()}
+        shares[name] = {key: 100 * count / int((plan.op == Op.H2D).sum()) for key, count in ways.items()}
+    return jobs.figures({name: execution.passes(run, ranks, name) for name in STRATEGIES}, lambda who, one: shares[who])
 
 
 def cases(quick: bool) -> Iterator[Case]:
