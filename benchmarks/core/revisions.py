@@ -50,7 +50,9 @@ def _once(tree: Path, words: Sequence[str]) -> Result:
     out.unlink(missing_ok=True)
     command = [sys.executable, "-S", "-P", str(tree / "benchmarks"), *words, "--out", str(out)]
     subprocess.run(command, env=environment, check=True, stdout=sys.stderr)
-    return Result.load(out)
+    result = Result.load(out)
+    result.environment = {**result.environment, "commit": tree.name}  # git would name that of the folder above
+    return result
 
 
 def _joined(results: Sequence[Result]) -> Result:

@@ -24,11 +24,11 @@ from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, 
 from chronoscale.batching.streams.sampling.locality import hit_rates, reads
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.datasets.streams.tcsr import TCSR
 
 FANOUT = 10
-PAPER = Topology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
+PAPER = CpuTopology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
 Draw = Callable[[int], list[list[int]]]  # from a seed to the CPUs of all threads, batch by batch
 
 
@@ -41,14 +41,14 @@ def sampled(name: str, count: int) -> tuple[TCSR, list[Roots]]:
 def measured(name: str, count: int, threads: int, setting: Setting) -> Passes:
     """Time batches on all processors of this process, whatever they share."""
     graph, roots = sampled(name, count)
-    numbers = [cpu.number for cpu in Topology.here().cpus][:threads]
+    numbers = [cpu.number for cpu in CpuTopology.detect().cpus][:threads]
     ways: dict[str, list[int]] = {"unbound": [], "in order": numbers, "at random": np.random.default_rng(0).permutation(numbers).tolist()}
     for similarity in SIMILARITIES:
-        if (binding := by_affinity(affinity(graph, roots, len(numbers), similarity=similarity), Topology.here())).cpus:
+        if (binding := by_affinity(affinity(graph, roots, len(numbers), similarity=similarity), CpuTopology.detect())).cpus:
             ways[f"affinity, {similarity}"] = list(binding.cpus)
 
     def epoch(cpus: list[int]) -> dict[str, float]:
-        with bound_threads.bound(cpus):
+        with bound_threads.threads_bound_to(cpus):
             of = (partial(graph.sample, *batch, FANOUT, threads=0 if cpus else len(numbers)) for batch in roots)
             spent = [seconds_of(call) for call in of]
         return {"seconds": statistics.fmean(spent), "median batch, s": statistics.median(spent)}

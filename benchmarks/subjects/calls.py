@@ -60,17 +60,17 @@ def operators() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
 @contextmanager
 def by_ctypes() -> Iterator[None]:
     """Call kernels by ctypes within."""
-    original = cpp_operators.operators
-    cpp_operators.operators = lambda: None  # type: ignore[assignment]
+    original = cpp_operators.load_operators
+    cpp_operators.load_operators = lambda: None  # type: ignore[assignment]
     try:
         yield
     finally:
-        cpp_operators.operators = original
+        cpp_operators.load_operators = original
 
 
 def setup(name: str, what: str, loops: int) -> dict[str, Call]:
     """Return calls of one operator by both ways; a call is one of `loops`, so that the way is chosen once. Raises UserError without C++."""
-    if cpp_operators.operators() is None:
+    if cpp_operators.load_operators() is None:
         raise UserError("the operators in C++ are not compiled: chronoscale compile")
     operator, given = operators()[name]
     leaves = [part for part in (*given, *(given[3] if name == "attend" else ())) if isinstance(part, Tensor) and part.requires_grad]

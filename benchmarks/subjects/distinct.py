@@ -15,8 +15,8 @@ from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from setups.streams import batches, events_of
 
-from chronoscale.cuda_ext.reference import distinct as reference
-from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
+from chronoscale.cuda_ext.reference import unique_ids as reference
+from chronoscale.cuda_ext.sampling.unique_ids import compress_slots, unique_ids
 from chronoscale.datasets.streams.tcsr import TCSR
 
 
@@ -27,11 +27,11 @@ def measure(name: str, fanout: int, count: int, ids: str, setting: Setting) -> P
     hops = [graph.sample(node, before, fanout, threads=1) for node, before in list(batches(stream))[-count:]]
     given = [(slots, hop.counts, slots[slots >= 0]) for hop in hops if (slots := getattr(hop, ids)) is not None]
     ways: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], object]] = {
-        "distinct": lambda slots, counts, flat: distinct(flat, threads),
-        "compressed": lambda slots, counts, flat: compressed(slots, counts, threads),
+        "distinct": lambda slots, counts, flat: unique_ids(flat, threads),
+        "compressed": lambda slots, counts, flat: compress_slots(slots, counts, threads),
         "np.unique with inverse": lambda slots, counts, flat: np.unique(flat, return_inverse=True),
-        "distinct, NumPy": lambda slots, counts, flat: reference.distinct(flat),
-        "compressed, NumPy": lambda slots, counts, flat: reference.distinct(reference.filled(slots, counts)[0]),
+        "distinct, NumPy": lambda slots, counts, flat: reference.unique_ids(flat),
+        "compressed, NumPy": lambda slots, counts, flat: reference.unique_ids(reference.filled_slots(slots, counts)[0]),
     }
     unique = np.unique(given[0][2])
     for who, way in ways.items():

@@ -27,8 +27,8 @@ from chronoscale.batching.streams.partitioning.policies import PARTITIONERS
 from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.batching.streams.partitioning.request import Asked, elapsed
 from chronoscale.batching.streams.partitioning.shared_nodes import hottest
-from chronoscale.cuda_ext.reference import streaming as reference
-from chronoscale.cuda_ext.scheduling.streaming import Streaming
+from chronoscale.cuda_ext.reference import event_partitioner as reference
+from chronoscale.cuda_ext.scheduling.event_partitioner import EventPartitioner
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import release
 from chronoscale.datasets.generate.events import RandomStream
@@ -73,12 +73,12 @@ def an_event(name: str, share: float, parts: int, setting: Setting) -> Passes:
 
     def once(count: int, native: bool) -> dict[str, float]:
         columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed(stream, slice(0, count))
-        carried = Streaming.begin(mask, parts, decay)
+        partitioner = EventPartitioner.start(mask, parts, decay)
         start = time.perf_counter()
         if native:
-            carried.take(*columns)
+            partitioner.assign(*columns)
         else:
-            reference.take(carried, *columns, np.empty(count, np.int32))
+            reference.assign(partitioner, *columns, np.empty(count, np.int32))
         spent = time.perf_counter() - start
         return {"seconds": spent / count, "events": count}
 
