@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 from bench_sampler import BATCH, hubs
 
-from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.batching.streams.sampling.locality import hit_rates, reads
-from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, thread_affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, sampler_reads
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, place_pairs
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.cuda_ext.sampling import bound_threads as crew
 from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
@@ -60,7 +60,7 @@ def measured(graph: TCSR, batches: list[Roots], threads: int, fanout: int, repea
     drawn = np.random.default_rng(0).permutation(numbers).tolist()
     ways: dict[str, list[int]] = {UNBOUND: [], "in order": numbers, "at random": drawn}
     for similarity in SIMILARITIES:
-        if (found := by_affinity(affinity(graph, batches, len(numbers), similarity=similarity), Topology.here())).cpus:
+        if (found := bind_by_affinity(thread_affinity(graph, batches, len(numbers), similarity=similarity), Topology.here())).cpus:
             ways[f"affinity, {similarity}"] = list(found.cpus)
     times: dict[str, list[list[float]]] = {way: [] for way in ways}
     for _ in range(repeats + 1):
@@ -96,7 +96,7 @@ def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: Top
     count, alike, own = len(batches), np.zeros((threads, threads)), np.arange(threads).tolist()
 
     def in_pairs(order: list[int]) -> list[list[int]]:
-        return [list(placed([tuple(order[at : at + 2]) for at in range(0, threads, 2)], alike, topology).cpus)] * count
+        return [list(place_pairs([tuple(order[at : at + 2]) for at in range(0, threads, 2)], alike, topology).cpus)] * count
 
     def moved(seed: int) -> list[list[int]]:
         rng = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: Top
         "pairs in order": (lambda _: in_pairs(own), False),
     }
     for similarity in SIMILARITIES:
-        chosen = by_affinity(affinity(graph, batches, threads, similarity=similarity), topology)
+        chosen = bind_by_affinity(thread_affinity(graph, batches, threads, similarity=similarity), topology)
         if chosen.note:
             print(chosen.note)
             return {}
@@ -118,7 +118,7 @@ def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: Top
 
 
 def modelled(graph: TCSR, batches: list[Roots], threads: int, fanout: int, topology: Topology, seeds: int) -> None:
-    read = [reads(graph, roots, fanout, threads) for roots in batches]
+    read = [sampler_reads(graph, roots, fanout, threads) for roots in batches]
     for way, (places, drawn) in ways_to_place(graph, batches, threads, topology).items():
         rates = np.array([hit_rates(read, places(seed), topology) for seed in range(seeds if drawn else 1)])
         beyond = 1000 * np.cumprod(1 - rates, axis=1)  # of all that is read

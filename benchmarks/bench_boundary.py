@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.batching.streams.sampling import boundary
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
@@ -28,16 +28,16 @@ BATCH, SHARE = 2000, 0.1
 Roots = list[tuple[np.ndarray, np.ndarray]]
 
 
-def cut(stream: EventStream) -> Parts:
+def cut(stream: EventStream) -> EventPartition:
     rng = np.random.default_rng(0)
     node = rng.integers(0, 2, stream.num_nodes).astype(np.int32)
     event = node[stream.src]
     degree = np.bincount(stream.src, minlength=stream.num_nodes) + np.bincount(stream.dst, minlength=stream.num_nodes)
     node[np.argsort(-degree)[: int(SHARE * stream.num_nodes)]] = SHARED
-    return Parts(node, event, 2, "random")
+    return EventPartition(node, event, 2, "random")
 
 
-def own(stream: EventStream, parts: Parts, count: int) -> Roots:
+def own(stream: EventStream, parts: EventPartition, count: int) -> Roots:
     rng, found = np.random.default_rng(1), []
     for first in range(max(len(stream) // BATCH - count, 0) * BATCH, len(stream) - BATCH + 1, BATCH):
         mine = first + np.flatnonzero(parts.event[first : first + BATCH] == 0)
@@ -46,7 +46,7 @@ def own(stream: EventStream, parts: Parts, count: int) -> Roots:
     return found
 
 
-def contestants(stream: EventStream, seat: Seat, fanout: int, threads: int) -> dict[str, Callable[[np.ndarray, np.ndarray], object]]:
+def contestants(stream: EventStream, seat: LocalPart, fanout: int, threads: int) -> dict[str, Callable[[np.ndarray, np.ndarray], object]]:
     graph, decay = TCSR.of(stream), 1 / float(np.ptp(stream.t))
     cases = {
         "theta 0.1": Boundary(0.1, complete=False),
@@ -78,7 +78,7 @@ def main() -> None:
         total = sum(len(node) for node, _ in roots)
         here = parts.here(0)
         for threads in options.threads:
-            calls = contestants(stream, Seat(parts, 0), options.fanout, threads)
+            calls = contestants(stream, LocalPart(parts, 0), options.fanout, threads)
             times: dict[str, list[float]] = {who: [] for who in calls}
             for _ in range(options.repeats + 1):
                 for who, call in calls.items():

@@ -19,16 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.divide import default_decay, divide
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Others, Remoteness, drawn
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.placement import Allotment, Spread
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics, counted
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, NEGATIVE, EventNegatives, Remoteness, partition_negatives
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay, partition_stream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics, count_distributed_batches
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
@@ -44,19 +44,19 @@ class Case:
     """A stream in parts, and its batches."""
 
     name: str
-    source: Source
-    parts: Parts
+    source: IndexedStream
+    parts: EventPartition
     batch: int
     neighbours: int
     remote: float = 1.0  # of what events are told from
 
     @property
-    def allotment(self) -> Allotment:
-        return Allotment(Deal(range(len(self.source.stream)), self.parts.count, self.batch), self.parts)
+    def allotment(self) -> RankAssignment:
+        return RankAssignment(BatchAssignment(range(len(self.source.stream)), self.parts.count, self.batch), self.parts)
 
     @property
-    def others(self) -> Others:
-        return drawn(self.source.stream, self.parts, self.remote)
+    def others(self) -> EventNegatives:
+        return partition_negatives(self.source.stream, self.parts, self.remote)
 
     def sampling(self, theta: float, unique: bool) -> Sampling:
         boundary = Boundary(theta, default_decay(self.source.stream))
@@ -72,12 +72,14 @@ def slots(case: Case, theta: float, seed: int = 0) -> Remoteness:
     totals, ends = np.zeros((5, 3), np.int64), (source.stream.src, source.stream.dst)
     for iteration in range(allotment.iterations):
         for rank in range(parts.count):
-            if not (own := allotment.own(iteration, rank)).size:
+            if not (own := allotment.rank_events(iteration, rank)).size:
                 continue
             roots = source.roots(own, others(own)[:, None], allotment.before(iteration, rank))
-            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=Seat(parts, rank))).trees[0]
+            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=LocalPart(parts, rank))).trees[
+                0
+            ]
             kind = np.where(parts.node[roots[0]] == SHARED, HOT, COLD)
-            kind[2 * own.size :] = TOLD
+            kind[2 * own.size :] = NEGATIVE
             there, home = tree.hops[0].there, parts.node[found.nodes]
             of, slot = kind.repeat(there.sum(1)), home[tree.levels[1][tree.hops[0].slot[there]]]
             totals[0] += np.bincount(kind, minlength=3)
@@ -91,11 +93,11 @@ def slots(case: Case, theta: float, seed: int = 0) -> Remoteness:
     return Remoteness(parts.count, len(source.stream), case.neighbours, cut, *totals)
 
 
-def once(case: Case, theta: float) -> SpreadStatistics:
+def once(case: Case, theta: float) -> DistributedStatistics:
     """What ranks fetch: each row once a batch."""
-    spread, others = Spread(newest=True, remote=case.remote), case.others
+    spread, others = StreamDistribution(newest=True, remote=case.remote), case.others
     sampling = case.sampling(theta, True)
-    return counted(case.source, case.allotment, spread, sampling, lambda events, _: others(events)[:, None], 0, True)
+    return count_distributed_batches(case.source, case.allotment, spread, sampling, lambda events, _: others(events)[:, None], 0, True)
 
 
 def fetched(found: Communication) -> float:
@@ -137,12 +139,12 @@ HEAD = (
 
 
 def rows(name: str, stream: EventStream, options: argparse.Namespace) -> Iterator[Row]:
-    source = Source(stream, TCSR.of(stream))
+    source = IndexedStream(stream, TCSR.of(stream))
     for count in options.parts:
         for policy in options.policies:
             alone = 0.0
             for share in sorted({0.0, *options.shares}):
-                parts = divide(stream, count, policy, share, None, 0)
+                parts = partition_stream(stream, count, policy, share, None, 0)
                 case = Case(name, source, parts, options.batch, options.neighbours)
                 found = case.remoteness()
                 alone = found.cut / found.events if not share else alone

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chronoscale.batching.signals.standard import scaler, standardised
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import fit_scaler, standardise
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.catalogue import load
@@ -102,7 +102,7 @@ def trainer(model: nn.Module, series: Tensor, windows: Windows, batches: int) ->
     steps = torch.arange(WINDOW + HORIZON)
 
     def epoch() -> None:
-        for starts in Deal(windows.train, batch=BATCH, limit=batches).starts(0, 0):
+        for starts in WindowAssignment(windows.train, batch=BATCH, limit=batches).starts(0, 0):
             part = series[torch.from_numpy(starts)[:, None] + steps]
             total, count = masked_sum(model(part[:, :WINDOW]), part[:, WINDOW:, :, 0])
             optimiser.zero_grad()
@@ -143,8 +143,8 @@ def main() -> None:
     package, signal = upstream(), load("los_loop")
     assert isinstance(signal, Signal)
     windows = Windows(len(signal), WINDOW, HORIZON)
-    series = torch.from_numpy(standardised(signal, scaler(signal, windows)).astype(np.float32))
-    count = Deal(windows.train, batch=BATCH, limit=options.batches).iterations
+    series = torch.from_numpy(standardise(signal, fit_scaler(signal, windows)).astype(np.float32))
+    count = WindowAssignment(windows.train, batch=BATCH, limit=options.batches).iterations
     print(f"| model | hidden | batches of {BATCH} | ours, s | upstream, s | upstream / ours |\n|---|---:|---:|---:|---:|---:|")
     for case in options.cases:
         for hidden in options.hidden:

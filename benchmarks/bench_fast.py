@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
@@ -50,7 +50,7 @@ def made(options: argparse.Namespace, scratch: Path) -> Path:
     if not folder.exists():
         drawn = np.random.default_rng(0).standard_normal((len(events), options.width), np.float32)
         store.save(folder / "stream", replace(events, features=drawn, node_features=None))
-        Prepared.make(folder / "prepared", Path("..") / "stream", Protocol())
+        PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
     return folder / "prepared"
 
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, data: Path, name: str, ranks: int, bus: flo
     """A row a strategy; all are passed through in turn."""
     choice = ModelChoice(name, 100, options.layers, options.width, heads=2)
     hyper = Hyper(batch_size=2000, fanout=(10,), events=EventHyper(cache_ratio=options.ratio))
-    stats, items = stream_statistics(Prepared.load(data)), []
+    stats, items = stream_statistics(PreparedStream.load(data)), []
     work = Workload(options.dataset, stats, shape_for(choice, stats, hyper), hyper)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         out = Path(folder)

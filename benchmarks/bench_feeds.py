@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from planned import item, machine, mapped, spread, stored
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.signals.feeds import FEEDS
@@ -51,7 +51,7 @@ def alone(path: Path, repeats: int) -> np.ndarray:
     for repeat in range(repeats + 1):
         row = []
         for name in TURNS:
-            batches = Deal(windows.train, batch=HYPER.batch_size).starts(0, repeat)
+            batches = WindowAssignment(windows.train, batch=HYPER.batch_size).starts(0, repeat)
             start = time.perf_counter()
             for starts in batches:
                 feeds[name].read(starts)

@@ -27,8 +27,8 @@ import numpy as np
 import torch
 import yaml
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
@@ -83,13 +83,13 @@ def times(options: argparse.Namespace, scratch: Path) -> None:
         graphs, folder = sequence(name), scratch / name
         if not folder.exists():
             store.save(folder, graphs)
-            np.save(scratch / f"{name}.npy", chunked(graphs, CHUNKS).assignment)
+            np.save(scratch / f"{name}.npy", cut_into_chunks(graphs, CHUNKS).assignment)
         parts = str(scratch / f"{name}.npy")
         chunks = Chunks(np.load(parts), CHUNKS)
-        hyper = Hyper(recency=Recency(Decay(options.full, options.decayed, options.alpha), CHUNKS), task="degrees", held=Held(0.1, 0.2))
+        hyper = Hyper(recency=Recency(Decay(options.full, options.decayed, options.alpha), CHUNKS), task="degrees", held=HeldOut(0.1, 0.2))
         for kind, layers in options.models:
             shape = model_shape(kind, 2, options.hidden, layers, 2)
-            work = Workload(name, statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
+            work = Workload(name, statistics_of(graphs), shape, hyper, chunking=ExactChunking(graphs, chunks))
             choice = ModelChoice(kind, options.hidden, layers, 2)
             print(f"\n{name}, {kind}, {layers} layer(s), {options.hidden} wide, {options.ranks} ranks, K = {options.full}, ", end="")
             print(f"m = {options.decayed}, alpha = {options.alpha:g}\n")

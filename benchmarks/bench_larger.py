@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from planned import item, machine, mapped
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
@@ -83,7 +83,7 @@ def work(options: argparse.Namespace) -> None:
         context = Context(rank=rank, collective=TorchCollective())
         execute(prepare, PreparationProgram(prepare, feed, context), CpuLanes(False), "cpu")
         seen = torch.zeros(len(windows), dtype=torch.int32)
-        for starts in Deal(range(len(windows)), ranks, options.batch, local=True).starts(rank, 0):
+        for starts in WindowAssignment(range(len(windows)), ranks, options.batch, local=True).starts(rank, 0):
             batch = feed.cut(feed.read(starts), starts)
             assert batch.shape[:2] == (len(starts), windows.reach) and not torch.isnan(batch[-1, -1]).any()
             seen[torch.from_numpy(starts)] += 1

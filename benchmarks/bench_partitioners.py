@@ -28,12 +28,12 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.divide import default_decay, divide
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.partitioner import PartitionRequest, elapsed_time
 from chronoscale.batching.streams.partitioning.policies import PARTITIONERS
-from chronoscale.batching.streams.partitioning.quality import Division
-from chronoscale.batching.streams.partitioning.request import Asked, elapsed
-from chronoscale.batching.streams.partitioning.shared_nodes import hottest
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
+from chronoscale.batching.streams.partitioning.shared_nodes import most_active_nodes
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay, partition_stream
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.cuda_ext.reference import streaming as streaming_reference
 from chronoscale.cuda_ext.scheduling.streaming import Streaming
@@ -57,20 +57,20 @@ def table(head: str, rows: Iterable[str]) -> str:
     return "\n".join([head, f"|{rule}|", *rows])
 
 
-def once(stream: EventStream, policy: str, count: int, share: float) -> tuple[float, Parts]:
+def once(stream: EventStream, policy: str, count: int, share: float) -> tuple[float, EventPartition]:
     start = time.perf_counter()
-    asked = Asked(stream, count, hottest(stream, share), default_decay(stream), 0)
+    asked = PartitionRequest(stream, count, most_active_nodes(stream, share), default_decay(stream), 0)
     blocks: list[np.ndarray] = []
     node = PARTITIONERS[policy](asked, blocks.append)
     spent = time.perf_counter() - start
-    return spent, Parts(node, np.concatenate(blocks), count)
+    return spent, EventPartition(node, np.concatenate(blocks), count)
 
 
 def compared(name: str, stream: EventStream, options: argparse.Namespace) -> Iterable[str]:
     for share in options.shares:
         for policy in PARTITIONERS:
             runs = [once(stream, policy, options.parts, share) for _ in range(options.repeats)]
-            found = min((Division.of(stream, parts, options.batch) for _, parts in runs), key=lambda one: one.cut_ratio)
+            found = min((PartitionQuality.of(stream, parts, options.batch) for _, parts in runs), key=lambda one: one.cut_ratio)
             balance, seconds = found.balance, statistics.median(spent for spent, _ in runs)
             yield (
                 f"| {name} | {share:g} | {policy} | {seconds:.2f} | {100 * found.cut_ratio:.1f} % | {100 * found.remote_ratio:.1f} % | "
@@ -83,10 +83,10 @@ def by_event(name: str, stream: EventStream, options: argparse.Namespace) -> Ite
     """Nanoseconds an event of the pass itself, native and in Python."""
     few = min(options.reference, len(stream))
     for share in options.shares:
-        mask, decay = hottest(stream, share), default_decay(stream)
+        mask, decay = most_active_nodes(stream, share), default_decay(stream)
         spent = []
         for count, native in ((len(stream), True), (few, False)):
-            columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed(stream, slice(0, count))
+            columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed_time(stream, slice(0, count))
             carried = Streaming.begin(mask, options.parts, decay)
             start = time.perf_counter()
             if native:
@@ -107,15 +107,15 @@ def scaled(folder: Path, share: float, count: int, said: multiprocessing.Queue[s
     stream = store.load(folder / "stream")
     assert isinstance(stream, EventStream)
     few = stream.span(0, 1000)
-    divide(few, count, shared=share)  # what is imported late is there before anything is measured
+    partition_stream(few, count, shared=share)  # what is imported late is there before anything is measured
     for column in (stream.src, stream.dst, stream.t):
         release(column)
     before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     start = time.perf_counter()
-    made = divide(stream, count, shared=share, folder=folder / f"parts-{share:g}")
+    made = partition_stream(stream, count, shared=share, folder=folder / f"parts-{share:g}")
     spent, most = time.perf_counter() - start, memory("VmHWM") - before
-    found = Division.of(stream, made, 3000)
+    found = PartitionQuality.of(stream, made, 3000)
     said.put(
         f"| {len(stream):,} | {share:g} | {spent:.1f} | {most:.0f} | {100 * found.cut_ratio:.1f} % | {found.balance.mean():.2f} | "
         f"{found.balance.max():.2f} |"

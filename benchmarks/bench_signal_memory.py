@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from planned import item, machine, mapped
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
@@ -64,7 +64,7 @@ def read(path: Path, name: str) -> list[int]:
         feed.materialise()
         prepared = status("VmHWM") - base
         for part in (windows.train, windows.validation):
-            for starts in Deal(part, batch=BATCH).starts(0, 0):
+            for starts in WindowAssignment(part, batch=BATCH).starts(0, 0):
                 feed.read(starts)
     return [prepared, status("VmHWM") - base]
 

@@ -29,7 +29,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count_stream, stream_shape
 from chronoscale.datasets.streams.tcsr import TCSR
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def as_text(stream: EventStream, path: Path, late: bool) -> None:
 
 
 def converted(stream: EventStream, folder: Path, size: float) -> None:
-    measured("described", lambda: (count(stream), shape(stream)), size)
+    measured("described", lambda: (count_stream(stream), stream_shape(stream)), size)
     measured("converted, mapped", lambda: store.save(folder / "copy", open_dataset(folder / "stream")), size)
     for late, what in ((False, "converted from csv"), (True, "converted from csv, a tenth of it late")):
         text = folder / f"{late}.csv"

@@ -19,7 +19,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.profiler import ProfilerActivity, profile
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking, cut_into_chunks
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
@@ -69,7 +69,7 @@ def measured(rank: int, options: argparse.Namespace, sequence: SnapshotSequence,
     with joined(Settings(device="cpu")) as context:
         for name, kind, layers in CASES:
             shape = model_shape(kind, 2, options.hidden, layers, 2)
-            work = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+            work = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
             schedule = strategy(name).plan(work, options.ranks, costs)
             planned = peaks(schedule, replay(schedule, machine, costs))[rank]
             learner, material = learner_of(ModelChoice(kind, options.hidden, layers, 2), context, 2), Material(sequence, 2, task="degrees")
@@ -105,7 +105,7 @@ def main() -> None:
         last = [sequence[t] for t in range(max(len(sequence) - options.snapshots, 0), len(sequence))]
         sequence = SnapshotSequence.from_snapshots(last, data).without_self_edges()
         with tempfile.TemporaryDirectory() as folder:
-            mp.spawn(measured, (options, sequence, chunked(sequence, CHUNKS), options.port, folder), nprocs=options.ranks)
+            mp.spawn(measured, (options, sequence, cut_into_chunks(sequence, CHUNKS), options.port, folder), nprocs=options.ranks)
             found = [json.loads((Path(folder) / f"found-{rank}.json").read_text()) for rank in range(options.ranks)]
         for (name, kind, layers), *each in zip(CASES, *found, strict=True):
             planned, taken = (max(column) / 1e6 for column in zip(*each, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.batching.snapshots.chunks import Counted, chunked
+from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
@@ -36,8 +36,8 @@ class WindowTrainer:
         context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
         self.material = Material(sequence, shape.inputs, seed=seed)
         self.learner = Learner(SnapshotModel(shape, seed), context)
-        chunks = chunked(sequence, hyper.recency.chunks)
-        workload = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+        chunks = cut_into_chunks(sequence, hyper.recency.chunks)
+        workload = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         self.schedule = strategy.plan(workload, 1, UNUSED)
         self._program = WindowProgram(self.schedule, self.material, chunks, self.learner, hyper, context)
         self._lanes = context.lanes(self.schedule)

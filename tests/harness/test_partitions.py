@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.partition import Cut, expected_halo
+from chronoscale.batching.snapshots.partition import VertexPartition, expected_halo
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
@@ -50,7 +50,7 @@ def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
         works = partitioned(experiment, workload(experiment), run)
     assert asked == [1, 3] and works[3].partition.origin == "METIS"
     sequence = snapshots(experiment)
-    halo = Cut(np.arange(30) % 3, 3).count(sequence)[2]
+    halo = VertexPartition(np.arange(30) % 3, 3).count(sequence)[2]
     assert (works[3].partition.halo == halo).all() and works[1].partition.halo.sum() == 0
     assert partitioned(make(strategies=["psg"]), workload(experiment), run)[3].partition is None
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pairwise import fast
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -72,7 +72,7 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
     snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()
     first, second = (np.random.default_rng(seed).integers(0, ranks, snapshots.num_nodes).astype(np.int32) for seed in (0, 1))
     monkeypatch.setattr(probe, "metis", lambda *_: first)
-    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
+    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*VertexPartition(second, ranks).count(snapshots)))
     for name, kind in (("esdg", "snapshots"), ("distdgl", "parts")):
         found = list(probes(snapshots, shape, hyper, ranks, [kind]))
         assert len({p.label for p in found}) == len(found)
@@ -100,7 +100,7 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
         assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
     chunks = probe.chunked(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
-        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
+        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=ExactChunking(snapshots, chunks))
         covers(found, planner.plan(work, ranks, COSTS))
 
 

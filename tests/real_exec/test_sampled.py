@@ -14,7 +14,7 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.batching.snapshots.sampling import Sampling
+from chronoscale.batching.snapshots.sampling import NeighbourSampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
@@ -137,7 +137,7 @@ def test_features_follow_their_nodes(ranks):
     def dealt(rank):
         share = Share(material, 4, rank, ranks, torch.device("cpu"))
         for epoch in (0, 1, 5, 6):
-            share.begin(Sampling(3, 7, epoch))
+            share.begin(NeighbourSampling(3, 7, epoch))
             before, own = share._before.nodes(rank), share.layout.nodes(rank)
             size = share.deal(SimpleNamespace(all_to_all=partial(post.all_to_all, rank)))
             torch.testing.assert_close(share._features, torch.cat([material.features(t)[own] for t in range(4)], 1))

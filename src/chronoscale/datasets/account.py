@@ -10,7 +10,7 @@ Account = Mapping[str, str | list[str]]
 table, `columns` are its arrays. Empty where a container was made in memory."""
 
 
-def shortened(columns: Sequence[str]) -> list[str]:
+def shorten_columns(columns: Sequence[str]) -> list[str]:
     """Columns in their order, long runs of one role as `172 x feature`."""
     runs = [(role, len(list(run))) for role, run in groupby(columns)]
     return [name for role, length in runs for name in ([role] * length if length < 4 else [f"{length} x {role}"])]

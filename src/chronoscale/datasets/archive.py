@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tokenize
 import zipfile
 import zlib
@@ -14,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.unpacking import require_archive, shape_of
+from chronoscale.datasets.unpacking import read_npy_shape, require_archive_memory
 from chronoscale.errors import UserError
 
 # What NumPy raises on a damaged header, which it reads as Python; RuntimeError: an archive that is encrypted or packed in an unknown way.
@@ -22,18 +21,6 @@ _DAMAGED = (
     *(ValueError, TypeError, KeyError, EOFError, OverflowError, SyntaxError, RuntimeError),
     *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, under `path` once it is whole; after an error nothing has changed. Several processes may write the same one."""
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
@@ -55,7 +42,7 @@ def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
-                found[name.removesuffix(".npy")] = shape_of(member, archive.getinfo(name).file_size)
+                found[name.removesuffix(".npy")] = read_npy_shape(member, archive.getinfo(name).file_size)
     return found
 
 
@@ -77,5 +64,5 @@ def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise UserError(f"{path}: not a .npz archive")
         assert content.zip is not None
-        require_archive(path, content.zip)
+        require_archive_memory(path, content.zip)
         return {key: content[key] for key in content.files}

@@ -10,13 +10,13 @@ from pathlib import Path
 from chronoscale.datasets.entries import Entry, Published, entry, names
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.generators import Generator, build, generate_in_memory
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.spec import Generator, build, held
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
 
-__all__ = ["Entry", "Published", "data_folder", "entry", "generator", "load", "names", "stream"]
+__all__ = ["Entry", "Published", "data_folder", "entry", "iterate_snapshots", "load", "load_generator", "names"]
 
 DATA_VARIABLE = "CHRONOSCALE_DATA"
 DEFAULT_DATA = "../shared/data"
@@ -35,7 +35,7 @@ def load(name: str, seed: int = 0) -> Dataset:
     """
     found = entry(name)
     if found.generator is not None:
-        return held(build(found.generator, name, seed))
+        return generate_in_memory(build(found.generator, name, seed))
     if found.file is None:
         raise UserError(
             f"dataset '{name}' is not at hand: fetch {found.source}; "
@@ -47,7 +47,7 @@ def load(name: str, seed: int = 0) -> Dataset:
     return replace(open_dataset(path, found.format, **found.options), name=name)
 
 
-def generator(name: str, seed: int = 0) -> Generator:
+def load_generator(name: str, seed: int = 0) -> Generator:
     """What makes a generated dataset, a snapshot or a block of time at once. Raises UserError for an unknown name or another dataset."""
     found = entry(name)
     if found.generator is None:
@@ -55,7 +55,7 @@ def generator(name: str, seed: int = 0) -> Generator:
     return build(found.generator, name, seed)
 
 
-def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
+def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
     """The snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
 
     Raises UserError as `load` does, and for other families.

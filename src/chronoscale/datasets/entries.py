@@ -9,7 +9,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
 
-from chronoscale.datasets.generate.specs import FAMILIES, GeneratorSpec
+from chronoscale.datasets.generate.specs import FAMILY_BY_KIND, GeneratorSpec
 from chronoscale.errors import unknown
 
 Paper = Literal["real", "flaredtdg", "memshare", "fast", "pgt-i"]
@@ -72,7 +72,7 @@ class Entry(_Strict):
             raise ValueError(f"{self.name}: expected exactly one of published, file, generator")
         if self.stands_for is not None and self.generator is None:
             raise ValueError(f"{self.name}: only a generated dataset stands for another")
-        if self.generator is not None and FAMILIES[self.generator.kind] != self.family:
+        if self.generator is not None and FAMILY_BY_KIND[self.generator.kind] != self.family:
             raise ValueError(f"{self.name}: a generator of kind {self.generator.kind} does not make {self.family}")
         return self
 

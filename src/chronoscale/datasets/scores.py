@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-NEW = "on events with a node that training has not seen"
+NEW_NODES = "on events with a node that training has not seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Score:
         known = [value for value in values if value == value]
         return (min if self.better == "lower" else max)(known, default=float("nan"))
 
-    def told(self, value: float) -> str:
+    def describe(self, value: float) -> str:
         """Title and value, as a sentence has them."""
         if value != value:
             return f"{self.title} undefined"
@@ -50,24 +50,24 @@ SCORES: Mapping[str, Score] = {
         Score("auc", "AUC", "area under the ROC curve", "higher"),
         Score("mrr", "MRR", "mean reciprocal rank", "higher"),
         Score("accuracy", "accuracy", "share of predictions that are right", "higher", "share"),
-        Score("ap_new", "AP (new nodes)", f"average precision {NEW}", "higher", may_be_undefined=True),
-        Score("auc_new", "AUC (new nodes)", f"area under the ROC curve {NEW}", "higher", may_be_undefined=True),
-        Score("mrr_new", "MRR (new nodes)", f"mean reciprocal rank {NEW}", "higher", may_be_undefined=True),
+        Score("ap_new", "AP (new nodes)", f"average precision {NEW_NODES}", "higher", may_be_undefined=True),
+        Score("auc_new", "AUC (new nodes)", f"area under the ROC curve {NEW_NODES}", "higher", may_be_undefined=True),
+        Score("mrr_new", "MRR (new nodes)", f"mean reciprocal rank {NEW_NODES}", "higher", may_be_undefined=True),
     )
 }  # in the order of columns; the first that a result has stands for it where there is room for one
 
 
-def known(key: str) -> str:
+def require_score(key: str) -> str:
     """The key. Raises ValueError for one that is no score's."""
     if key not in SCORES:
         raise ValueError(f"'{key}' is no score; there are {', '.join(SCORES)}")
     return key
 
 
-Scores = dict[Annotated[str, AfterValidator(known)], float]  # by key; read by pydantic, a key that is none is a mistake
+Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; read by pydantic, a key that is none is a mistake
 
 
-def present(found: Iterable[Mapping[str, float]]) -> list[Score]:
+def scores_present(found: Iterable[Mapping[str, float]]) -> list[Score]:
     """Scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
-    keys = {known(key) for one in found for key in one}
+    keys = {require_score(key) for one in found for key in one}
     return [score for key, score in SCORES.items() if key in keys]

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from chronoscale.datasets.arrays import release
 
-HELD = 1 << 20  # bytes that stay in memory
+MEMORY_BYTES = 1 << 20  # bytes that stay in memory
 BLOCK = 1 << 16  # rows that are looked at together
 
 
@@ -30,7 +30,7 @@ class Spool:
         self.rows += len(kept)
         if self._file is None:
             self._held.append(kept.copy() if np.shares_memory(kept, rows) else kept)
-            if sum(part.nbytes for part in self._held) <= HELD:
+            if sum(part.nbytes for part in self._held) <= MEMORY_BYTES:
                 return
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as its maps)
             for part in self._held:
@@ -47,7 +47,7 @@ class Spool:
         return np.memmap(self._file, self.dtype, "r", shape=(self.rows, *self.row))
 
 
-def changed(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
+def map_rows(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
     """`change` of an array, block of rows by block; the change keeps the shape. What was read of a mapped array is given back."""
     spool = Spool(dtype, array.shape[1:])
     for begin in range(0, len(array), BLOCK):
@@ -56,7 +56,7 @@ def changed(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]],
     return spool.array()
 
 
-def taken(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
+def take_rows(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """array[places], block of places by block."""
     spool = Spool(array.dtype if dtype is None else dtype, array.shape[1:])
     step = max(BLOCK * 8 // max(array[:1].nbytes, 8), 1)

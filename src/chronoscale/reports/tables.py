@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
-from chronoscale.datasets.scores import SCORES, present
+from chronoscale.datasets.scores import SCORES, scores_present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.formats import Marked
 from chronoscale.reports.marks import marks
@@ -81,7 +81,7 @@ def comparison(section: Section) -> pd.DataFrame:
     `endured`; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `Measured`. These are columns where any is known.
     Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
-    rows, shown = [], present(run.scores for run in section.runs)
+    rows, shown = [], scores_present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
     for ranks, runs in section.by_ranks().items():
         for run in runs:
@@ -226,7 +226,7 @@ def stages(section: Section) -> pd.DataFrame:
 def tested(section: Section) -> pd.DataFrame:
     """Scores of tests: a trained model's, and beside it those of the naive ways that its run has tested. tested_epoch:
     whose model was."""
-    shown = present(found for run in section.staged for found in run.tested.values())
+    shown = scores_present(found for run in section.staged for found in run.tested.values())
     rows = [
         {
             **_origin(section, run.name),

@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.batching.snapshots.chunks import Blocks
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import BlockCounts
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy
-from chronoscale.datasets.arrays import check_columns
+from chronoscale.datasets.arrays import require_counts
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
@@ -45,7 +45,7 @@ class Partition:
     origin: str = "METIS"
 
     def __post_init__(self) -> None:
-        check_columns(self, self.rows.shape)
+        require_counts(self, self.rows.shape)
 
     @property
     def parts(self) -> int:
@@ -215,11 +215,11 @@ class Chunking(Protocol):
     @property
     def origin(self) -> str: ...
 
-    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
         """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
         ...
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
         """What ranks have of every snapshot's sample in an epoch, vertices dealt to them at random."""
         ...
 
@@ -239,11 +239,11 @@ class Hyper:
     seed: int = 0
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
-    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standard`
+    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
-    held: Held = field(default_factory=Held)  # snapshots that are not trained on
+    held: HeldOut = field(default_factory=HeldOut)  # snapshots that are not trained on
 
     def __post_init__(self) -> None:
         task_of(self.task)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from chronoscale.batching.signals.standard import blocks, readings
+from chronoscale.batching.signals.standardisation import block_bounds, read_steps
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.signals.signal import Signal
@@ -26,16 +26,16 @@ def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) 
     test = windows.test if chosen is None else chosen
     mean = training_means(signal, windows)
     sums = {name: np.zeros(5) for name in (LAST, MEAN)}
-    for first, stop in blocks(signal, test.start, test.stop, BLOCK_BYTES):
-        x = readings(signal, first, stop + windows.reach - 1)[:, :, 0].astype(np.float64)
+    for first, stop in block_bounds(signal, test.start, test.stop, BLOCK_BYTES):
+        x = read_steps(signal, first, stop + windows.reach - 1)[:, :, 0].astype(np.float64)
         starts = np.arange(stop - first)
         step = np.where(np.isnan(x), -1, np.arange(len(x))[:, None])
         seen = np.maximum.accumulate(step)[starts + windows.window - 1]  # of each window's end: the last step with a reading
         last = np.where(seen >= starts[:, None], np.take_along_axis(x, np.maximum(seen, 0), 0), mean)
         for ahead in range(windows.horizon):
             target = x[starts + windows.window + ahead]
-            sums[LAST] += _sums(last, target)
-            sums[MEAN] += _sums(np.broadcast_to(mean, target.shape), target)
+            sums[LAST] += _sum_errors(last, target)
+            sums[MEAN] += _sum_errors(np.broadcast_to(mean, target.shape), target)
     return {name: _scores(*map(float, found)) for name, found in sums.items()}
 
 
@@ -48,14 +48,14 @@ def _scores(absolute: float, squared: float, relative: float, targets: float, co
 def training_means(signal: Signal, windows: Windows) -> Float64:
     """Each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no reading."""
     total, count = np.zeros(signal.num_nodes), np.zeros(signal.num_nodes)
-    for first, stop in blocks(signal, 0, windows.training_steps, BLOCK_BYTES):
-        x = readings(signal, first, stop)[:, :, 0].astype(np.float64)
+    for first, stop in block_bounds(signal, 0, windows.training_steps, BLOCK_BYTES):
+        x = read_steps(signal, first, stop)[:, :, 0].astype(np.float64)
         total, count = total + np.nansum(x, 0), count + (~np.isnan(x)).sum(0)
     everywhere = total.sum() / max(count.sum(), 1)
     return np.where(count > 0, total / np.maximum(count, 1), everywhere)
 
 
-def _sums(prediction: Float64, target: Float64) -> Float64:
+def _sum_errors(prediction: Float64, target: Float64) -> Float64:
     """Absolute, squared and relative errors, the number of targets, the number that the relative error counts; float64 [5]."""
     known = ~np.isnan(target)
     truth = target[known]

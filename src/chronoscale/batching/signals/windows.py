@@ -73,7 +73,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
+class WindowAssignment:
     """How one epoch's windows are dealt to `ranks` ranks in batches of `batch`; every rank computes it for itself, without communication.
 
     Global: a permutation of all windows, drawn from (seed, epoch); optimiser step i takes the next ranks * batch of them, an even share a

@@ -64,7 +64,7 @@ class Layout:
         """A rank's own nodes, the deepest first."""
         return self.order[self.offset[rank] : self.offset[rank + 1]]
 
-    def counts(self, snapshot: Snapshot, halo: Halo | None = None) -> tuple[Int64, Int64, Int64]:
+    def counts(self, snapshot: Snapshot, halo: LayoutHalo | None = None) -> tuple[Int64, Int64, Int64]:
         """Of a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
         [levels, ranks] each. `halo`: its own, where it is at hand."""
         edge = np.minimum(self.depth[snapshot.src], self.depth[snapshot.dst])
@@ -73,7 +73,7 @@ class Layout:
         edges, read, sent = (self._kept(*pair) for pair in ends)
         return edges, read, sent
 
-    def halo(self, snapshot: Snapshot) -> Halo:
+    def halo(self, snapshot: Snapshot) -> LayoutHalo:
         """Who reads what of others: pairs of a reader and a row, by reader, then depth (falling), owner and place."""
         reader, owner = self.rank[snapshot.dst].astype(np.int64), self.rank[snapshot.src]
         cut = np.flatnonzero(reader != owner)
@@ -85,9 +85,9 @@ class Layout:
         reader, place = pair // len(self.order), pair % len(self.order)
         owner = self.rank[self.order[place]].astype(np.int64)
         by = np.lexsort((place, owner, -depth * self.ordered, reader))
-        return Halo(reader[by], owner[by], place[by], depth[by])
+        return LayoutHalo(reader[by], owner[by], place[by], depth[by])
 
-    def block(self, csr: WeightedCSR, halo: Halo, rank: int) -> Block:
+    def block(self, csr: WeightedCSR, halo: LayoutHalo, rank: int) -> RankBlock:
         """A rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
         own, remote = self.nodes(rank), halo.place[halo.reader == rank]
         begin = csr.indptr[own]
@@ -97,7 +97,7 @@ class Layout:
         number = np.empty(len(self.order), np.int32)  # of nodes that the rank holds; of others it is not read
         number[own] = np.arange(len(own))
         number[self.order[remote]] = len(own) + np.arange(len(remote))
-        return Block(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
+        return RankBlock(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
 
     def _kept(self, depth: Int64, rank: Int32 | Int64) -> Int64:
         """How many have each depth and more, by rank."""
@@ -106,7 +106,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halo:
+class LayoutHalo:
     """Remote reads of a snapshot, int64 [n] each: `reader` reads `place` (in `Layout.order`) of `owner`, down to the level `depth`."""
 
     reader: Int64
@@ -114,14 +114,14 @@ class Halo:
     place: Int64
     depth: Int64
 
-    def at(self, level: int) -> Halo:
+    def at(self, level: int) -> LayoutHalo:
         """Those that are left at a level."""
         left = self.depth >= level
-        return Halo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
+        return LayoutHalo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class RankBlock:
     """A rank's rows of a snapshot: a matrix [rows, rows + halo] of own nodes, the remote ones behind them.
 
     indptr int64 [rows + 1], indices int32 [nnz], values float32 [nnz], scale float32 [rows] (`csr.WeightedCSR`); remote int64 [halo],
@@ -135,7 +135,7 @@ class Block:
     remote: Int64
     rows: int
 
-    def shrunk(self, rows: int, halo: int) -> Block:
+    def shrunk(self, rows: int, halo: int) -> RankBlock:
         """The first `rows` own nodes and the first `halo` remote ones, what they are numbered from alone: no id is looked up."""
         end = self.indptr[rows]
         column = self.indices[:end]
@@ -143,4 +143,4 @@ class Block:
         indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr[: rows + 1]]
         column = column[kept]
         column = np.where(column < self.rows, column, column - (self.rows - rows)).astype(np.int32)
-        return Block(indptr, column, self.values[:end][kept], self.scale[:rows], self.remote[:halo], rows)
+        return RankBlock(indptr, column, self.values[:end][kept], self.scale[:rows], self.remote[:halo], rows)

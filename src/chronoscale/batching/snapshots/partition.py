@@ -27,7 +27,7 @@ numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode=mode).numpy().
 """
 
 
-def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
     """The part of every node, int32 [N]: METIS, least cut of the union of all snapshots, balanced by nodes; by recursive bisection, numbers
     tell which side of every cut a part is on.
 
@@ -38,11 +38,11 @@ def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recur
     if not 1 <= parts <= nodes:
         raise UserError(f"dataset '{snapshots.name}' has {nodes} nodes, which cannot be cut into {parts} parts")
     keys = np.unique(snapshots.dst.astype(np.int64) * nodes + snapshots.src)
-    return assigned(keys % nodes, keys // nodes, nodes, parts, mode)
+    return metis_assignment(keys % nodes, keys // nodes, nodes, parts, mode)
 
 
-def assigned(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """METIS's part of every node, int32 [N], for edges int64 [E]; parallel ones may keep it from ending. Raises as `metis`."""
+def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+    """METIS's part of every node, int32 [N], for edges int64 [E]; parallel ones may keep it from ending. Raises as `metis_partition`."""
     if parts == 1:  # METIS divides by the number of cuts
         return np.zeros(nodes, np.int32)
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def assigned(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-wa
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class VertexPartition:
     """A partition: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their ids.
 
     Raises UserError when a node has no part.
@@ -91,14 +91,14 @@ class Cut:
         """Ids of a part's own nodes, ascending."""
         return self.order[self.offset[part] : self.offset[part + 1]]
 
-    def halo(self, snapshot: Snapshot) -> Halo:
+    def halo(self, snapshot: Snapshot) -> PartitionHalo:
         """Who reads what of others in a snapshot."""
         nodes = len(self.order)
         reader, owner = self.assignment[snapshot.dst].astype(np.int64), self.assignment[snapshot.src]
         cut = reader != owner
         keys = np.unique(reader[cut] * nodes + self.place[snapshot.src[cut]])
         reader, row = np.divmod(keys, nodes)
-        return Halo(reader, self.assignment[self.order[row]].astype(np.int64), row)
+        return PartitionHalo(reader, self.assignment[self.order[row]].astype(np.int64), row)
 
     def count(self, snapshots: Iterable[Snapshot]) -> tuple[Int64, Int64, Int64, Int64]:
         """Own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
@@ -112,7 +112,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halo:
+class PartitionHalo:
     """Remote reads of a snapshot, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then row."""
 
     reader: Int64

@@ -21,7 +21,7 @@ class Retention(Protocol):
         """Snapshots of a window."""
         ...
 
-    def kept(self, chunks: int) -> Int64:
+    def kept_chunks(self, chunks: int) -> Int64:
         """Chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
         ...
 
@@ -53,12 +53,12 @@ class Decay:
     def window(self) -> int:
         return self.full + self.decayed
 
-    def kept(self, chunks: int) -> Int64:
+    def kept_chunks(self, chunks: int) -> Int64:
         """As `Retention.kept`."""
         counts = [chunks] * self.full
         alpha = Fraction(Decimal(repr(self.alpha)))  # the number as it is written: 0.1 of 10 chunks is 1
         for _ in range(self.decayed):
-            counts.append(_shrunk(counts[-1], alpha, self.decayed))
+            counts.append(_decayed_count(counts[-1], alpha, self.decayed))
         for lag in self.lags:
             counts[lag] = chunks
         return np.array(counts, np.int64)
@@ -72,7 +72,7 @@ class Decay:
         return age >= self.full and age not in self.lags and self.alpha < 1
 
 
-def _shrunk(count: int, alpha: Fraction, root: int) -> int:
+def _decayed_count(count: int, alpha: Fraction, root: int) -> int:
     """The largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
     most = alpha * count**root
     found = int(count * float(alpha) ** (1 / root))

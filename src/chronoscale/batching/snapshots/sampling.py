@@ -17,12 +17,12 @@ from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
-Mask = NDArray[np.bool_]
+EdgeMask = NDArray[np.bool_]
 DEAL, SAMPLE = 3, 4  # what a seed is for, beside `survival.ORDER` and `SPLIT`
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class NeighbourSampling:
     """Of an epoch by its number: `fanout` in-neighbours of a node, uniform without replacement; all, where it has no more. What is drawn
     follows from seed, epoch and snapshot, on all ranks alike and whatever their number. Raises UserError for a fan-out below 1."""
 
@@ -34,7 +34,7 @@ class Sampling:
         if self.fanout < 1:
             raise UserError(f"fanout must be at least 1 neighbour a node, got {self.fanout}")
 
-    def kept(self, snapshot: Snapshot, number: int) -> Mask:
+    def edge_mask(self, snapshot: Snapshot, number: int) -> EdgeMask:
         """Which edges are drawn, bool [E]. `number`: of the snapshot in its sequence."""
         degree = snapshot.in_degree()
         keys = np.random.default_rng((self.seed, SAMPLE, self.epoch, number)).random(snapshot.num_edges)
@@ -44,7 +44,7 @@ class Sampling:
         kept[np.lexsort((keys, snapshot.dst))] = place < self.fanout
         return kept
 
-    def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: Mask) -> WeightedCSR:
+    def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: EdgeMask) -> WeightedCSR:
         """The edges that are `kept` with the weights of the whole snapshot, those of a node with d in-neighbours of which k are drawn times
         d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always there, with its own
         weight."""
@@ -59,24 +59,24 @@ class Sampling:
         return WeightedCSR(indptr, whole.indices[entry], values[entry], whole.scale)
 
 
-def drawn(snapshot: Snapshot, kept: Mask) -> Snapshot:
+def sampled_subgraph(snapshot: Snapshot, kept: EdgeMask) -> Snapshot:
     """The subgraph of the edges that are `kept`."""
     return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
 
 
-def dealt(nodes: int, ranks: int, seed: int, number: int) -> Int32:
+def assign_at_random(nodes: int, ranks: int, seed: int, number: int) -> Int32:
     """The rank of every node in deal `number`, int32 [N]: uniform, shares as even as may be."""
     place = np.random.default_rng((seed, DEAL, number)).permutation(nodes)
     return np.asarray(place * ranks // nodes, np.int32)
 
 
-def layout_of(nodes: int, ranks: int, seed: int, number: int) -> Layout:
+def random_layout(nodes: int, ranks: int, seed: int, number: int) -> Layout:
     """Nodes by rank as they are dealt, then by id."""
-    return Layout(dealt(nodes, ranks, seed, number), np.zeros(nodes, np.int64), ranks, 1)
+    return Layout(assign_at_random(nodes, ranks, seed, number), np.zeros(nodes, np.int64), ranks, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Samples:
+class SampleCounts:
     """What ranks have of every snapshot's sample: own rows int64 [ranks]; in-edges that they draw from, those that are drawn, remote rows
     read, own rows that others read, int64 [T, ranks]; and nodes that the epoch's deal brings to a rank and takes from it, int64 [ranks]."""
 
@@ -89,18 +89,18 @@ class Samples:
     leaving: Int64
 
     @classmethod
-    def count(cls, snapshots: Iterable[Snapshot], sampling: Sampling, nodes: int, ranks: int) -> Samples:
+    def count(cls, snapshots: Iterable[Snapshot], sampling: NeighbourSampling, nodes: int, ranks: int) -> SampleCounts:
         """Exactly, of the sampling's epoch."""
-        layout, before = (layout_of(nodes, ranks, sampling.seed, sampling.epoch + i) for i in (1, 0))
+        layout, before = (random_layout(nodes, ranks, sampling.seed, sampling.epoch + i) for i in (1, 0))
         candidates, counts = [], []
         for number, snapshot in enumerate(snapshots):
             candidates.append(np.bincount(layout.rank[snapshot.dst], minlength=ranks))
-            counts.append([column[0] for column in layout.counts(drawn(snapshot, sampling.kept(snapshot, number)))])
+            counts.append([column[0] for column in layout.counts(sampled_subgraph(snapshot, sampling.edge_mask(snapshot, number)))])
         edges, halo, sent = np.array(counts, np.int64).transpose(1, 0, 2)
         moves = before.rank != layout.rank
         arriving, leaving = (np.bincount(one.rank[moves], minlength=ranks) for one in (layout, before))
         return cls(layout.rows[0], np.array(candidates, np.int64), edges, halo, sent, arriving, leaving)
 
-    def times(self, factor: int) -> Samples:
+    def times(self, factor: int) -> SampleCounts:
         """Of a graph so many times as large, of the same shape."""
-        return Samples(*(getattr(self, column.name) * factor for column in fields(self)))
+        return SampleCounts(*(getattr(self, column.name) * factor for column in fields(self)))

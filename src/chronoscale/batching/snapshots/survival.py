@@ -13,7 +13,7 @@ ORDER, SPLIT = 1, 2  # what a seed is for
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class EpochDraws:
     """An epoch by its number; all that it draws follows from it and the seed, on every rank alike.
 
     each: every rank draws an order of its own chunks (the published code), so that what is kept depends on the number of ranks.
@@ -68,12 +68,12 @@ def _spread(chunks: range, drawn: np.random.Generator) -> Int64:
 
 def levels(retention: Retention, chunks: int) -> Int64:
     """The different numbers of chunks that a window's snapshots keep, int64 [levels], falling; the first is all."""
-    return np.unique(retention.kept(chunks))[::-1].copy()
+    return np.unique(retention.kept_chunks(chunks))[::-1].copy()
 
 
 def level_of(retention: Retention, chunks: int) -> Int64:
     """Which of `levels` a snapshot of each age keeps, int64 [window]."""
-    return np.searchsorted(-levels(retention, chunks), -retention.kept(chunks))
+    return np.searchsorted(-levels(retention, chunks), -retention.kept_chunks(chunks))
 
 
 def rank_of(chunks: int, ranks: int) -> Int64:
@@ -87,5 +87,5 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
     """Of a rank's own chunks, a number for each of `kept` of all."""
-    mine, level = retention.kept(own), level_of(retention, chunks)
+    mine, level = retention.kept_chunks(own), level_of(retention, chunks)
     return np.array([mine[np.argmax(level == one)] for one in range(len(kept))], np.int64)

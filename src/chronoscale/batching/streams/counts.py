@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.errors import UserError
 from chronoscale.records import reading
 
@@ -16,7 +17,7 @@ LEVELS = ("targets", "sampled")  # have a number for each level or hop
 AGAIN = "delete the file, and it is counted anew"
 
 
-class Counts:
+class BatchCounts:
     """Base of dataclasses of counts: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
 
     __slots__ = ()
@@ -40,7 +41,7 @@ class Counts:
 
     def save(self, path: Path) -> None:
         """An archive (.npz), whole or not at all."""
-        with whole(path) as file:
+        with atomic_file(path) as file:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
 
     @classmethod

@@ -9,22 +9,22 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.caching.residents import Residents
-from chronoscale.batching.streams.counts import Counts
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.ranks.placement import Spread
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.caching.resident_rows import ResidentRows
+from chronoscale.batching.streams.counts import BatchCounts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.presampling import Others, asked, sampled
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.presampling import BatchNegatives, rows_by_batch, sample_batches
 from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchStatistics(Counts):
+class BatchStatistics(BatchCounts):
     """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
 
     All trees of a batch are added up. A batch without events has nothing.
@@ -53,10 +53,10 @@ class Distributed(Protocol):
     """A stream on several ranks, as planners see it (`ranks.distributed_stream.Spreading`)."""
 
     @property
-    def parts(self) -> Parts | None:
+    def parts(self) -> EventPartition | None:
         """The part of each node and event; None where every rank has all of the stream."""
 
-    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
+    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
         """Count the batches of the part that trains or validates."""
 
 
@@ -67,8 +67,8 @@ class StreamStatistics:
 
     spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
 
-    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): of the batches of a part, as `Deal` deals
-    them.
+    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): counts the batches of one split, as
+    `BatchAssignment` has them.
     """
 
     family: ClassVar[str] = "streams"
@@ -80,26 +80,28 @@ class StreamStatistics:
     classes: int
     events: int
     work: Callable[[bool, int, int, Sampling, int, int, Loading], BatchStatistics]
-    spreading: Callable[[Spread, int, str], Distributed] | None = None
+    spreading: Callable[[StreamDistribution, int, str], Distributed] | None = None
     span: float = 0.0  # from the first event to the last
 
 
-def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, resident: Residents) -> BatchStatistics:
+def count_batches(
+    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, resident: ResidentRows
+) -> BatchStatistics:
     """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for. resident: before the first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
     made = BatchStatistics.zeros(count, hops)
     for iteration in range(deal.iterations):
-        together = deal.together(iteration)
+        together = deal.all_events(iteration)
         last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start
-        mailed = delivered(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
+        mailed = deliver_mail(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
         for rank in range(deal.ranks):
-            at, own = iteration * deal.ranks + rank, deal.own(iteration, rank)
+            at, own = iteration * deal.ranks + rank, deal.rank_events(iteration, rank)
             made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
             made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
     for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
-        device = resident.following(asked(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
-        for at, found in sampled(source, deal, sampling, others, seed, range(rank, rank + 1)):
+        device = resident.for_epoch(rows_by_batch(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
+        for at, found in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1)):
             made["roots"][at] = found.trees[0].levels[0].size
             made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
             if hops:

@@ -12,18 +12,18 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.validation_messages import sentence
 
 
-def options_of(read: Callable[..., Any]) -> list[str]:
+def option_names(read: Callable[..., Any]) -> list[str]:
     """Names, in the reader's order: every parameter but the first, which is the path."""
     parameters = list(signature(read).parameters.values())[1:]
     return [one.name for one in parameters if one.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
 
-def checked(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def validate_options(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with those
     that it has, and for a value that the annotation does not allow."""
     if not given:
         return {}
-    known = options_of(read)
+    known = option_names(read)
     for name in given:
         if name not in known:
             said = str(unknown(f"option of format '{format}':", name, known))

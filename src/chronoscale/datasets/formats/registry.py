@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chronoscale.datasets.formats import (
+from chronoscale.datasets.formats.event_order import order_policy
+from chronoscale.datasets.formats.options import validate_options
+from chronoscale.datasets.formats.readers import (
     dcrnn,
     jodie,
     konect,
@@ -22,11 +24,9 @@ from chronoscale.datasets.formats import (
     tgcn,
     tgl,
 )
-from chronoscale.datasets.formats.lines import first_line
-from chronoscale.datasets.formats.options import checked
-from chronoscale.datasets.formats.ordering import order_of
-from chronoscale.datasets.formats.roles import Unfit
-from chronoscale.datasets.formats.timed_edges import Paths, listed
+from chronoscale.datasets.formats.tables.lines import first_line
+from chronoscale.datasets.formats.tables.roles import FieldCountError
+from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
 
@@ -45,7 +45,7 @@ class Format:
     layouts: tuple[str, ...] = ()
 
 
-def _readings(path: Path, first: str) -> bool:
+def _looks_like_tgcn(path: Path, first: str) -> bool:
     return path.suffix == ".csv" and "_" in path.stem and tgcn.adjacency_of(path) != path and tgcn.adjacency_of(path).exists()
 
 
@@ -72,7 +72,7 @@ FORMATS: dict[str, Format] = {
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
     "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
     "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
-    "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _readings, tgcn.read),
+    "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _looks_like_tgcn, tgcn.read),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }
 
@@ -94,7 +94,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
 
     Raises UserError for a missing or malformed file, an unknown format, or an option that the format does not have.
     """
-    files = listed(path)
+    files = as_paths(path)
     formats = {detect(file) for file in files} if format is None else {format}
     name = formats.pop()
     if formats:
@@ -105,13 +105,13 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     if len(files) > 1 and not form.joins:
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
-        taken = checked(name, form.read, options)
-        order_of(taken.get("sort", False), taken.get("strict", False))
+        taken = validate_options(name, form.read, options)
+        order_policy(taken.get("sort", False), taken.get("strict", False))
     except UserError as error:
         raise UserError(f"{files[0]}: {error}") from None
     try:
         found = form.read(files if len(files) > 1 else files[0], **taken)
-    except Unfit as error:
+    except FieldCountError as error:
         others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
         raise UserError(f"{error}{hint}") from None

@@ -11,7 +11,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
-from chronoscale.datasets.randomness import permuted, uniform
+from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -109,11 +109,11 @@ class RandomStream:
         new, seen = self._introduced(begin, count, keys[0])
         event = np.arange(begin, begin + count)
         order = np.where(new, seen - 1, (uniform(event, keys[1]) * seen).astype(np.int64))
-        number = permuted(order, self.pairs, keys[0])  # pairs come in random order
+        number = permute(order, self.pairs, keys[0])  # pairs come in random order
         left = np.flatnonzero(~new & table.crowded)
         for first, second in zip(keys[1::2], keys[2::2], strict=True):
             repeated = table.repeated(uniform(event[left], first), uniform(event[left], second))
-            there = permuted(repeated, self.pairs, keys[0], back=True) < seen[left]
+            there = permute(repeated, self.pairs, keys[0], back=True) < seen[left]
             number[left[there]] = repeated[there]
             left = left[~there]
         return number
@@ -132,8 +132,8 @@ class RandomStream:
     def _ids(self, owner: Int64, partner: Int64, key: int) -> tuple[Int64, Int64]:
         """(src, dst) of ranks: ids in random order, items after the others."""
         if self._partners is None:
-            return permuted(owner, self.nodes, key), permuted(partner, self.nodes, key)
-        owner, partner = permuted(owner, self._owners, key), permuted(partner, self._partners, key)
+            return permute(owner, self.nodes, key), permute(partner, self.nodes, key)
+        owner, partner = permute(owner, self._owners, key), permute(partner, self._partners, key)
         return (owner, partner + self._owners) if self._sources_own else (partner, owner + self._partners)
 
     def _gaps(self, rng: np.random.Generator, count: int) -> Float64:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
-from chronoscale.datasets.randomness import permuted, uniform
+from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -106,11 +106,11 @@ class SessionStream:
             src = np.where(debut & ~is_item, newcomer - item, first)
             dst = np.where(debut & is_item, item, second)
             others = self.nodes - self.items
-            return permuted(src, others, keys[3]), permuted(dst, self.items, keys[3]) + others
+            return permute(src, others, keys[3]), permute(dst, self.items, keys[3]) + others
         first = np.where(debut, newcomer, self._met(at, np.zeros(at.size, np.bool_), 0, 0, keys))
         second = self._met(at, debut | visit, 0, 1, keys)
         second = np.where(first == second, (second + newcomer - 1) % newcomer, second)  # the one that came before, in place of a loop
-        ends = permuted(first, self.nodes, keys[3]), permuted(second, self.nodes, keys[3])
+        ends = permute(first, self.nodes, keys[3]), permute(second, self.nodes, keys[3])
         return np.where(turned, ends[1], ends[0]), np.where(turned, ends[0], ends[1])
 
     def _met(self, at: Int64, hosting: Bool, side: int, end: int, keys: list[int]) -> Int64:

@@ -20,7 +20,7 @@ def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) ->
     Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's
     files mark a silent sensor by 0, as this channel does midnight: call `masked` first. Raises UserError for less than one step a day.
     """
-    return _with_channel(signal, _even(signal, steps_per_day, first_step) % steps_per_day / steps_per_day)
+    return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) % steps_per_day / steps_per_day)
 
 
 def with_day_of_week(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
@@ -28,7 +28,7 @@ def with_day_of_week(signal: Signal, steps_per_day: int, first_step: int = 0) ->
 
     `first_step` counts from a Monday's midnight. DCRNN's code writes seven channels of 0 and 1 instead.
     """
-    return _with_channel(signal, _even(signal, steps_per_day, first_step) // steps_per_day % 7 / 7)
+    return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) // steps_per_day % 7 / 7)
 
 
 def with_time_of_day_at(signal: Signal, times: Times) -> Signal:
@@ -61,7 +61,7 @@ def _midnight(times: Times) -> Times:
     return times.astype("datetime64[D]")
 
 
-def _even(signal: Signal, steps_per_day: int, first_step: int) -> Int64:
+def _step_numbers(signal: Signal, steps_per_day: int, first_step: int) -> Int64:
     if steps_per_day < 1:
         raise UserError(f"steps_per_day: expected at least 1, got {steps_per_day}")
     return np.arange(first_step, first_step + len(signal), dtype=np.int64)

@@ -81,7 +81,7 @@ class Signal:
         release(self.values)
         release(self.missing)
 
-    def masked(self, null: float) -> Signal:
+    def mark_missing(self, null: float) -> Signal:
         """The same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent.
 
         Other channels keep theirs: a time of day may well be 0.

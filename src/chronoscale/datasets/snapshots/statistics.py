@@ -9,8 +9,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Int64, require, require_num_nodes
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
@@ -57,7 +58,7 @@ class SnapshotStatistics:
 
     def save(self, path: str | Path) -> None:
         """Write one .npz file, whole or not at all."""
-        with whole(Path(path)) as file:
+        with atomic_file(Path(path)) as file:
             np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
 
     @classmethod

@@ -13,8 +13,8 @@ from chronoscale.datasets.arrays import (
     Float64,
     Int32,
     Int64,
-    falls,
-    not_finite,
+    count_falls,
+    find_not_finite,
     require,
     require_finite,
     require_ids,
@@ -56,9 +56,9 @@ class EventStream:
         require(self.node_features, "EventStream.node_features", "float32", (self.num_nodes, None))
         require_ids(self.src, "EventStream.src", self.num_nodes)
         require_ids(self.dst, "EventStream.dst", self.num_nodes)
-        if (at := not_finite(self.t)) is not None:
+        if (at := find_not_finite(self.t)) is not None:
             raise UserError(f"EventStream.t[{at}]: time is not finite")
-        if (at := falls(self.t)[1]) > 0:
+        if (at := count_falls(self.t)[1]) > 0:
             raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
         require_finite(self.features, "EventStream.features")
         require_finite(self.node_features, "EventStream.node_features")

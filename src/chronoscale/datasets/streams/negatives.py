@@ -13,17 +13,18 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Bool, Int32, Int64, require, require_ids
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.gaps import Gaps
 from chronoscale.errors import UserError, unknown
 
-Kind = Literal["mixed", "historical", "random"]
+NegativeKind = Literal["mixed", "historical", "random"]
 NONE = -1  # where there are fewer negatives than asked for
-MOST = draws.SLOTS // 2  # negatives of an event
+MAX_NEGATIVES = draws.SLOTS // 2  # negatives of an event
 CELLS = 1 << 20  # drawn at once: memory, and what stays in the cache
 TRAINING, HISTORICAL, RANDOM, LOCAL = range(4)  # what is drawn
 
@@ -40,7 +41,7 @@ def destinations(dst: Int32, num_nodes: int) -> Int32:
     return np.flatnonzero(there).astype(np.int32)
 
 
-def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
+def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
     """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
@@ -56,19 +57,19 @@ def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, s
         raise UserError("among: expected different nodes in ascending order, one at least")
     if not 1 <= per_event < draws.SLOTS:
         raise UserError(f"negatives an event: expected 1..{draws.SLOTS - 1}, got {per_event}")
-    return others(draws.key_of(seed, TRAINING, epoch), dst, event, among, per_event)
+    return draw_negatives(draws.derive_key(seed, TRAINING, epoch), dst, event, among, per_event)
 
 
-def others(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
-    """What `of_training` draws by a key, from arrays that fit: int32 [B, per_event]."""
-    member = has(among, dst)
+def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
+    """What `training_negatives` draws by a key, from arrays that fit: int32 [B, per_event]."""
+    member = contains(among, dst)
     count = np.where(member & (among.size > 1), among.size - 1, among.size)
-    ranks = np.stack([draws.below(key, event, slot, count) for slot in range(per_event)], axis=1)
+    ranks = np.stack([draws.draw_below(key, event, slot, count) for slot in range(per_event)], axis=1)
     ranks += (count < among.size)[:, None] & (ranks >= np.searchsorted(among, dst)[:, None])
     return among[ranks]
 
 
-def has(nodes: Int32, ids: Int32) -> Bool:
+def contains(nodes: Int32, ids: Int32) -> Bool:
     """Which of ids [n] are among nodes, ascending and at least one: bool [n]."""
     found: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
     return found
@@ -90,7 +91,7 @@ class Negatives:
 
     def save(self, path: Path) -> None:
         """Write an archive (.npz), whole or not at all."""
-        with whole(path) as file:
+        with atomic_file(path) as file:
             np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
 
 
@@ -107,15 +108,17 @@ def load(path: Path, part: range, wanted: str) -> Negatives:
     return Negatives(part, found["dst"], wanted)
 
 
-def digest(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> str:
-    """SHA-256 of the events and of everything else that `of_evaluation` draws by."""
+def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
+    """SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
     found = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
         found.update(np.ascontiguousarray(column).data)
     return found.hexdigest()
 
 
-def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> Negatives:
+def evaluation_negatives(
+    events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0
+) -> Negatives:
     """k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
 
     With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
@@ -131,10 +134,10 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative seed,
     k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
     """
-    if kind not in get_args(Kind):
-        raise unknown("kind of negatives", kind, get_args(Kind))
-    if not 1 <= k <= MOST:
-        raise UserError(f"negatives an event: expected 1..{MOST}, got {k}")
+    if kind not in get_args(NegativeKind):
+        raise unknown("kind of negatives", kind, get_args(NegativeKind))
+    if not 1 <= k <= MAX_NEGATIVES:
+        raise UserError(f"negatives an event: expected 1..{MAX_NEGATIVES}, got {k}")
     if part.step != 1 or not 0 <= train_end <= part.start <= part.stop <= len(events):
         raise UserError(
             f"events of evaluation: expected a range of step 1 in {train_end} (train_end, 0 or more)..{len(events)}, got {part}"
@@ -158,7 +161,7 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     taken_met = _sets(group[was_met], met_place[was_met], groups)
     taken_unmet = _sets(group[~was_met], unmet_place[~was_met], groups)
 
-    keys = draws.key_of(seed, HISTORICAL), draws.key_of(seed, RANDOM)
+    keys = draws.derive_key(seed, HISTORICAL), draws.derive_key(seed, RANDOM)
     dst = np.full((len(part), k), NONE, np.int32)
     rows_at_once = max(CELLS // k, 1)
     for begin in range(0, len(part), rows_at_once):
@@ -170,11 +173,11 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
         num_new = np.minimum(new, k - num_old)
         rows = np.full((s.size, k), NONE, np.int64)
 
-        rank = draws.distinct(keys[0], event, old, num_old, limit)
+        rank = draws.draw_distinct(keys[0], event, old, num_old, limit)
         row, column = np.nonzero(rank >= 0)
         rows[row, column] = met.number[met.ptr[s[row]] + taken_met.nth(g[row], rank[row, column])]
 
-        rank = draws.distinct(keys[1], event, new, num_new, k)
+        rank = draws.draw_distinct(keys[1], event, new, num_new, k)
         row, column = np.nonzero(rank >= 0)
         rows[row, num_old[row] + column] = met.nth(s[row], taken_unmet.nth(g[row], rank[row, column]))
         dst[order[block]] = np.where(rows >= 0, among[rows], NONE)

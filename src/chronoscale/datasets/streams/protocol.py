@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chronoscale.datasets.streams.negatives import Kind
+from chronoscale.datasets.streams.negatives import NegativeKind
 from chronoscale.errors import UserError, unknown
 
 Task = Literal["link", "node"]
@@ -26,11 +26,11 @@ class Protocol:
     validation: float = 0.15
     hidden: float = 0.0
     ranked: int = 20
-    kind: Kind = "mixed"
+    kind: NegativeKind = "mixed"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(Kind))):
+        for what, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(NegativeKind))):
             if value not in valid:
                 raise unknown(what, value, valid)
         if self.ranked < 1:

@@ -29,28 +29,28 @@ def ranks(positive: Numbers, negative: Numbers) -> Float64:
     return found
 
 
-def reciprocal(ranks: Float64) -> float:
+def mean_reciprocal_rank(ranks: Float64) -> float:
     """MRR: the mean of 1 / rank."""
     return float((1.0 / ranks).mean())
 
 
-def hits(ranks: Float64, at: int) -> float:
+def hits_at(ranks: Float64, at: int) -> float:
     """hits@`at`: the share of ranks that are no worse than `at`."""
     return float((ranks <= at).mean())
 
 
 def average_precision(positive: Numbers, negative: Numbers) -> float:
     """AP of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over batches. Raises as `ranks`."""
-    true, false = _curve(*_labelled(positive, negative))
+    true, false = _curve(*_labels_and_scores(positive, negative))
     return float(np.sum(np.diff(true, prepend=0) / true[-1] * (true / (true + false))))
 
 
-def area(positive: Numbers, negative: Numbers) -> float:
+def roc_area(positive: Numbers, negative: Numbers) -> float:
     """AUC, the area under the ROC curve, of the same. Raises as `ranks`."""
-    return _area(*_labelled(positive, negative))
+    return _area_under_curve(*_labels_and_scores(positive, negative))
 
 
-def of_links(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
+def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
     """Scores of destinations [E], each told from the first of its negatives [E, 1 + k] (ap, auc) and ranked among the others, where it has
     any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as `ranks`."""
     found: dict[str, float] = {}
@@ -59,17 +59,17 @@ def of_links(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float
         ranked = told & np.isfinite(negative[:, 1:]).any(axis=1)
         if told.any():
             first = negative[told, 0]
-            found |= {f"ap{ending}": average_precision(positive[told], first), f"auc{ending}": area(positive[told], first)}
+            found |= {f"ap{ending}": average_precision(positive[told], first), f"auc{ending}": roc_area(positive[told], first)}
         if ranked.any():
-            found[f"mrr{ending}"] = reciprocal(ranks(positive[ranked], negative[ranked, 1:]))
+            found[f"mrr{ending}"] = mean_reciprocal_rank(ranks(positive[ranked], negative[ranked, 1:]))
     return found
 
 
-def area_of_labels(scores: Numbers, labels: Numbers) -> float:
+def label_roc_area(scores: Numbers, labels: Numbers) -> float:
     """AUC of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises UserError for another array."""
     if scores.ndim != 1 or scores.shape != labels.shape or not np.isin([0, 1], labels).all():
         raise UserError(f"labels: expected 0 and 1, each at least once, one a score, got {np.unique(labels)[:5].tolist()} {labels.shape}")
-    return _area(labels, scores)
+    return _area_under_curve(labels, scores)
 
 
 def _curve(labels: Numbers, scores: Numbers) -> tuple[Int64, Int64]:
@@ -80,14 +80,14 @@ def _curve(labels: Numbers, scores: Numbers) -> tuple[Int64, Int64]:
     return true, 1 + last - true
 
 
-def _area(labels: Numbers, scores: Numbers) -> float:
+def _area_under_curve(labels: Numbers, scores: Numbers) -> float:
     """The area under the curve through (0, 0) and those points, as a share of the whole (Fawcett 2006, algorithm 2)."""
     true, false = _curve(labels, scores)
     trapezoids = np.diff(false, prepend=0) * (true + np.concatenate([[0], true[:-1]]))  # twice their areas, whole numbers
     return float(trapezoids.sum() / (2.0 * true[-1] * false[-1]))
 
 
-def _labelled(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
+def _labels_and_scores(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
     """(labels, scores) of all positives and of the negatives that there are."""
     _check(positive, negative)
     there = negative[negative != -np.inf]

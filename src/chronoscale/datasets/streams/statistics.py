@@ -16,7 +16,7 @@ from chronoscale.datasets.streams.events import EventStream
 _BLOCK = 1 << 16  # events read at a time
 
 
-class Counts(NamedTuple):
+class StreamCounts(NamedTuple):
     """Of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst and
     time of another. repetition: share of the events that repeat a pair; 0 without events."""
 
@@ -26,13 +26,13 @@ class Counts(NamedTuple):
     repetition: float
 
 
-def count(events: EventStream) -> Counts:
+def count_stream(events: EventStream) -> StreamCounts:
     """Exact, in blocks of events: beside what is mapped, memory is some two bytes an event (`distinct_pairs`)."""
     loops = sum(int(np.count_nonzero(events.src[block] == events.dst[block])) for block in _blocks(len(events)))
     pairs = distinct_pairs(events.src, events.dst)
     for column in (events.src, events.dst, events.t):
         release(column)
-    return Counts(loops, pairs, _repeated(events), 1 - pairs / max(len(events), 1))
+    return StreamCounts(loops, pairs, _count_duplicates(events), 1 - pairs / max(len(events), 1))
 
 
 def distinct_pairs(src: Int32, dst: Int32) -> int:
@@ -57,7 +57,7 @@ def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
     return (keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
-def _repeated(events: EventStream) -> int:
+def _count_duplicates(events: EventStream) -> int:
     """Events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time changes."""
     time, found, begin = events.t, 0, 0
     while begin < len(events):
@@ -86,7 +86,7 @@ def distinct_labels(events: EventStream) -> int:
     return found.size
 
 
-class Shape(NamedTuple):
+class StreamShape(NamedTuple):
     """Of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the events that nodes send, and
     receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
 
@@ -96,16 +96,16 @@ class Shape(NamedTuple):
     burstiness: float
 
 
-def shape(events: EventStream) -> Shape:
+def stream_shape(events: EventStream) -> StreamShape:
     """In blocks of events: beside what is mapped, memory is counts of the nodes."""
-    sent, received = (_tally(end, events.num_nodes) for end in (events.src, events.dst))
+    sent, received = (_events_per_node(end, events.num_nodes) for end in (events.src, events.dst))
     release(events.src)
     release(events.dst)
     active = int(np.count_nonzero(sent + received))
-    return Shape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
+    return StreamShape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
 
 
-def _tally(ids: Int32, num_nodes: int) -> Int64:
+def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
     counts = np.zeros(num_nodes, np.int64)
     for block in _blocks(ids.size):
         found, times = np.unique(ids[block], return_counts=True)

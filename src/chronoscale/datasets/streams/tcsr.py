@@ -14,7 +14,7 @@ from chronoscale.cuda_ext.sampling import temporal
 from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
-from chronoscale.datasets.draft import drafted
+from chronoscale.datasets.atomic import atomic_folder
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -80,7 +80,7 @@ class TCSR:
             made = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
             filled(made.neighbor, made.event)
             return made
-        with drafted(folder) as draft:
+        with atomic_folder(folder) as draft:
             np.save(draft / "indptr.npy", indptr)
             filled(*(open_memmap(draft / f"{name}.npy", "w+", np.int32, entries) for name in ("neighbor", "event")))
         return cls.load(folder)
@@ -124,7 +124,7 @@ class TCSR:
         """
         found: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
-            sampled = self.sample(node, before, fanout, policy, draws.key_of(seed, hop), threads, since)
+            sampled = self.sample(node, before, fanout, policy, draws.derive_key(seed, hop), threads, since)
             found.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
             since = None if since is None else since.repeat(fanout)

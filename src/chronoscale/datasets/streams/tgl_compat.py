@@ -101,7 +101,7 @@ class TGLSampler:
                 if walks and self._duration > MARGIN:
                     self._walk(self._windows - 1 - back, node, at, offset - self._duration)
                 first, last = self._window(node, at, back, offset, walks)
-                sampled = self._taken((node, at), first, last, at + offset - MARGIN, fanout, draws.key_of(seed, hop, back))
+                sampled = self._taken((node, at), first, last, at + offset - MARGIN, fanout, draws.derive_key(seed, hop, back))
                 found[back].append(TimedHop(node, at, sampled))
                 there = sampled.event.ravel() >= 0
                 of = np.repeat(at, fanout) if self._propagate else self._t[sampled.event.ravel()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import EXECUTED, Setting
 
@@ -86,7 +86,7 @@ class Staged:
         learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile; where anything validated,
         the best of the first score that there is, and all scores of the last epoch. A stage that was missed has none of them, and a run
         that failed no best, and says so."""
-        rows, shown = [], present(epoch.scores for epoch in self.epochs)
+        rows, shown = [], scores_present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
@@ -124,7 +124,7 @@ class Staged:
 
     def compared(self) -> pd.DataFrame:
         """One row a predictor: its scores of the test; no rows where nothing was tested."""
-        shown = present(self.tested.values())
+        shown = scores_present(self.tested.values())
         return pd.DataFrame(
             [{"predictor": name, **{one.key: scores.get(one.key, NAN) for one in shown}} for name, scores in self.tested.items()]
         )

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.snapshots.chunks import Blocks
+from chronoscale.batching.snapshots.chunks import BlockCounts
 from chronoscale.batching.snapshots.survival import level_of
 from chronoscale.errors import UserError
 from chronoscale.strategies.flaredtdg.keeping import Keeping
@@ -46,7 +46,7 @@ class Sites:
     def level(self) -> Ints:
         """What each step of a window keeps, the oldest first; snapshots of which nothing is kept are no part of it."""
         decay = self.keeping.decay
-        return np.asarray(level_of(decay, self.chunks)[decay.kept(self.chunks) > 0][::-1])
+        return np.asarray(level_of(decay, self.chunks)[decay.kept_chunks(self.chunks) > 0][::-1])
 
     @cached_property
     def segments(self) -> list[range]:
@@ -69,9 +69,9 @@ class Sites:
         return np.append(self.first[1:], True)
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockCounts:
         assert self.workload.chunking is not None
-        found = self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
+        found = self.workload.chunking.count_blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
         model, least = self.workload.model, int(found.rows[self.level.max()].sum())
         if model.summarises and least < model.hidden:
             left = f"{self.keeping.decay.alpha:g} leaves {least} nodes of the oldest snapshot"

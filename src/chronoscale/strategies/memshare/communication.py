@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Remoteness
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, NEGATIVE, Remoteness
 from chronoscale.errors import UserError
 
 XI = 0.46  # ξ of section 4.2
@@ -88,7 +88,7 @@ def estimated(found: Remoteness, widths: Widths, theta: float, sent: float = 1.0
     of nodes and of events apart; of ends, those that the event's part does not have. And what events are told from, where that was counted.
     As `published`."""
     kept = min(theta, 1.0)
-    told = widths.node * (kept * found.nodes[TOLD] + found.away[TOLD]) + widths.edge * kept * found.edges[TOLD]
+    told = widths.node * (kept * found.nodes[NEGATIVE] + found.away[NEGATIVE]) + widths.edge * kept * found.edges[NEGATIVE]
     return Communication(
         float(widths.node * kept * found.nodes[HOT]),
         float(widths.node * (kept * found.nodes[COLD] + found.away[COLD])),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.signals.windows import Deal
+from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.errors import UserError
 from chronoscale.strategies.costing.kernels import SINGLE
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns
@@ -63,7 +63,7 @@ def _builder(name: str, workload: Workload, ranks: int, feeding: Feeding, reside
     return Builder(name, ranks, resident, kind, host, str(feeding), kernels)
 
 
-def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: Deal, step: int, first: int, before: Ends) -> Ends:
+def _phase(builder: Builder, workload: Workload, feeding: Feeding, deal: WindowAssignment, step: int, first: int, before: Ends) -> Ends:
     """Batches of one deal, from unit `first` on, after those that ended with `before`."""
     data, model, windows, ranks = workload.signal, workload.model, workload.windows, deal.ranks
     if not deal.iterations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.statistics import StreamStatistics
@@ -59,13 +59,13 @@ class Sharing:
             raise UserError(f"schedule '{schedule.name}': sharing '{schedule.feeding}' is unknown; it is of another version")
         return found
 
-    def spread(self, hyper: Hyper) -> Spread:
+    def spread(self, hyper: Hyper) -> StreamDistribution:
         """How the stream lies on ranks."""
         if self.replicated:
-            return Spread("", newest=False)
+            return StreamDistribution("", newest=False)
         given = hyper.events.sharing
         remote = given.theta if self.negatives else 1.0
-        return Spread(given.policy, given.shared * self.shared, given.decay, self.synchronised == "all", remote)
+        return StreamDistribution(given.policy, given.shared * self.shared, given.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """How neighbours are sampled, each node and edge of a batch once (§4.3). Raises UserError for a model without memory, and for

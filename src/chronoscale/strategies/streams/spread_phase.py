@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics
 from chronoscale.strategies.planning.builder import Columns
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import StreamShape
@@ -24,7 +24,7 @@ GRADIENTS, SHARED, WORDS = 3, 4, 5  # collectives of an iteration beside IDS, RO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpreadPhase(Batches[SpreadStatistics]):
+class SpreadPhase(Batches[DistributedStatistics]):
     """Batches of ranks that have parts of memory."""
 
     sharing: Sharing = field(default_factory=Sharing)

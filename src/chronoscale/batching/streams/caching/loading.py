@@ -8,21 +8,21 @@ from typing import NamedTuple, Protocol
 from chronoscale.datasets.arrays import Int32
 
 
-class Cached(NamedTuple):
+class CachedRows(NamedTuple):
     """Rows of features that lie on the device: nodes int32 [Cn] and events int32 [Ce], in each slot one, -1 for none."""
 
     nodes: Int32
     edges: Int32
 
 
-class Frequencies(NamedTuple):
+class RowFrequencies(NamedTuple):
     """In how many of the batches that were looked at a node, int32 [N], and an event, int32 [M], was sampled."""
 
     nodes: Int32
     edges: Int32
 
 
-class Room(NamedTuple):
+class CacheCapacity(NamedTuple):
     """What a cache may hold: bytes in all, and of a row of a node and of an event; 0 where there are no such rows."""
 
     total: int
@@ -30,7 +30,7 @@ class Room(NamedTuple):
     edge: int
 
 
-class Placement(Protocol):
+class CachePlacement(Protocol):
     """Which rows a device holds. dynamic: they change from batch to batch, and an epoch's batches are sampled before it begins."""
 
     @property
@@ -39,7 +39,7 @@ class Placement(Protocol):
     @property
     def dynamic(self) -> bool: ...
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """The rows that each slot has when training begins."""
         ...
 
@@ -55,7 +55,7 @@ class Loading:
     """
 
     compressed: bool = False
-    placement: Placement | None = None
+    placement: CachePlacement | None = None
     ratio: float = 0.0
     presample: int = 1
     node: int = 0
@@ -63,7 +63,7 @@ class Loading:
     memory: bool = False
     validated: bool = True
 
-    def room(self, nodes: int, events: int) -> Room:
+    def room(self, nodes: int, events: int) -> CacheCapacity:
         """On a stream of so many nodes and events."""
         total = nodes * self.node + events * self.edge
-        return Room(round(self.ratio * total) if self.placement else 0, self.node, self.edge)
+        return CacheCapacity(round(self.ratio * total) if self.placement else 0, self.node, self.edge)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.datasets.arrays import Float64, Int64, release
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -15,7 +15,7 @@ _BLOCK = 1 << 20  # events that are looked at together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Division:
+class PartitionQuality:
     """Of B global batches, the events in a row that P ranks train on together.
 
     loads int64 [B, P]: events of a part. cut int64 [B]: events whose ends have different parts, and neither is shared (MemShare §3.1, λ of
@@ -30,7 +30,7 @@ class Division:
     shared: int
 
     @classmethod
-    def of(cls, stream: EventStream, parts: Parts, batch: int) -> Division:
+    def of(cls, stream: EventStream, parts: EventPartition, batch: int) -> PartitionQuality:
         """In batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1 and for parts of a
         stream of another size."""
         if batch < 1:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.ranks.local_negatives import local_of_training
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.ranks.local_negatives import local_training_negatives
 from chronoscale.datasets.arrays import Int32, Int64, release
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.events import EventStream
@@ -16,9 +16,9 @@ from chronoscale.errors import UserError
 
 _BLOCK = 1 << 18  # events that are looked at together
 _NONE = -2  # in place of a part: no event yet
-HOT, COLD, TOLD = range(3)
+HOT, COLD, NEGATIVE = range(3)
 
-Others = Callable[[Int64], Int32]  # of events [B] ascending, the node that each is told from, int32 [B]
+EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the node that each is told from, int32 [B]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,9 @@ class Remoteness:
     nodes: Int64
 
     @classmethod
-    def of(cls, stream: EventStream, parts: Parts, neighbours: int, batch: int, others: Others | None = None) -> Remoteness:
+    def of(
+        cls, stream: EventStream, parts: EventPartition, neighbours: int, batch: int, others: EventNegatives | None = None
+    ) -> Remoteness:
         """In batches of `batch` events of all parts together, of which none sees another; others None: they are told from nothing.
         Streamed, in 8 N `neighbours` bytes and a block.
 
@@ -65,13 +67,13 @@ class Remoteness:
             roots = np.stack(columns, axis=1)
             home = parts.node[roots]
             cut += int(np.count_nonzero((home[:, 0] != home[:, 1]) & (home[:, :2] != SHARED).all(1)))
-            totals += _around(roots, part, home, recent, np.arange(part.size) // batch)
+            totals += _count_block(roots, part, home, recent, np.arange(part.size) // batch)
             for column in (stream.src, stream.dst, parts.event):
                 release(column)
         return cls(parts.count, len(stream), neighbours, cut, *totals)
 
 
-def drawn(stream: EventStream, parts: Parts, remote: float = 1.0, seed: int = 0) -> Others:
+def partition_negatives(stream: EventStream, parts: EventPartition, remote: float = 1.0, seed: int = 0) -> EventNegatives:
     """Negatives as training on all of a stream draws them first; `remote` of them from all destinations, the others from those that the
     event's part has (§4.3)."""
     among = negatives.destinations(np.asarray(stream.dst), stream.num_nodes)
@@ -80,24 +82,24 @@ def drawn(stream: EventStream, parts: Parts, remote: float = 1.0, seed: int = 0)
     def others(events: Int64) -> Int32:
         dst, part = np.asarray(stream.dst[events]), parts.event[events]
         if remote >= 1:
-            return negatives.of_training(dst, events, among, seed=seed, epoch=0)[:, 0]
+            return negatives.training_negatives(dst, events, among, seed=seed, epoch=0)[:, 0]
         found = np.empty(events.size, np.int32)
         for number, nodes in enumerate(local):
             at = np.flatnonzero(part == number)
-            found[at] = local_of_training(dst[at], events[at], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
+            found[at] = local_training_negatives(dst[at], events[at], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
         return found
 
     return others
 
 
-def _around(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
+def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
     """Roots, away, slots, edges, nodes, int64 [5, 3], of events [B]: roots and their homes, int32 [B, 2 or 3], parts, batches. recent
     [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
     neighbours, width, node = recent.shape[2], roots.shape[1], roots.ravel()
     order = np.argsort(node, kind="stable")
     node, (event, side) = node[order], np.divmod(order, width)
     own, lies = part[event], home.ravel()[order]
-    kind = np.where(side == 2, TOLD, np.where(lies == SHARED, HOT, COLD))
+    kind = np.where(side == 2, NEGATIVE, np.where(lies == SHARED, HOT, COLD))
     remembers = (side == 0) | (side == 1) & (roots[event, 0] != roots[event, 1])  # an event with itself is one neighbour
     new = np.append(True, node[1:] != node[:-1])
     which = np.cumsum(new) - 1  # of the different nodes

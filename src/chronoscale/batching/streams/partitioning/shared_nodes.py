@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.request import BLOCK
+from chronoscale.batching.streams.partitioning.partitioner import BLOCK
 from chronoscale.datasets.arrays import Bool, release
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 
-def hottest(stream: EventStream, share: float, trained: int | None = None) -> Bool:
+def most_active_nodes(stream: EventStream, share: float, trained: int | None = None) -> Bool:
     """The round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
 
     Degree: ends of events, of the first `trained` ones (None: of all), so that what is tested on has no say. Raises UserError for a share

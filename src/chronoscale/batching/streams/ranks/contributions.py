@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 
 
@@ -38,10 +38,14 @@ class Contributions(NamedTuple):
         return np.bincount(self.holder * width + self.home - SHARED, minlength=ranks * width).reshape(ranks, width)
 
 
-def contributed(source: Source, whole: range, holder: Int64, home: Int32 | None, newest: bool, delivers: int) -> Contributions:
-    """Of an iteration's events `whole`, each on the rank holder [B]; every rank finds the same. home int32 [N]: where nodes are
-    (`Parts.node`), None: a holder has them all. newest: as of `Spread`. delivers: to how many neighbours of an event's ends its mail goes,
-    too (APAN).
+def compute_contributions(
+    source: IndexedStream, whole: range, holder: Int64, home: Int32 | None, newest: bool, delivers: int
+) -> Contributions:
+    """Compute what each rank contributes to node memories and mailboxes in one iteration; every rank finds the same.
+
+    whole: the iteration's events. holder int64 [B]: the rank that has each. home int32 [N]: the part that has each node's row
+    (`EventPartition.node`); None: a holder has them all. newest: as in `StreamDistribution`. delivers: to how many neighbours of an
+    event's ends its mail goes, too (APAN).
 
     A node's memory is written once, by whoever has its last event: what it becomes follows from what was there before the iteration.
     """
@@ -54,16 +58,18 @@ def contributed(source: Source, whole: range, holder: Int64, home: Int32 | None,
     last = ends.size - 1 - np.unique(key[::-1], return_index=True)[1]
     writes = of[last] + ends[last] * ranks  # who computes what
     if not delivers:
-        return _placed(of[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
-    found = delivered(source, whole, delivers)
+        return _order_contributions(of[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
+    found = deliver_mail(source, whole, delivers)
     mails = holder[found.event - whole.start] + found.nodes[found.to] * ranks
     keys, place = np.unique(np.concatenate([writes, mails]), return_inverse=True)
     written = np.full(keys.size, -1, np.int64)
     written[place[: last.size]] = event[last]
-    return _placed(keys % ranks, keys // ranks, home, (found.event, place[last.size :]), (source, written))
+    return _order_contributions(keys % ranks, keys // ranks, home, (found.event, place[last.size :]), (source, written))
 
 
-def _placed(holder: Int64, node: Int64, home: Int32 | None, mails: tuple[Int64, Int64], written: tuple[Source, Int64]) -> Contributions:
+def _order_contributions(
+    holder: Int64, node: Int64, home: Int32 | None, mails: tuple[Int64, Int64], written: tuple[IndexedStream, Int64]
+) -> Contributions:
     where = holder if home is None else home[node].astype(np.int64)
     order = np.lexsort((node, where, holder))
     place = np.empty(order.size, np.int64)

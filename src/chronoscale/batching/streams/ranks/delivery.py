@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Int32, Int64
 
 
-class Delivery(NamedTuple):
+class MailDelivery(NamedTuple):
     """Mails of events, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by both: a place among the nodes,
     and an event's number."""
 
@@ -19,7 +19,7 @@ class Delivery(NamedTuple):
     event: Int64
 
 
-def delivered(source: Source, whole: range, fanout: int) -> Delivery:
+def deliver_mail(source: IndexedStream, whole: range, fanout: int) -> MailDelivery:
     """The mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN §3.4,
     one hop)."""
     span = slice(whole.start, whole.stop)
@@ -33,4 +33,4 @@ def delivered(source: Source, whole: range, fanout: int) -> Delivery:
     keys = (to << 32) | np.concatenate([event, np.repeat(event, fanout)])
     keys = np.unique(keys[to >= 0])
     receivers, at = np.unique(keys >> 32, return_inverse=True)
-    return Delivery(receivers, at.astype(np.int64), keys & 0xFFFFFFFF)
+    return MailDelivery(receivers, at.astype(np.int64), keys & 0xFFFFFFFF)

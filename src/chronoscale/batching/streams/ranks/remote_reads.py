@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.counts import Counts
+from chronoscale.batching.streams.counts import BatchCounts
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.ranks.contributions import Contributions, contributed
-from chronoscale.batching.streams.ranks.placement import Allotment, Spread
+from chronoscale.batching.streams.ranks.contributions import Contributions, compute_contributions
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpreadStatistics(Counts):
+class DistributedStatistics(BatchCounts):
     """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
 
     Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from them, and
@@ -44,7 +44,7 @@ class SpreadStatistics(Counts):
     everywhere: Int64
 
 
-class Remote:
+class RowsByOwner:
     """Rows of a batch by where they are: own ones first, then those of other ranks, rank by rank."""
 
     def __init__(self, ids: np.ndarray, home: np.ndarray, rank: int, ranks: int) -> None:
@@ -62,56 +62,64 @@ class Remote:
         return found
 
 
-def remotes(found: Neighbourhood, source: Source, seat: Seat, edges: bool) -> tuple[Remote, Remote]:
+def rows_by_owner(found: Neighbourhood, source: IndexedStream, seat: LocalPart, edges: bool) -> tuple[RowsByOwner, RowsByOwner]:
     """Of a batch's nodes, and of its edges, by their numbers in the whole stream; `edges`: whether a model reads their features."""
     parts, rank = seat
-    nodes = Remote(found.nodes, parts.node[found.nodes], rank, parts.count)
+    nodes = RowsByOwner(found.nodes, parts.node[found.nodes], rank, parts.count)
     home = parts.event[found.edges] if edges else np.full(found.edges.size, rank)
-    return nodes, Remote(source.original(found.edges), home, rank, parts.count)
+    return nodes, RowsByOwner(source.original(found.edges), home, rank, parts.count)
 
 
-def contributions(source: Source, allotment: Allotment, iteration: int, rank: int, spread: Spread, delivers: int) -> Contributions:
+def iteration_contributions(
+    source: IndexedStream, allotment: RankAssignment, iteration: int, rank: int, spread: StreamDistribution, delivers: int
+) -> Contributions:
     """Of an iteration, on all ranks; without parts on this one alone."""
     if allotment.parts is None:
-        own = allotment.own(iteration, rank)
+        own = allotment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
-        return contributed(source, whole, np.full(own.size, rank, np.int64), None, spread.newest, delivers)
-    whole = allotment.deal.together(iteration)
-    return contributed(source, whole, allotment.part_of(whole), allotment.parts.node, spread.newest, delivers)
+        return compute_contributions(source, whole, np.full(own.size, rank, np.int64), None, spread.newest, delivers)
+    whole = allotment.deal.all_events(iteration)
+    return compute_contributions(source, whole, allotment.part_of(whole), allotment.parts.node, spread.newest, delivers)
 
 
-Draw = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
+RankNegatives = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
 
 
-def counted(
-    source: Source, allotment: Allotment, spread: Spread, sampling: Sampling, others: Draw, seed: int, edges: bool
-) -> SpreadStatistics:
+def count_distributed_batches(
+    source: IndexedStream,
+    allotment: RankAssignment,
+    spread: StreamDistribution,
+    sampling: Sampling,
+    others: RankNegatives,
+    seed: int,
+    edges: bool,
+) -> DistributedStatistics:
     """Of all batches of all ranks. edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), allotment.ranks
-    made = SpreadStatistics.zeros(allotment.iterations * ranks, hops)
+    made = DistributedStatistics.zeros(allotment.iterations * ranks, hops)
     for iteration in range(allotment.iterations):
         first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
-        done = (contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
-        _exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
+        done = (iteration_contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
+        _count_exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
         for rank in range(ranks):
-            if not len(own := allotment.own(iteration, rank)):
+            if not len(own := allotment.rank_events(iteration, rank)):
                 continue
             at = first + rank
             roots = source.roots(own, others(own, rank), allotment.before(iteration, rank), sampling.sources)
-            seat = None if allotment.parts is None else Seat(allotment.parts, rank)
+            seat = None if allotment.parts is None else LocalPart(allotment.parts, rank)
             found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=seat)
             made["events"][at], made["roots"][at] = own.size, found.trees[0].levels[0].size
             made["targets"][at] = [level.size for level in found.trees[0].levels]
             made["sampled"][at] = [np.count_nonzero(hop.there) for hop in found.trees[0].hops]
             made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
             if seat is not None:
-                for what, table in zip(("nodes", "edges"), remotes(found, source, seat, edges), strict=True):
+                for what, table in zip(("nodes", "edges"), rows_by_owner(found, source, seat, edges), strict=True):
                     made[f"asked_{what}"][at] = table.counts.sum()
                     made[f"served_{what}"][first : first + ranks] += table.counts
-    return SpreadStatistics(**made)
+    return DistributedStatistics(**made)
 
 
-def _exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
+def _count_exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
     """Of an iteration, from `Contributions.counts` of all ranks."""
     shared, placed = counts[:, 0], counts[:, 1:]
     own, settled = placed.diagonal(), placed.sum(0)

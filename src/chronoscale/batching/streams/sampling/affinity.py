@@ -16,7 +16,9 @@ SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 Roots = tuple[Int32, Int32]  # nodes [R] and the first event that each does not see [R], as `TCSR.sample` takes them
 
 
-def affinity(tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks") -> Float64:
+def thread_affinity(
+    tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks"
+) -> Float64:
     """Between T threads, over these batches: float64 [T, T], symmetric, -1 on the diagonal.
 
     chunks: thread i samples the i-th of T parts of a batch's roots, rounded up, as it does when it is bound; two threads are as similar as
@@ -38,7 +40,7 @@ def affinity(tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequen
         used = node if by_chunk else node[: each * threads]
         if not len(used):
             continue
-        root, found = _met(tcsr, used, before[: len(used)], fanouts)
+        root, found = _neighbourhood_nodes(tcsr, used, before[: len(used)], fanouts)
         thread, position = np.divmod(root, each)
         total += _jaccard(np.zeros_like(position) if by_chunk else position, thread, found.astype(np.int64), threads)
     total = np.triu(total, 1)
@@ -47,7 +49,7 @@ def affinity(tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequen
     return total
 
 
-def _met(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
+def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
     """The nodes that roots [R] and their neighbourhoods hold, and the root of each."""
     roots, nodes, width = [np.arange(len(node))], [node], 1
     for fanout, hop in zip(fanouts, tcsr.hops(node, before, fanouts), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.cuda_ext.native.arguments import Owned, Weighed
 from chronoscale.cuda_ext.sampling import boundary as kernel
 from chronoscale.datasets.arrays import Int32, Numbers
@@ -35,15 +35,15 @@ class Boundary:
                 raise UserError(f"Boundary.{name}: expected a finite number of 0 or more, got {number}")
 
 
-class Seat(NamedTuple):
+class LocalPart(NamedTuple):
     """Whose sampling it is: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
 
-    parts: Parts
+    parts: EventPartition
     rank: int
 
 
 def sample(
-    tcsr: TCSR, t: Numbers, seat: Seat, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
+    tcsr: TCSR, t: Numbers, seat: LocalPart, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
 ) -> Weighed:
     """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the events.
 
@@ -51,7 +51,7 @@ def sample(
     that has no part.
     """
     if not 0 <= seat.rank < seat.parts.count:
-        raise UserError(f"Seat.rank: expected a part from 0 to {seat.parts.count - 1}, got {seat.rank}")
+        raise UserError(f"LocalPart.rank: expected a part from 0 to {seat.parts.count - 1}, got {seat.rank}")
     owned = Owned(seat.parts.node, seat.parts.event, seat.rank)
     rows = tcsr.indptr, tcsr.neighbor, tcsr.event
     return kernel.sample(rows, t, owned, node, before, fanout, boundary.theta, boundary.decay, boundary.complete, seed, threads)

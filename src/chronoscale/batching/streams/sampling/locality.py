@@ -22,7 +22,7 @@ LINE = 64  # bytes
 GROUP = 32  # roots that a thread has under way
 
 
-class Cache(NamedTuple):
+class CacheLevel(NamedTuple):
     """One for each group of processors that share one of that level."""
 
     level: Level
@@ -31,17 +31,17 @@ class Cache(NamedTuple):
 
 
 # Of a Xeon Gold 6133 (Skylake-SP), on which FAST was measured: L1 and L2 of a core, L3 of a socket (Intel's datasheet: 27.5 MB).
-XEON = (Cache("core", 32, 8), Cache("l2", 1024, 16), Cache("l3", 28160, 11))
+XEON = (CacheLevel("core", 32, 8), CacheLevel("l2", 1024, 16), CacheLevel("l3", 28160, 11))
 
 
-class Accesses(NamedTuple):
+class MemoryAccesses(NamedTuple):
     """Of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
 
     thread: Int64
     line: Int64
 
 
-def reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Accesses:
+def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
     """What T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
     root, steps, lines = [], [], []
     node, before = (np.asarray(ids, np.int64) for ids in roots)
@@ -76,11 +76,11 @@ def reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Accesses:
     of, step_of, line = np.concatenate(root), np.concatenate(steps), np.concatenate(lines)
     thread, position = np.divmod(of, max(1, -(-len(node) // threads)))
     order = np.lexsort((thread, step_of & 255, position % GROUP, step_of >> 8, position // GROUP))
-    return Accesses(thread[order], line[order])
+    return MemoryAccesses(thread[order], line[order])
 
 
 def hit_rates(
-    batches: Iterable[Accesses], cpus: Iterable[Sequence[int]], topology: Topology, levels: Sequence[Cache] = XEON
+    batches: Iterable[MemoryAccesses], cpus: Iterable[Sequence[int]], topology: Topology, levels: Sequence[CacheLevel] = XEON
 ) -> list[float]:
     """Of each level, the nearest first, the share of what reaches it that it holds. cpus: where each thread runs, batch by batch. A level
     is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine does not have."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.sampling import boundary
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
 from chronoscale.cuda_ext.native.arguments import Weighed
 from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
@@ -82,7 +82,7 @@ class _Level(NamedTuple):
     time: Numbers
 
 
-class _Grown(NamedTuple):
+class _SampledLevels(NamedTuple):
     levels: list[_Level]
     events: list[Int32]  # of each hop [T, K]
     slots: list[Int64]
@@ -97,18 +97,18 @@ def sample(
     sampling: Sampling,
     seed: int = 0,
     threads: int = 0,
-    seat: Seat | None = None,
+    seat: LocalPart | None = None,
 ) -> Neighbourhood:
     """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
     seat: whose boundary it is, where `sampling` has one.
 
     Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
     """
-    windows = _windows(t, roots, sampling)
-    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads, seat) for number, level in enumerate(windows)]
-    ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
+    windows = _window_roots(t, roots, sampling)
+    grown = [_sample_tree(tcsr, t, level, sampling, draws.derive_key(seed, number), threads, seat) for number, level in enumerate(windows)]
+    ids, place = compact(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
     filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
-    edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
+    edges, edge_place = compact(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
     trees, node_at, edge_at = [], 0, 0
     for one in grown:
         levels, hops = [], []
@@ -125,14 +125,14 @@ def sample(
     return Neighbourhood(ids, edges, trees)
 
 
-def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
+def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
     """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
     return distinct(ids)
 
 
-def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
+def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
     """The roots once a window, the oldest first; one without bounds where there are no windows."""
     node, before, time = roots
     if sampling.windows == 1 and not sampling.duration:
@@ -146,22 +146,24 @@ def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling
     return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
 
 
-def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: Seat | None) -> _Grown:
+def _sample_tree(
+    tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: LocalPart | None
+) -> _SampledLevels:
     """Levels and hops of one tree."""
-    grown = _Grown([roots], [], [], [], [])
+    grown = _SampledLevels([roots], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
-        found = _found(tcsr, t, level, fanout, sampling, draws.key_of(seed, hop), threads, seat)
+        found = _sample_level(tcsr, t, level, fanout, sampling, draws.derive_key(seed, hop), threads, seat)
         there = np.arange(fanout) < found.counts[:, None]
         event, node = found.event[there], found.neighbor[there]
         since = None if level.since is None else np.repeat(level.since, found.counts)
         index = np.arange(event.size)
         if sampling.unique:
-            index = _targets(node, event, since, hop + 1 == len(sampling.fanouts))
+            index = _number_targets(node, event, since, hop + 1 == len(sampling.fanouts))
         slot = np.zeros(there.shape, np.int64)
         slot[there] = index
-        node, event = _of_each(node, index), _of_each(event, index)
-        since = None if since is None else _of_each(since, index)
+        node, event = _values_by_number(node, index), _values_by_number(event, index)
+        since = None if since is None else _values_by_number(since, index)
         if not node.size:  # a row that no slot means
             node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
         grown.levels.append(_Level(node, event, since, t[event]))
@@ -172,8 +174,8 @@ def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, 
     return grown
 
 
-def _found(
-    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: Seat | None
+def _sample_level(
+    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: LocalPart | None
 ) -> Sampled | Weighed:
     if sampling.boundary is None:
         return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
@@ -182,7 +184,7 @@ def _found(
     return boundary.sample(tcsr, t, seat, level.node, level.before, fanout, sampling.boundary, key, threads)
 
 
-def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
+def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
     """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
     is read; of others also when it was met, and how far back is seen."""
     if last:
@@ -197,7 +199,7 @@ def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int6
     return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
 
 
-def _of_each(values: Int32, index: Int64) -> Int32:
+def _values_by_number(values: Int32, index: Int64) -> Int32:
     """The value of each number in index [n], of which those that are alike have one."""
     found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
     found[index] = values

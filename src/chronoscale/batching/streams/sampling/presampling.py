@@ -6,44 +6,46 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.caching.loading import CachedRows, RowFrequencies
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.spans import Events
+from chronoscale.datasets.streams.event_numbers import EventNumbers
 
-Others = Callable[[Events], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
+BatchNegatives = Callable[[EventNumbers], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
 
 
-def sampled(
-    source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, ranks: range | None = None
+def sample_batches(
+    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, ranks: range | None = None
 ) -> Iterator[tuple[int, Neighbourhood]]:
     """Batches that have events, of these ranks (None: all), each with its number, iteration x ranks + rank."""
     for iteration in range(deal.iterations):
-        before = deal.together(iteration).start
+        before = deal.all_events(iteration).start
         for rank in ranks or range(deal.ranks):
-            if own := deal.own(iteration, rank):
+            if own := deal.rank_events(iteration, rank):
                 roots = source.roots(own, others(own), before, sampling.sources)
                 found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
                 yield iteration * deal.ranks + rank, found
 
 
-def asked(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, rank: int) -> list[Cached]:
+def rows_by_batch(
+    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, rank: int
+) -> list[CachedRows]:
     """The different nodes and events that each of a rank's batches reads, ascending."""
-    return [different(found, source) for _, found in sampled(source, deal, sampling, others, seed, range(rank, rank + 1))]
+    return [distinct_rows(found, source) for _, found in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1))]
 
 
-def different(found: Neighbourhood, source: Source) -> Cached:
+def distinct_rows(found: Neighbourhood, source: IndexedStream) -> CachedRows:
     """The different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
-    return Cached(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
+    return CachedRows(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
 
 
-def frequencies(batches: Iterable[Cached], nodes: int, events: int) -> Frequencies:
+def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
     """In how many of the batches each is (FAST, Algorithm 1, lines 1 to 5)."""
-    seen = Frequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
+    seen = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
     for batch in batches:
         seen.nodes[batch.nodes] += 1
         seen.edges[batch.edges] += 1

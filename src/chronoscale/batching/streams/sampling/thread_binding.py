@@ -16,7 +16,7 @@ Place = tuple[Cpu, ...]  # two CPUs, or the one that is left over
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class ThreadBinding:
     """cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs: of threads that belong
     together."""
 
@@ -25,12 +25,12 @@ class Binding:
     note: str = ""
 
 
-def by_affinity(affinity: Float64, topology: Topology) -> Binding:
-    """Of T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `placed`."""
-    return placed(matched(affinity), affinity, topology)
+def bind_by_affinity(affinity: Float64, topology: Topology) -> ThreadBinding:
+    """Of T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
+    return place_pairs(match_threads(affinity), affinity, topology)
 
 
-def matched(affinity: Float64) -> tuple[Pair, ...]:
+def match_threads(affinity: Float64) -> tuple[Pair, ...]:
     """Threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes last.
 
     Blossom algorithm (Edmonds 1965). Raises UserError for what is not a symmetric matrix of finite numbers.
@@ -49,7 +49,7 @@ def matched(affinity: Float64) -> tuple[Pair, ...]:
     return (*pairs, *((thread,) for thread in alone))
 
 
-def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Binding:
+def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> ThreadBinding:
     """Pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
@@ -59,14 +59,14 @@ def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Bind
     threads = sum(len(pair) for pair in pairs)
     if threads > len(topology):
         raise UserError(f"{threads} sampling threads for {len(topology)} CPUs; one CPU a thread, so at most {len(topology)} can be bound")
-    if note := unbound(topology):
-        return Binding((), tuple(pairs), note)
+    if note := reason_unbound(topology):
+        return ThreadBinding((), tuple(pairs), note)
     of_pairs = np.array([[affinity[np.ix_(a, b)].sum() if a != b else 0.0 for b in pairs] for a in pairs])
     places, order = _places(topology)[: len(pairs)], list[int]()
     for place in places:
         order.append(_next(place, places, order, pairs, of_pairs))
     cpus = {thread: cpu.number for pair, place in zip(order, places, strict=True) for thread, cpu in zip(pairs[pair], place, strict=False)}
-    return Binding(tuple(cpus[thread] for thread in range(threads)), tuple(pairs))
+    return ThreadBinding(tuple(cpus[thread] for thread in range(threads)), tuple(pairs))
 
 
 def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Sequence[Pair], affinity: Float64) -> int:
@@ -105,7 +105,7 @@ def _places(topology: Topology) -> list[Place]:
     return [place for _, place in sorted(found, key=rank)]
 
 
-def unbound(topology: Topology) -> str:
+def reason_unbound(topology: Topology) -> str:
     """Why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""

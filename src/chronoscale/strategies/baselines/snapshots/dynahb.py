@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Counted
-from chronoscale.batching.snapshots.reach import Batches, Reach, cached
+from chronoscale.batching.snapshots.chunks import ExactChunking
+from chronoscale.batching.snapshots.receptive_field import ReceptiveField, WindowBatches, count_cached_rows
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import Hops, ModelledDynaHB, earlier, lowered
@@ -89,7 +89,7 @@ class DynaHB(SnapshotStrategy):
             raise UserError(f"{self.name}: model '{model.name}' {said}; batches take graph convolutions")
         workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
-        counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
+        counted = chunking if isinstance(chunking, ExactChunking) and chunking.factor == 1 else None
         parts = None if counted is None else parts_of(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
         limit = most(workload.hyper, workload.steps, int(sizes.max()))
@@ -104,7 +104,7 @@ class DynaHB(SnapshotStrategy):
         return replace(_lowered(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
-def parts_of(counted: Counted, ranks: int) -> Ints:
+def parts_of(counted: ExactChunking, ranks: int) -> Ints:
     """The rank of every node, int64 [N]: METIS's chunks, consecutive ones together. Raises UserError for fewer chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
@@ -112,21 +112,21 @@ def parts_of(counted: Counted, ranks: int) -> Ints:
     return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
+def _exact(workload: Workload, counted: ExactChunking, parts: Ints, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
     """What the batches of the first epoch reach, a `Hops` a step of the window; and bytes of the largest cache."""
     model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
-    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
+    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], WindowBatches(workload.hyper.seed, 0)
     found = []
     for iteration in range(count):
         for rank in range(ranks):
-            begin, batch = draws.drawn(own[rank], len(there), first.window, first.vertices, iteration, rank)
-            found.append(Reach.of(there[begin : begin + first.window], batch, model.layers))
+            begin, batch = draws.draw(own[rank], len(there), first.window, first.vertices, iteration, rank)
+            found.append(ReceptiveField.of(there[begin : begin + first.window], batch, model.layers))
     rows = tuple(np.array([len(one.rows[layer]) for one in found]) for layer in range(model.layers))
     hops = []
     for step in range(first.window):
         edges = tuple(np.array([one.edges[step, layer] for one in found]) + rows[layer] for layer in range(model.layers))
         hops.append(Hops(rows, edges, np.array([len(one.inputs[step]) for one in found])))
-    varies, held = task_of(workload.hyper.task).varies, [cached(there, nodes, model.layers) for nodes in own]
+    varies, held = task_of(workload.hyper.task).varies, [count_cached_rows(there, nodes, model.layers) for nodes in own]
     return hops, max(sum(one[:-1]) if varies else one[-1] for one in held) * model.inputs * FP32
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, RowFrequencies
 from chronoscale.strategies.streams.placements.often import often
 
 
@@ -16,8 +16,8 @@ class Even:
     name: ClassVar[str] = "even"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """As `Placement` says."""
         half, edges = room.total // 2, seen.edges.size * room.edge
         nodes = often(seen.nodes, max(half, room.total - edges), room.node)
-        return Cached(nodes, often(seen.edges, room.total - nodes.size * room.node, room.edge))
+        return CachedRows(nodes, often(seen.edges, room.total - nodes.size * room.node, room.edge))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, RowFrequencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Greedy:
     name: ClassVar[str] = "greedy"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """As `Placement` says."""
         asked = [seen.edges if room.edge else seen.edges[:0], seen.nodes if room.node else seen.nodes[:0]]
         order = np.argsort(-np.concatenate(asked), kind="stable")
         edges = order < asked[0].size
         fits = np.cumsum(np.where(edges, room.edge, room.node)) <= room.total
-        return Cached((order[fits & ~edges] - asked[0].size).astype(np.int32), order[fits & edges].astype(np.int32))
+        return CachedRows((order[fits & ~edges] - asked[0].size).astype(np.int32), order[fits & edges].astype(np.int32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, RowFrequencies
 from chronoscale.strategies.streams.placements.often import often
 
 
@@ -16,7 +16,7 @@ class NodesFirst:
     name: ClassVar[str] = "nodes-first"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """As `Placement` says."""
         nodes = often(seen.nodes, room.total, room.node)
-        return Cached(nodes, often(seen.edges, room.total - nodes.size * room.node, room.edge))
+        return CachedRows(nodes, often(seen.edges, room.total - nodes.size * room.node, room.edge))

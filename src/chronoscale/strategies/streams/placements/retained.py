@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, RowFrequencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Retained:
     name: ClassVar[str] = "retained"
     dynamic: ClassVar[bool] = True
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """As `Placement` says: slots, and nothing in them."""
         nodes = min(seen.nodes.size, room.total // room.node) if room.node else 0
         edges = min(seen.edges.size, (room.total - nodes * room.node) // room.edge) if room.edge else 0
-        return Cached(np.full(nodes, -1, np.int32), np.full(edges, -1, np.int32))
+        return CachedRows(np.full(nodes, -1, np.int32), np.full(edges, -1, np.int32))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronoscale.batching.streams.caching.loading import Placement
+from chronoscale.batching.streams.caching.loading import CachePlacement
 from chronoscale.strategies.streams.placements.even import Even
 from chronoscale.strategies.streams.placements.greedy import Greedy
 from chronoscale.strategies.streams.placements.nodes_first import NodesFirst
 from chronoscale.strategies.streams.placements.retained import Retained
 
-PLACEMENTS: Mapping[str, Placement] = {one.name: one for one in (NodesFirst(), Retained(), Greedy(), Even())}
+PLACEMENTS: Mapping[str, CachePlacement] = {one.name: one for one in (NodesFirst(), Retained(), Greedy(), Even())}

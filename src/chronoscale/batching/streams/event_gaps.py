@@ -1,0 +1,27 @@
+"""Waits: the time between two events of a node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+
+BLOCK = 1 << 20  # entries of the T-CSR read at once
+
+
+def measure_event_gaps(source: IndexedStream, events: int) -> tuple[float, float]:
+    """Mean and standard deviation over all nodes of the time from one of their events to the next, of the first `events` of the stream;
+    0 and 0 without any."""
+    rows, t = source.tcsr, source.stream.t
+    first = np.zeros(rows.neighbor.size + 1, np.bool_)  # entries that begin a node's row
+    first[rows.indptr] = True
+    count, total, squares = 0, 0.0, 0.0
+    for begin in range(0, max(rows.neighbor.size - 1, 0), BLOCK):
+        event = rows.event[begin : begin + BLOCK + 1]
+        follows = ~first[begin + 1 : begin + event.size] & (event[1:] < events)
+        gaps = (t[event[1:]] - t[event[:-1]])[follows].astype(np.float64)
+        count, total, squares = count + gaps.size, total + float(gaps.sum()), squares + float(np.square(gaps).sum())
+    if not count:
+        return 0.0, 0.0
+    mean = total / count
+    return mean, max(squares / count - mean * mean, 0.0) ** 0.5

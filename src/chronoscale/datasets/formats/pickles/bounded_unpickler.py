@@ -1,0 +1,40 @@
+"""Unpickler: pickles of strangers, read within memory; what they may name, a format says."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from chronoscale.datasets.unpacking import free_memory
+
+COPIES = 16  # files that nobody made to fill memory have each byte copied once or twice
+
+
+class BoundedUnpickler(pickle._Unpickler):
+    """Makes copies of `COPIES` times the file's size at most, and of what memory there is. `find_class` is a format's own.
+
+    In Python: the one in C takes all memory for a pickle that counts its objects from 2**32 on.
+    """
+
+    def __init__(self, data: bytes, encoding: str = "ASCII") -> None:
+        super().__init__(io.BytesIO(data), encoding=encoding)
+        self._left = min(COPIES * len(data), free_memory())
+
+    def counted(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        """Call what copies its arguments, whose copies count. Raises UnpicklingError where they come to too much."""
+        self._left -= sum(len(one) for one in arguments if isinstance(one, (str, bytes, bytearray, list)))
+        if self._left < 0:
+            raise pickle.UnpicklingError("refused copies that fill memory")
+        return make(*arguments)
+
+    def _load_bytearray8(self) -> None:
+        """Python's own makes room for as many bytes as are promised, before it looks whether they are there."""
+        count = int.from_bytes(self.read(8), "little")  # type: ignore[attr-defined]
+        data = self.read(count)  # type: ignore[attr-defined]
+        if len(data) < count:
+            raise pickle.UnpicklingError("pickle data was truncated")
+        self.append(bytearray(data))  # type: ignore[attr-defined]
+
+    dispatch: ClassVar[dict[int, Any]] = {**pickle._Unpickler.dispatch, pickle.BYTEARRAY8[0]: _load_bytearray8}
