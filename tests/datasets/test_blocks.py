@@ -141,14 +141,14 @@ import sys
 from pathlib import Path
 from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count_stream, stream_shape
 
 def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
 
 def described(path):
     events = open_dataset(path)
-    count(events), shape(events)
+    count_stream(events), stream_shape(events)
 
 def peak(work):
     before = status("VmRSS")

@@ -44,7 +44,7 @@ def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
         asked.append(parts)
         return np.arange(sequence.num_nodes, dtype=np.int32) % parts
 
-    monkeypatch.setattr(partitions, "metis", cut)
+    monkeypatch.setattr(partitions, "metis_partition", cut)
     experiment, run = make(), Run(tmp_path / "run")
     for _ in range(2):
         works = partitioned(experiment, workload(experiment), run)
@@ -79,7 +79,7 @@ def test_more_gpus_than_nodes(make):
 def test_metis_that_fails_says_so(make, monkeypatch):
     monkeypatch.setattr("chronoscale.batching.snapshots.partition._METIS", "import no_such_library")
     with pytest.raises(MachineError, match=r"METIS \(dgl==1.1.3, .*No module named 'no_such_library'"):
-        partitions.metis(snapshots(make()), 2)
+        partitions.metis_partition(snapshots(make()), 2)
 
 
 def test_a_worker_needs_its_cut_and_a_kind_that_it_knows(make, tmp_path):
