@@ -158,7 +158,7 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         assert columns[0] == columns[1]
     trace = replay(schedule, POLARIS, COSTS)
     memory.check(schedule, trace, POLARIS)
-    deals = [data().deal(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
+    deals = [data().assignment(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
     units = [(deal, i) for deal in deals[: 1 + given.validate] for i in range(deal.iterations)]
     for rank in range(min(ranks, 9)):
         span = runs(schedule, trace, rank)
