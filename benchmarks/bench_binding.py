@@ -7,12 +7,11 @@ Batches of 2,000 events with their sources, destinations and as many random node
 all of them, and contestants take turns. Bound threads have a part of a batch each (FAST, section 4.4), unbound ones take what comes next.
 Other work on a bound thread's CPU is waited for: then the mean of batches is far above their median.
 
-The second table is a model (batching.streams.sampling.locality) of the server of FAST's section 6.1 (two sockets of a Xeon Gold 6133: 20 cores of
-two threads, an L2 of 1 MB a core and an L3 of 27.5 MB a socket), or of a machine that `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` has described
-in FILE: how often each level of cache has what is read of the T-CSR, in per cent of what reaches it, and how much of all that is read comes
-from beyond a level. Unbound threads have a core each as far as cores last, on any socket. Pairs share a core: in order, those of threads
-that follow one another. Mean and range of seeds where something is drawn.
-"""
+The second table is a model (batching.streams.sampling.locality) of the server of FAST's section 6.1 (two sockets of a Xeon Gold 6133: 20
+cores of two threads, an L2 of 1 MB a core and an L3 of 27.5 MB a socket), or of a machine that `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` has
+described in FILE: how often each level of cache has what is read of the T-CSR, in per cent of what reaches it, and how much of all that is
+read comes from beyond a level. Unbound threads have a core each as far as cores last, on any socket. Pairs share a core: in order, those of
+threads that follow one another. Mean and range of seeds where something is drawn. """
 
 from __future__ import annotations
 

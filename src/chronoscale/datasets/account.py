@@ -1,4 +1,4 @@
-"""Account: what a reader has understood of its file, for people. It travels with the container, to disk as well."""
+"""Account of a reading: which files and columns became what, for people to read; it travels with the container, to disk as well."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ table, `columns` are its arrays. Empty where a container was made in memory."""
 
 
 def shorten_columns(columns: Sequence[str]) -> list[str]:
-    """Columns in their order, long runs of one role as `172 x feature`."""
+    """Return columns in their order, long runs of one role as `172 x feature`."""
     runs = [(role, len(list(run))) for role, run in groupby(columns)]
     return [name for role, length in runs for name in ([role] * length if length < 4 else [f"{length} x {role}"])]

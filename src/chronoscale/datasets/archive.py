@@ -1,4 +1,4 @@
-"""NumPy's files: arrays (.npy) and archives of them (.npz), with one clear line for a file that is missing or damaged."""
+"""Readers of NumPy's files, arrays (.npy) and archives of them (.npz), with one clear line for a file that is missing or damaged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DAMAGED = (
 
 
 def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
-    """A .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
+    """Read a .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)  # sees that the file has the bytes that its header promises
     except FileNotFoundError:
@@ -37,7 +37,7 @@ def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
 
 
 def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
+    """Read the shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
     found = {}
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
@@ -58,7 +58,8 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for memory."""
+    """Read all arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for
+    memory."""
     with _opened(path) as file:
         content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):

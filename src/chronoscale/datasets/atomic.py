@@ -15,7 +15,8 @@ from chronoscale.errors import UserError
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, under `path` once it is whole; after an error nothing has changed. Several processes may write the same one."""
+    """Open a file to write that takes the name `path` once it is whole; after an error nothing has changed. Several processes may write the
+    same one."""
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         with draft.open("wb") as file:
@@ -27,7 +28,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path` that takes its name if the block succeeds, and goes if it does not. Raises UserError if `path` exists."""
+    """Make a folder beside `path` that takes its name if the block succeeds, and goes if it does not. Raises UserError if `path` exists."""
     if path.exists():
         raise UserError(f"{path}: already exists")
     path.parent.mkdir(parents=True, exist_ok=True)

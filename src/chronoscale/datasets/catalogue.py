@@ -1,4 +1,4 @@
-"""The catalogue: datasets by name."""
+"""Catalogue: load datasets by name."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DEFAULT_DATA = "../shared/data"
 
 
 def data_folder() -> Path:
-    """Where local datasets are: $CHRONOSCALE_DATA, else ../shared/data."""
+    """Return the folder of local datasets: $CHRONOSCALE_DATA, else ../shared/data."""
     return Path(os.environ.get(DATA_VARIABLE) or DEFAULT_DATA)
 
 
 def load(name: str, seed: int = 0) -> Dataset:
-    """The dataset in memory; `seed` is for generated ones.
+    """Load a dataset into memory; `seed` is for generated ones.
 
     Raises UserError for an unknown name, for a local dataset whose file is absent, and for a published one, which must be
     fetched and converted first.
@@ -48,7 +48,8 @@ def load(name: str, seed: int = 0) -> Dataset:
 
 
 def load_generator(name: str, seed: int = 0) -> Generator:
-    """What makes a generated dataset, a snapshot or a block of time at once. Raises UserError for an unknown name or another dataset."""
+    """Return the generator of a dataset of the catalogue, which makes a snapshot or a block of time at once. Raises UserError for an
+    unknown name or another dataset."""
     found = entry(name)
     if found.generator is None:
         raise UserError(f"dataset '{name}' is {found.origin}, not generated")
@@ -56,7 +57,7 @@ def load_generator(name: str, seed: int = 0) -> Generator:
 
 
 def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
-    """The snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
+    """Return the snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
 
     Raises UserError as `load` does, and for other families.
     """

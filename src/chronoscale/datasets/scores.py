@@ -1,4 +1,4 @@
-"""Scores: the numbers that say how good predictions are. A key that is not in the table is no score, wherever it turns up."""
+"""Scores: the table of the numbers that say how good predictions are. A key that is not in it is no score, wherever it turns up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ NEW_NODES = "on events with a node that training has not seen"
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined:
-    NaN or infinite also where training is sound, as there may be nothing to take it of."""
+    """Measure of how good predictions are.
+
+    key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined: NaN
+    or infinite also where training is sound, as there may be nothing to take it of.
+    """
 
     key: str
     title: str
@@ -28,12 +31,12 @@ class Score:
         return one < other if self.better == "lower" else one > other
 
     def best(self, values: Iterable[float]) -> float:
-        """The best value, NaN left out; NaN where there is no other."""
+        """Return the best value, NaN left out; NaN where there is no other."""
         known = [value for value in values if value == value]
         return (min if self.better == "lower" else max)(known, default=float("nan"))
 
     def describe(self, value: float) -> str:
-        """Title and value, as a sentence has them."""
+        """Return title and value, as a sentence has them."""
         if value != value:
             return f"{self.title} undefined"
         return f"{self.title} {value:.2%}" if self.format == "share" else f"{self.title} {value:.4g}"
@@ -58,7 +61,7 @@ SCORES: Mapping[str, Score] = {
 
 
 def require_score(key: str) -> str:
-    """The key. Raises ValueError for one that is no score's."""
+    """Return the key. Raises ValueError for one that is no score's."""
     if key not in SCORES:
         raise ValueError(f"'{key}' is no score; there are {', '.join(SCORES)}")
     return key
@@ -68,6 +71,6 @@ Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; r
 
 
 def scores_present(found: Iterable[Mapping[str, float]]) -> list[Score]:
-    """Scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
+    """Return scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
     keys = {require_score(key) for one in found for key in one}
     return [score for key, score in SCORES.items() if key in keys]

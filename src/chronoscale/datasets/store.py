@@ -1,4 +1,4 @@
-"""Containers on disk: a folder of .npy files and meta.json, written whole or not at all, read through memory maps."""
+"""Storage of containers: a folder of .npy files and meta.json, written whole or not at all, read through memory maps."""
 
 from __future__ import annotations
 

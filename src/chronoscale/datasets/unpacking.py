@@ -1,4 +1,4 @@
-"""Unpacking: a packed file is read only as far as memory holds what comes out of it, whatever the file says of its size."""
+"""Unpacking of compressed files only as far as memory holds what comes out of them, whatever they say of their size."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def free_memory() -> int:
-    """Bytes of memory that this process may still take, of what is free now."""
+    """Return bytes of memory that this process may still take, of what is free now."""
     free, limit = min(int(psutil.virtual_memory().available), *_free_in_control_groups()), resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, max(limit - int(psutil.Process().memory_info().vms), 0))
 
 
 def _free_in_control_groups() -> list[int]:
-    """Bytes that each control group around this process, such as a container's, still has; its files in the page cache count as free."""
+    """Return bytes that each control group around this process, such as a container's, still has; its files in the page cache count as
+    free."""
     found = [sys.maxsize]
     for line in OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []:
         _, kinds, name = line.split(":", 2)
@@ -53,7 +54,7 @@ def _free_in_control_groups() -> list[int]:
 
 
 def require_memory(path: str | Path, unpacked: int) -> None:
-    """Raises UserError, with the sizes, where a file holds more than there is room for, or than is likely."""
+    """Check that a file unpacks to no more than there is memory for, and than is plausible. Raises UserError with the sizes."""
     packed = Path(path).stat().st_size
     if unpacked > (free := free_memory()):
         sizes = f"{_format_bytes(packed)} that unpack to {_format_bytes(unpacked)}"
@@ -65,13 +66,13 @@ def require_memory(path: str | Path, unpacked: int) -> None:
 
 
 def largest_plausible_size(packed: int) -> int:
-    """Bytes that so many may unpack to, of any file that is not made to fill memory."""
+    """Return bytes that so many may unpack to, of any file that is not made to fill memory."""
     return max(SMALL, MAX_RATIO * packed)
 
 
 def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
-    """The shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises another
-    number of bytes than `size`, which the archive's directory promises."""
+    """Read the shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises
+    another number of bytes than `size`, which the archive's directory promises."""
     begin = io.BytesIO(member.read(HEADER))
     version = np.lib.format.read_magic(begin)
     if version not in _HEADERS:
@@ -94,7 +95,8 @@ def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
 
 
 def gunzip(path: Path, data: bytes) -> bytes:
-    """The content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged one."""
+    """Unpack the content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged
+    one."""
     found, limit, most = io.BytesIO(), free_memory(), largest_plausible_size(len(data))
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while part := file.read(CHUNK):
@@ -110,8 +112,8 @@ def gunzip(path: Path, data: bytes) -> bytes:
 
 
 class GzipReader(io.RawIOBase):
-    """The content of a .gz as it comes. Raises UserError for a line that is longer than a quarter of the memory that is free (whoever reads
-    lines holds one, several times), and once there is more than is likely."""
+    """Stream of the content of a .gz, unpacked as it is read. Raises UserError for a line that is longer than a quarter of the memory that
+    is free (whoever reads lines holds one, several times), and once there is more than is likely."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file, self._line, self._limit = path, gzip.GzipFile(path), 0, free_memory() // 4

@@ -1,4 +1,4 @@
-"""Materialise: sliding windows copied out of a signal, standardised (PGT-I Algorithm 1); what index-batching does without."""
+"""Materialised windows: copied out of a signal, standardised (PGT-I Algorithm 1); what index-batching does without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise(signal: Signal, windows: Windows, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
-    """Windows begin .. end - 1 and their horizons, [windows, window + horizon, N, C] of the signal's dtype, NaN where there is no reading.
+    """Copy windows begin .. end - 1 and their horizons out of a signal, [windows, window + horizon, N, C] of the signal's dtype, NaN where
+    there is no reading.
 
     Standardised while it is copied, block by block: no second copy exists at any time.
     """

@@ -17,8 +17,8 @@ SMALL = 1e-3  # targets of magnitude up to here have no relative error
 
 
 def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) -> dict[str, dict[str, float]]:
-    """MAE, RMSE and MAPE by key, of each prediction: of channel 0, over the horizons of the `chosen` windows (the test windows), in the
-    units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
+    """Return MAE, RMSE and MAPE by key, of each naive prediction: of channel 0, over the horizons of the `chosen` windows (the test
+    windows), in the units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
 
     LAST: the last reading of the window; MEAN where it has none. MEAN: the sensor's mean over the steps that training windows read; of all
     sensors where it has none there.
@@ -46,7 +46,8 @@ def _scores(absolute: float, squared: float, relative: float, targets: float, co
 
 
 def training_means(signal: Signal, windows: Windows) -> Float64:
-    """Each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no reading."""
+    """Return each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no
+    reading."""
     total, count = np.zeros(signal.num_nodes), np.zeros(signal.num_nodes)
     for first, stop in block_bounds(signal, 0, windows.training_steps, BLOCK_BYTES):
         x = read_steps(signal, first, stop)[:, :, 0].astype(np.float64)
@@ -56,7 +57,7 @@ def training_means(signal: Signal, windows: Windows) -> Float64:
 
 
 def _sum_errors(prediction: Float64, target: Float64) -> Float64:
-    """Absolute, squared and relative errors, the number of targets, the number that the relative error counts; float64 [5]."""
+    """Return absolute, squared and relative errors, the number of targets, the number that the relative error counts; float64 [5]."""
     known = ~np.isnan(target)
     truth = target[known]
     error = np.abs(prediction[known] - truth)

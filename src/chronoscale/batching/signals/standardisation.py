@@ -20,7 +20,8 @@ BLOCK_BYTES = 1 << 18  # its copies stay in a core's cache
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Count, mean and sum of squared deviations a channel, float64 [C] each; `+` joins those of disjoint readings (Chan et al. 1979)."""
+    """Moments of readings: count, mean and sum of squared deviations a channel, float64 [C] each; `+` joins those of disjoint readings
+    (Chan et al. 1979)."""
 
     count: Float64
     mean: Float64
@@ -28,11 +29,12 @@ class Moments:
 
     @classmethod
     def none(cls, channels: int) -> Moments:
+        """Return the moments of no readings, from which sums start."""
         return cls(np.zeros(channels), np.zeros(channels), np.zeros(channels))
 
     @classmethod
     def of(cls, values: NDArray[np.floating], weight: Int64 | None = None) -> Moments:
-        """Of [T, N, C] readings, NaN left out; `weight` int64 [T]: how often a step counts."""
+        """Compute the moments of readings [T, N, C], NaN left out; `weight` int64 [T]: how often a step counts."""
         wide = values.astype(np.float64)
         times = np.ones(len(values)) if weight is None else weight.astype(np.float64)
         there = ~np.isnan(wide)
@@ -52,14 +54,14 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """(x - mean) / deviation a channel, float64 [C] each. A channel that never changes keeps a deviation of 1."""
+    """Scaler to (x - mean) / deviation a channel, float64 [C] each. A channel that never changes keeps a deviation of 1."""
 
     mean: Float64
     deviation: Float64
 
     @classmethod
     def from_moments(cls, moments: Moments) -> Scaler:
-        """Population deviation. Raises UserError for a channel without a reading."""
+        """Build a scaler with the population deviation. Raises UserError for a channel without a reading."""
         if (moments.count == 0).any():
             raise UserError(f"channel {int(np.argmin(moments.count))} has no reading to standardise with")
         deviation = np.sqrt(moments.squares / moments.count)
@@ -72,7 +74,7 @@ class Scaler:
 
 
 def read_steps(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
-    """Steps begin .. end - 1 of a signal, a copy [steps, N, C] (in `out`) with NaN where there is no reading.
+    """Copy steps begin .. end - 1 of a signal, a copy [steps, N, C] (in `out`) with NaN where there is no reading.
 
     Pages of a mapped signal are given back, so that its file does not gather in memory.
     """
@@ -87,7 +89,7 @@ def read_steps(signal: Signal, begin: int, end: int, out: NDArray[np.floating] |
 
 
 def block_bounds(signal: Signal, begin: int, end: int, size_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
-    """(begin, end) of consecutive blocks of about `size_bytes`."""
+    """Yield (begin, end) of consecutive blocks of about `size_bytes`."""
     row = max(signal.num_nodes * signal.num_channels * signal.values.dtype.itemsize, 1)
     size = max(size_bytes // row, 1)
     for at in range(begin, end, size):
@@ -95,7 +97,7 @@ def block_bounds(signal: Signal, begin: int, end: int, size_bytes: int = BLOCK_B
 
 
 def measure_moments(signal: Signal, windows: Windows, period: Period = "training", begin: int = 0, end: int | None = None) -> Moments:
-    """Moments of the readings in begin .. end - 1 (all) that `period` names, so that ranks can each take a part and add theirs.
+    """Measure moments of the readings in begin .. end - 1 (all) that `period` names, so that ranks can each take a part and add theirs.
 
     training: each step of the training period once (exact). windows: each as often as training windows read it (PGT-I Algorithm 1 and
     its code). series: every step, test period included (upstream PyTorch Geometric Temporal). Raises UserError where no window trains.
@@ -109,12 +111,13 @@ def measure_moments(signal: Signal, windows: Windows, period: Period = "training
 
 
 def fit_scaler(signal: Signal, windows: Windows, period: Period = "training") -> Scaler:
-    """The scaler of a signal. Raises UserError as `Scaler.from_moments`."""
+    """Fit mean and deviation to the steps of a signal that `period` names (`measure_moments`). Raises UserError as
+    `Scaler.from_moments`."""
     return Scaler.from_moments(measure_moments(signal, windows, period))
 
 
 def standardise(signal: Signal, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
-    """Steps begin .. end - 1, standardised, one array [steps, N, C] of the signal's dtype with NaN where there is no reading.
+    """Standardise steps begin .. end - 1 into one array [steps, N, C] of the signal's dtype with NaN where there is no reading.
 
     The array is filled block by block: no second copy of the data exists at any time.
     """

@@ -20,7 +20,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """`assignment` int32 [N]: the chunk of every node. Raises UserError for a node without one.
+    """Chunks of a graph: `assignment` int32 [N] is the chunk of every node. Raises UserError for a node without one.
 
     METIS bisects (`cut_into_chunks`), and chunk numbers tell how: a first half of them is one side of the first cut, and so on.
     Consecutive chunks therefore make good parts for ranks, one assignment serves any number of them, and losses do not depend on it.
@@ -34,7 +34,8 @@ class Chunks:
             raise UserError(f"chunks: expected one of 0..{self.count - 1} for every node")
 
     def layout(self, epoch: EpochDraws, retention: Retention, ranks: int, ordered: bool = True) -> Layout:
-        """How nodes are numbered in an epoch; `ordered` as in `Layout`. Raises UserError for fewer chunks than ranks."""
+        """Number the nodes for an epoch, by rank and by how long their chunk survives; `ordered` as in `Layout`. Raises UserError for fewer
+        chunks than ranks."""
         if self.count < ranks:
             raise UserError(f"training.chunks: {self.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
         depth = epoch.depth(self.count, retention, ranks)
@@ -42,7 +43,8 @@ class Chunks:
 
 
 def cut_into_chunks(snapshots: SnapshotSequence, count: int) -> Chunks:
-    """METIS on the union of all snapshots, by recursive bisection, balanced by nodes. Two calls may differ: keep what one returned.
+    """Cut the union of all snapshots into chunks with METIS, by recursive bisection, balanced by nodes. Two calls may differ: keep what one
+    returned.
 
     Raises UserError for more chunks than nodes, MachineError as `metis_partition`.
     """
@@ -53,8 +55,8 @@ def cut_into_chunks(snapshots: SnapshotSequence, count: int) -> Chunks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockCounts:
-    """What ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not counted),
-    remote rows read, and own rows that others read, int64 [T, levels, ranks]."""
+    """Counts of what ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not
+    counted), remote rows read, and own rows that others read, int64 [T, levels, ranks]."""
 
     rows: Int64
     edges: Int64
@@ -63,15 +65,15 @@ class BlockCounts:
 
     @classmethod
     def count(cls, snapshots: SnapshotSequence, layout: Layout) -> BlockCounts:
-        """Exactly."""
+        """Count the rows, edges and remote reads of all snapshots under a layout."""
         edges, halo, sent = np.array([layout.counts(snapshot) for snapshot in snapshots]).transpose(1, 0, 2, 3)
         return cls(layout.rows, edges, halo, sent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactChunking:
-    """A sequence cut into chunks, for planners (`strategies.workload.Chunking`). Counts are `factor` times what they are: of a larger graph
-    of its shape."""
+    """Exact counts of a sequence that is cut into chunks, for planners (`strategies.workload.Chunking`). Counts are `factor` times what
+    they are: of a larger graph of its shape."""
 
     snapshots: SnapshotSequence
     chunks: Chunks
@@ -79,19 +81,19 @@ class ExactChunking:
     origin: ClassVar[str] = "METIS"
 
     def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
-        """Exact counts. Raises UserError as `Chunks.layout`."""
+        """Count rows, edges and remote reads of all ranks, exactly. Raises UserError as `Chunks.layout`."""
         found = BlockCounts.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
         return BlockCounts(*(column * self.factor for column in (found.rows, found.edges, found.halo, found.sent)))
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        """Exact counts of samples and of the nodes that are dealt, which chunks have no part in."""
+        """Count sampled edges and nodes that change ranks, exactly; nodes are assigned at random, chunks have no part in it."""
         return SampleCounts.count(self.snapshots, sampling, self.snapshots.num_nodes, ranks).times(self.factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedChunking:
-    """Chunks as if nodes fell into them at random, for sequences that are streamed. `degrees`: of each snapshot the different out-degrees
-    and how many nodes have each, int64 [n] both."""
+    """Expected counts of chunks into which nodes fall at random, for sequences that are streamed. `degrees`: of each snapshot the different
+    out-degrees and how many nodes have each, int64 [n] both."""
 
     degrees: list[tuple[Int64, Int64]]
     nodes: int
@@ -101,7 +103,7 @@ class ExpectedChunking:
 
     @classmethod
     def of(cls, snapshots: Iterable[Snapshot], count: int, factor: int = 1) -> ExpectedChunking:
-        """One pass. Raises UserError for more chunks than nodes."""
+        """Count out-degrees in one pass over the snapshots. Raises UserError for more chunks than nodes."""
         degrees, nodes = [], 0
         for snapshot in snapshots:
             nodes = snapshot.num_nodes
@@ -111,8 +113,8 @@ class ExpectedChunking:
         return cls(degrees, nodes, count, factor)
 
     def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
-        """Expected counts: of a node and its d out-edges a share f is kept each, and a rank has 1/P of them. METIS would cut less, and keep
-        more edges. Raises UserError as `Chunks.layout`."""
+        """Estimate rows, edges and remote reads of all ranks: of a node and its d out-edges a share f is kept each, and a rank has 1/P of
+        them. METIS would cut less, and keep more edges. Raises UserError as `Chunks.layout`."""
         chunks = Chunks(np.arange(self.count, dtype=np.int32), self.count).layout(epoch, decay, ranks)
         rows = chunks.rows * (self.nodes * self.factor) // self.count
         share, own = levels(decay, self.count) / self.count, chunks.rows / self.count
@@ -124,8 +126,8 @@ class ExpectedChunking:
         return BlockCounts(rows, edges, halo, halo)
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        """Expected counts. In-degrees are not known: as many edges are drawn as if none of a node's were left out before its fan-out is
-        met by all, an upper estimate."""
+        """Estimate sampled edges and nodes that change ranks. In-degrees are not known: as many edges are drawn as if none of a node's were
+        left out before its fan-out is met by all, an upper estimate."""
         nodes, count = self.nodes * self.factor, len(self.degrees)
         edges, drawn, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
         for t, (degree, having) in enumerate(self.degrees):

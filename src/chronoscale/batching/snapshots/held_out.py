@@ -1,4 +1,4 @@
-"""Held: what of a sequence's end is not trained on, to validate and to test with."""
+"""Snapshots held out from training: shares of the end of a sequence, for validation and test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from chronoscale.errors import UserError
 
 
 class SnapshotSplit(NamedTuple):
-    """Snapshots by number, in time: what is predicted in training, in validation, in the test. Each part reads all before it."""
+    """Split of a sequence in time: numbers of the snapshots that are predicted in training, validation and test. Each part reads all before
+    it."""
 
     training: range
     validation: range
@@ -18,7 +19,8 @@ class SnapshotSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Shares of the snapshots: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next snapshot).
+    """Shares of the snapshots that are held out: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next
+    snapshot).
 
     Raises UserError for shares below 0, or that leave nothing.
     """
@@ -36,11 +38,12 @@ class HeldOut:
 
     @property
     def share(self) -> float:
-        """Of both."""
+        """Share of the snapshots that is held out, for validation and test together."""
         return self.validation + self.test
 
     def split(self, snapshots: int) -> SnapshotSplit:
-        """Of so many, each part's end to the nearest snapshot. Raises UserError where a share above 0 comes to none."""
+        """Split a sequence of so many snapshots in time, each part's end rounded to the nearest snapshot. Raises UserError where a share
+        above 0 comes to none."""
         first, second = self.training_count(snapshots), snapshots - round(snapshots * self.test)
         parts = SnapshotSplit(range(first), range(first, second), range(second, snapshots))
         for key, share, part in (("validation", self.validation, parts.validation), ("test", self.test, parts.test)):
@@ -49,11 +52,12 @@ class HeldOut:
         return parts
 
     def training_count(self, snapshots: int) -> int:
-        """How many of so many are in training."""
+        """Return how many of `snapshots` snapshots are trained on."""
         return snapshots - round(snapshots * self.share)
 
     def required_snapshots(self, trained: int) -> int:
-        """The fewest snapshots that have so many in training: `trained` grows with them by 0 or 1 at a time."""
+        """Return the length of the shortest sequence of which `trained` snapshots are trained on: `trained` grows with them by 0 or 1 at a
+        time."""
         low, high = trained, trained + 1
         while self.training_count(high) < trained:
             low, high = high, 2 * high

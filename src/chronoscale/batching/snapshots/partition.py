@@ -28,8 +28,8 @@ numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode=mode).numpy().
 
 
 def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """The part of every node, int32 [N]: METIS, least cut of the union of all snapshots, balanced by nodes; by recursive bisection, numbers
-    tell which side of every cut a part is on.
+    """Partition the union of all snapshots with METIS, for the least cut, balanced by nodes: the part of every node, int32 [N]; by
+    recursive bisection, numbers tell which side of every cut a part is on.
 
     Two calls may differ: keep what one returned. Raises UserError for more parts than nodes, MachineError where METIS (which comes with
     DGL 1.1.3) is absent or fails.
@@ -42,7 +42,8 @@ def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-wa
 
 
 def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """METIS's part of every node, int32 [N], for edges int64 [E]; parallel ones may keep it from ending. Raises as `metis_partition`."""
+    """Assign every node to a part, int32 [N], by METIS on edges int64 [E]; parallel ones may keep it from ending. Raises as
+    `metis_partition`."""
     if parts == 1:  # METIS divides by the number of cuts
         return np.zeros(nodes, np.int32)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +59,8 @@ def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Liter
 
 @dataclass(frozen=True, eq=False)
 class VertexPartition:
-    """A partition: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their ids.
+    """Partition of the nodes: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their
+    ids.
 
     Raises UserError when a node has no part.
     """
@@ -88,11 +90,11 @@ class VertexPartition:
         return np.concatenate([[0], np.cumsum(np.bincount(self.assignment, minlength=self.parts))]).astype(np.int64)
 
     def nodes(self, part: int) -> Int64:
-        """Ids of a part's own nodes, ascending."""
+        """Return ids of a part's own nodes, ascending."""
         return self.order[self.offset[part] : self.offset[part + 1]]
 
     def halo(self, snapshot: Snapshot) -> PartitionHalo:
-        """Who reads what of others in a snapshot."""
+        """Find which rows of a snapshot parts read of each other."""
         nodes = len(self.order)
         reader, owner = self.assignment[snapshot.dst].astype(np.int64), self.assignment[snapshot.src]
         cut = reader != owner
@@ -101,7 +103,7 @@ class VertexPartition:
         return PartitionHalo(reader, self.assignment[self.order[row]].astype(np.int64), row)
 
     def count(self, snapshots: Iterable[Snapshot]) -> tuple[Int64, Int64, Int64, Int64]:
-        """Own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
+        """Count own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
         counts = []
         for snapshot in snapshots:
             halo = self.halo(snapshot)
@@ -113,7 +115,8 @@ class VertexPartition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionHalo:
-    """Remote reads of a snapshot, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then row."""
+    """Remote reads of a snapshot under a partition, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then
+    row."""
 
     reader: Int64
     owner: Int64
@@ -121,7 +124,7 @@ class PartitionHalo:
 
 
 def expected_halo(out_degree: Int64, parts: int) -> float:
-    """Remote rows that a part reads if every node fell into one of `parts` parts at random.
+    """Return remote rows that a part reads if every node fell into one of `parts` parts at random.
 
     A node with d out-edges lies outside the part with probability 1 - 1/P, and one of its d readers inside it with 1 - (1 - 1/P)^d:
     the sum over nodes. This is the replication factor of random vertex cuts (PowerGraph, Gonzalez et al.; OSDI 2012, §5.1, theorem 5.2),
@@ -133,7 +136,7 @@ def expected_halo(out_degree: Int64, parts: int) -> float:
 
 
 def expected_halos(snapshots: Iterable[Snapshot], counts: Sequence[int]) -> Float64:
-    """`expected_halo` of every snapshot and every number of parts, float64 [T, counts]; streamed."""
+    """Return `expected_halo` of every snapshot and every number of parts, float64 [T, counts]; streamed."""
     halos = []
     for snapshot in snapshots:
         degree = np.bincount(snapshot.src, minlength=snapshot.num_nodes)

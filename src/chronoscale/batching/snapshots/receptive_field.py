@@ -1,4 +1,5 @@
-"""Reach: batches of a part's own nodes in a window of snapshots, and the rows that layers need for them (DynaHB, FlareDTDG §2.2)."""
+"""Receptive fields: batches of a part's own nodes in a window of snapshots, and the rows that layers need for them (DynaHB, FlareDTDG
+§2.2)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ BATCH = 5  # what a seed is for, beside those of `survival` and `sampling`
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """Draws of an epoch by its number, on any rank: each follows from seed, epoch, iteration and rank."""
+    """Random batches of an epoch, the same on any rank: each follows from seed, epoch, iteration and rank."""
 
     seed: int
     epoch: int
 
     def draw(self, own: Int64, snapshots: int, window: int, count: int, iteration: int, rank: int) -> tuple[int, Int64]:
-        """The first snapshot of a window of `window` of all, and `count` of own nodes (all, where there are fewer), ascending."""
+        """Draw the first snapshot of a window of `window` of all, and `count` of own nodes (all, where there are fewer), ascending."""
         draw = np.random.default_rng((self.seed, BATCH, self.epoch, iteration, rank))
         first = int(draw.integers(0, snapshots - window + 1))
         return first, np.sort(draw.choice(own, min(count, len(own)), replace=False))
@@ -29,8 +30,8 @@ class WindowBatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReceptiveField:
-    """For a batch in a window: `rows` int64 of each layer, the first first, whose output it computes; `inputs` int64 of each snapshot,
-    whose features are read; `edges` int64 [snapshots, layers], that end in a layer's rows. Ids ascend.
+    """Rows that layers need for a batch in a window of snapshots: `rows` int64 of each layer, the first first, whose output it computes;
+    `inputs` int64 of each snapshot, whose features are read; `edges` int64 [snapshots, layers], that end in a layer's rows. Ids ascend.
 
     A layer's rows are the same in all snapshots of the window, so that states go on from one to the next: what any of them needs.
     """
@@ -41,7 +42,7 @@ class ReceptiveField:
 
     @classmethod
     def of(cls, window: Sequence[Snapshot], batch: Int64, layers: int) -> ReceptiveField:
-        """By following in-edges, a layer at a time."""
+        """Find the rows that `layers` layers need for a batch in a window of snapshots, by following in-edges, a layer at a time."""
         rows = [batch]
         for _ in range(layers - 1):
             rows.insert(0, _union(rows[0], *(sources(snapshot, rows[0]) for snapshot in window)))
@@ -51,14 +52,14 @@ class ReceptiveField:
 
 
 def sources(snapshot: Snapshot, rows: Int64) -> Int64:
-    """Where the in-edges of some nodes come from, row by row: int64 [edges]."""
+    """Return the sources of the in-edges of `rows`, row by row: int64 [edges]."""
     begin, degree = _row_bounds(snapshot, rows)
     at = np.repeat(begin - (np.cumsum(degree) - degree), degree) + np.arange(degree.sum())
     return np.asarray(snapshot.src[at], np.int64)
 
 
 def count_cached_rows(snapshots: Sequence[Snapshot], own: Int64, layers: int) -> list[int]:
-    """How many nodes' features batches of own nodes may ask for, of each snapshot; and last, of any."""
+    """Count the nodes whose features batches of own nodes may ask for, in each snapshot and, last, in any of them."""
     rows = own
     for _ in range(layers - 1):
         rows = _union(rows, *(sources(snapshot, rows) for snapshot in snapshots))
@@ -67,7 +68,7 @@ def count_cached_rows(snapshots: Sequence[Snapshot], own: Int64, layers: int) ->
 
 
 def _row_bounds(snapshot: Snapshot, rows: Int64) -> tuple[Int64, Int64]:
-    """Where the in-edges of nodes begin, and how many there are of each."""
+    """Return where the in-edges of nodes begin, and how many there are of each."""
     begin = np.searchsorted(snapshot.dst, rows.astype(np.int32))
     return begin, np.searchsorted(snapshot.dst, rows.astype(np.int32), side="right") - begin
 

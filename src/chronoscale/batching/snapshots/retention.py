@@ -14,7 +14,8 @@ from chronoscale.errors import UserError
 
 
 class Retention(Protocol):
-    """A policy. Chunks are kept in one order, so that of two snapshots the one with fewer keeps some of the other's."""
+    """Policy of how many chunks of each snapshot are kept. Chunks are kept in one order, so that of two snapshots the one with fewer keeps
+    some of the other's."""
 
     @property
     def window(self) -> int:
@@ -22,15 +23,15 @@ class Retention(Protocol):
         ...
 
     def kept_chunks(self, chunks: int) -> Int64:
-        """Chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
+        """Return chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """The `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N chunks of the one after it, with
-    beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same, which breaks the chain of hidden
-    states at younger ones (§3.5).
+    """Retention that decays with age: the `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N
+    chunks of the one after it, with beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same,
+    which breaks the chain of hidden states at younger ones (§3.5).
 
     Raises UserError for no full snapshot, alpha outside (0, 1], and a lag outside the window.
     """
@@ -54,7 +55,6 @@ class Decay:
         return self.full + self.decayed
 
     def kept_chunks(self, chunks: int) -> Int64:
-        """As `Retention.kept`."""
         counts = [chunks] * self.full
         alpha = Fraction(Decimal(repr(self.alpha)))  # the number as it is written: 0.1 of 10 chunks is 1
         for _ in range(self.decayed):
@@ -73,7 +73,7 @@ class Decay:
 
 
 def _decayed_count(count: int, alpha: Fraction, root: int) -> int:
-    """The largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
+    """Return the largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
     most = alpha * count**root
     found = int(count * float(alpha) ** (1 / root))
     while (found + 1) ** root <= most:

@@ -1,4 +1,4 @@
-"""Counts: what was counted of batches, a number a batch; kept as an archive."""
+"""Counts of batches, a number a batch, kept as an archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGAIN = "delete the file, and it is counted anew"
 
 
 class BatchCounts:
-    """Base of dataclasses of counts: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
+    """Base of dataclasses of counts of batches: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
 
     __slots__ = ()
     events: Any
@@ -35,18 +35,18 @@ class BatchCounts:
 
     @classmethod
     def zeros(cls, batches: int, hops: int) -> dict[str, Any]:
-        """Arrays to count in, by field."""
+        """Return arrays to count in, by field."""
         sizes = {"targets": (batches, hops + 1), "sampled": (batches, hops)}
         return {field.name: np.zeros(sizes.get(field.name, batches), np.int64) for field in fields(cls)}  # type: ignore[arg-type]
 
     def save(self, path: Path) -> None:
-        """An archive (.npz), whole or not at all."""
+        """Return an archive (.npz), whole or not at all."""
         with atomic_file(path) as file:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path, batches: int) -> Self:
-        """What `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
+        """Return what `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
         with reading(path, "work of batches", AGAIN):
             found = cls(**read_archive(path))
             if len(found) != batches:

@@ -1,4 +1,4 @@
-"""What planning needs to know of a prepared stream."""
+"""Description of a prepared stream for planners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits: the time between two events of a node."""
+"""Gaps between two events of a node, whose mean and deviation normalise what a model reads of time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ BLOCK = 1 << 20  # entries of the T-CSR read at once
 
 
 def measure_event_gaps(source: IndexedStream, events: int) -> tuple[float, float]:
-    """Mean and standard deviation over all nodes of the time from one of their events to the next, of the first `events` of the stream;
-    0 and 0 without any."""
+    """Measure mean and standard deviation over all nodes of the time from one of their events to the next, of the first `events` of the
+    stream; 0 and 0 without any."""
     rows, t = source.tcsr, source.stream.t
     first = np.zeros(rows.neighbor.size + 1, np.bool_)  # entries that begin a node's row
     first[rows.indptr] = True

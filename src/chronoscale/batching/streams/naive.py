@@ -1,4 +1,4 @@
-"""Naive: what needs no training says of the test events."""
+"""Naive scores of the test events: what predictors without training reach."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 
 
 def naive_scores(data: PreparedStream, batch: int) -> Mapping[str, Mapping[str, float]]:
-    """Scores by predictor and key, on the negatives that a model is tested with: EdgeBank, which knows the events before each batch of
-    `batch` events; of labels, the one that training has most of."""
+    """Score the test events by predictor and key, on the negatives that a model is tested with: EdgeBank, which knows the events before
+    each batch of `batch` events; of labels, the one that training has most of."""
     if data.protocol.task == "node":
         return {"most frequent label": _labels(data)}
     events, part = data.whole.stream, data.split.test

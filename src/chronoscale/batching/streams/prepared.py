@@ -1,4 +1,4 @@
-"""Prepared: a stream as a trainer reads it, split, indexed and with its evaluation's negatives, made once and then mapped."""
+"""Prepared stream: split, indexed and with its evaluation's negatives, as a trainer reads it; made once and then mapped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ CountsType = TypeVar("CountsType", bound=BatchCounts)
 
 @dataclass(frozen=True, slots=True)
 class PreparedMetadata:
-    """META. `stream`: the folder of the events, relative to this one, or absolute where it is the user's own."""
+    """Metadata of a prepared stream (the file META). `stream`: the folder of the events, relative to this one, or absolute where it is the
+    user's own."""
 
     stream: str
     protocol: Protocol
@@ -69,7 +70,8 @@ class PreparedStream:
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> PreparedStream:
-        """In memory. Raises UserError where the stream cannot be split, hidden nodes leave nothing to train on, or labels are missing."""
+        """Prepare a stream in memory. Raises UserError where it cannot be split, hidden nodes leave nothing to train on, or labels are
+        missing."""
         split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
@@ -81,7 +83,7 @@ class PreparedStream:
 
     @classmethod
     def make(cls, folder: Path, stream: Path, protocol: Protocol) -> PreparedStream:
-        """In a new folder, of a stored stream (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
+        """Prepare a stored stream in a new folder (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
         something else."""
         (folder / WORK).mkdir(parents=True)
         events = _load_events(folder / stream)
@@ -103,7 +105,7 @@ class PreparedStream:
 
     @classmethod
     def load(cls, folder: Path) -> PreparedStream:
-        """What `make` wrote, mapped. Raises UserError for a file that is missing or damaged."""
+        """Map what `make` wrote. Raises UserError for a file that is missing or damaged."""
         meta = read_json(folder / META, PreparedMetadata, "record of a prepared stream")
         events = _load_events(folder / meta.stream)
         split, whole = (
@@ -126,14 +128,14 @@ class PreparedStream:
         return cls(protocol, split, whole, training, trained, new, among)
 
     def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0) -> Int32:
-        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
+        """Return one destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
         dst = np.asarray(self.training.stream.dst[row_index(part)])
         return negatives.training_negatives(dst, _event_numbers(part), self.among, seed=seed, epoch=epoch)
 
     def negatives(self, what: str) -> Negatives:
-        """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
+        """Return fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
         if what not in self.made:
             self.made[what] = self._fixed(what)
         found = self.made[what]
@@ -149,13 +151,14 @@ class PreparedStream:
         return negatives.load(self.folder / f"{what}.npz", part, wanted)
 
     def assignment(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> BatchAssignment:
-        """Batches of the training events, or of those that validate."""
+        """Assign the training events, or those of the validation, to ranks and batches."""
         return BatchAssignment(self.split.validation if validates else range(self.training_events), ranks, size, limit, every)
 
     def work(
         self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = NO_FEATURES
     ) -> BatchStatistics:
-        """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
+        """Count what batches of the training or validation events read, as the first epoch of the protocol's seed draws them; counted once,
+        then read."""
         deal = self.assignment(validates, ranks, size, limit, every)
         return self.load_or_count(
             f"{deal} {sampling} {loading}",
@@ -165,7 +168,7 @@ class PreparedStream:
         )
 
     def load_or_count(self, key: str, batches: int, kind: type[CountsType], count: Callable[[], CountsType]) -> CountsType:
-        """What was counted of so many batches under a key, read or counted now."""
+        """Return what was counted of so many batches under a key, read or counted now."""
         if self.folder is None:
             if key not in self.made:
                 self.made[key] = count()
@@ -178,8 +181,8 @@ class PreparedStream:
         return kind.load(path, batches)
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> ResidentRows:
-        """What a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed: spread
-        over all of it, whichever of its batches are probed."""
+        """Return what a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed:
+        spread over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
         cached = CachedRows(NO_ROWS, NO_ROWS)
         if loading.placement and loading.placement.dynamic:
@@ -211,8 +214,8 @@ class PreparedStream:
     def row_frequencies(
         self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True
     ) -> RowFrequencies:
-        """What placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is
-        read. validated: whether an epoch ends with the events that validate."""
+        """Return what placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row
+        is read. validated: whether an epoch ends with the events that validate."""
         deals = {validates: self.assignment(validates, ranks, size, limit) for validates in (False, True)[: 1 + validated]}
         stride = max(-(-sum(deal.iterations for deal in deals.values()) // presample), 1)
         batches = (
@@ -230,20 +233,21 @@ class PreparedStream:
         return self.whole if validates else self.training
 
     def sample_batches(self, deal: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
-        """What the first epoch of the protocol's seed reads for a part's batches, each with its number in the deal."""
+        """Return what the first epoch of the protocol's seed reads for a part's batches, each with its number in the deal."""
         return sample_batches(self._source(validates), deal, sampling, *self._draws(validates))
 
     def _count(self, deal: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
         return count_batches(self._source(validates), deal, sampling, *self._draws(validates), resident)
 
     def _draws(self, validates: bool) -> tuple[BatchNegatives, int]:
-        """What events are told from, and the seed of neighbours, in the first epoch."""
+        """Return what events are told from, and the seed of neighbours, in the first epoch."""
         return self.negatives_of(validates, 0, self.protocol.seed), draws.derive_key(
             self.protocol.seed, draws.FIXED_EPOCH if validates else 0
         )
 
     def negatives_of(self, validates: bool, epoch: int, seed: int) -> BatchNegatives:
-        """Of a part, the nodes that the events of a batch are told from, as nodes to read."""
+        """Return a function that gives the negatives of a batch's events, int32 [B, k], as nodes to read; validates: of the validation
+        events."""
         if self.protocol.task == "node":
             return lambda part: np.empty((len(part), 0), np.int32)
         if not validates:
@@ -253,12 +257,12 @@ class PreparedStream:
 
 
 def replace_absent(destinations: Int32) -> Int32:
-    """Negatives as nodes to read: where there is none, -1, some node; what it scores does not count."""
+    """Return negatives as nodes to read: where there is none (-1) node 0, whose score does not count."""
     return np.maximum(destinations, 0)
 
 
 def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, tuple[range, int, negatives.NegativeKind]]:
-    """Negatives that a protocol fixes, by what they are for: events, how many each has, of what kind."""
+    """Return negatives that a protocol fixes, by what they are for: events, how many each has, of what kind."""
     if protocol.task == "node":
         return {}
     return {
@@ -281,7 +285,7 @@ def _load_events(folder: Path) -> EventStream:
 
 
 def _select_events(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:
-    """Some of the events, under numbers of their own, and those that they had, int32."""
+    """Return some of the events, under numbers of their own, and those that they had, int32."""
     columns = {name: getattr(events, name)[chosen] for name in ("src", "dst", "t")}
     features = None if events.features is None else events.features[chosen]
     labels = None if events.labels is None else events.labels[chosen]

@@ -1,4 +1,4 @@
-"""What planning needs of a stream: how much the sampler finds for each batch, counted in one pass and kept with the data."""
+"""Statistics of a stream for planners: how much the sampler finds for each batch, counted in one pass and kept with the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from chronoscale.datasets.arrays import Int32, Int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchStatistics(BatchCounts):
-    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+    """Counts of a stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or
+    hops.
 
     All trees of a batch are added up. A batch without events has nothing.
     """
@@ -50,7 +51,7 @@ class BatchStatistics(BatchCounts):
 
 
 class Distributed(Protocol):
-    """A stream on several ranks, as planners see it (`ranks.distributed_stream.Spreading`)."""
+    """Interface of a stream on several ranks, as planners see it (`ranks.distributed_stream.DistributedStream`)."""
 
     @property
     def parts(self) -> EventPartition | None:
@@ -62,8 +63,8 @@ class Distributed(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamStatistics:
-    """Of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any; classes: of
-    labels that are predicted, 0 where none are.
+    """Counts of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any;
+    classes: of labels that are predicted, 0 where none are.
 
     spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
 
@@ -87,7 +88,7 @@ class StreamStatistics:
 def count_batches(
     source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, resident: ResidentRows
 ) -> BatchStatistics:
-    """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for. resident: before the first."""
+    """Count what an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
     made = BatchStatistics.zeros(count, hops)
@@ -118,7 +119,7 @@ def count_batches(
 
 
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
-    """Nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
+    """Return nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
     ends = np.stack([src, dst], axis=1).ravel()
     nodes, place = distinct(ends)
     last = np.empty(nodes.size, np.int64)

@@ -1,4 +1,4 @@
-"""Order: events that a file does not have in the order of time are brought into it with a notice, without one, or refused."""
+"""Order of events: those that a file does not have in the order of time are sorted with a notice, without one, or refused."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OrderPolicy = Literal["told", "meant", "refused"]
 
 
 def order_policy(sort: bool, strict: bool) -> OrderPolicy:
-    """What the two options of a reader say. Raises UserError where both are given."""
+    """Return what is done with events out of order, from the two options of a reader. Raises UserError where both are given."""
     if sort and strict:
         raise UserError("sort and strict exclude each other: one sorts, the other refuses")
     return "meant" if sort else "refused" if strict else "told"
 
 
 class EventOrder:
-    """In which order events belong, by `time` [M]. places: int32 or int64 [M], stable, or None where they are in order. said: for the
+    """Order into which events belong by `time` [M]. places: int32 or int64 [M], stable, or None where they are in order. said: for the
     account.
 
     `where` puts file and line of an event before its words, `read` says after them what was taken for the time. Raises UserError where
@@ -57,5 +57,5 @@ class EventOrder:
         return {"order": self.said} if self.said else {}
 
     def sort(self, column: Any) -> Any:
-        """A column [M, …], or none, in that order."""
+        """Sort a column [M, …], or none, in that order."""
         return column if column is None or self.places is None else take_rows(column, self.places)

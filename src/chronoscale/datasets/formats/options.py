@@ -1,4 +1,5 @@
-"""Options of a reader: its keyword parameters. Their annotations say what values they take, on a command line as in an experiment file."""
+"""Options of readers, which are their keyword parameters; annotations say what values they take, on a command line and in experiment
+files."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from chronoscale.validation_messages import sentence
 
 
 def option_names(read: Callable[..., Any]) -> list[str]:
-    """Names, in the reader's order: every parameter but the first, which is the path."""
+    """Return names, in the reader's order: every parameter but the first, which is the path."""
     parameters = list(signature(read).parameters.values())[1:]
     return [one.name for one in parameters if one.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
 
 def validate_options(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with those
-    that it has, and for a value that the annotation does not allow."""
+    """Return the options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with
+    those that it has, and for a value that the annotation does not allow."""
     if not given:
         return {}
     known = option_names(read)

@@ -1,4 +1,4 @@
-"""All formats: detection by what is in the file, and one door to read any of them."""
+"""Registry of formats: `detect` recognises a file by what is in it, `open_dataset` reads any of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from chronoscale.errors import UserError, unknown
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
+    """Format of files: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
 
     joins: `read` takes several files of one stream, too. layouts: orders of columns that are documented for tables without a header.
     """
@@ -78,7 +78,7 @@ FORMATS: dict[str, Format] = {
 
 
 def detect(path: str | Path) -> str:
-    """Name of the format of a file or folder. Raises UserError if it is missing or looks like none of them."""
+    """Return name of the format of a file or folder. Raises UserError if it is missing or looks like none of them."""
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")

@@ -1,4 +1,4 @@
-"""Options that readers of signals share: what marks a missing reading, and the time of day as a channel."""
+"""Options that readers of signals share: which reading means that there is none, and the time of day as a channel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TimeOfDay = Annotated[str | bool | int, "add the share of the day as a channel: 
 
 
 def apply_signal_options(signal: Signal, missing: Missing, time_of_day: TimeOfDay, times: Times | None = None) -> Signal:
-    """The signal with readings equal to `missing` marked as missing, and then the time of day where it is asked for.
+    """Return the signal with readings equal to `missing` marked as missing, and then the time of day where it is asked for.
 
     time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins
     at midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file

@@ -1,4 +1,4 @@
-"""Generators from their specs, and a dataset written as it is generated."""
+"""Generators from their specs or a YAML file, and datasets written while they are generated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Part = TypeVar("_Part")
 
 @singledispatch
 def build(spec: GeneratorSpec, name: str, seed: int) -> Generator:
-    """The generator. Raises UserError where its own checks fail."""
+    """Build the generator that a spec describes. Raises UserError where its own checks fail."""
     raise TypeError(f"no generator of {type(spec).__name__}")
 
 
@@ -60,7 +60,7 @@ def _(spec: CommunitiesSpec, name: str, seed: int) -> CommunityGraph:
 
 @build.register
 def build_traffic(spec: TrafficSpec, name: str, seed: int) -> TrafficSignal:
-    """As `build`."""
+    """Build the generator of a signal. Raises UserError where its own checks fail."""
     return TrafficSignal(spec.sensors, spec.steps, spec.channels, spec.missing, spec.steps_per_day, seed, name)
 
 
@@ -75,7 +75,7 @@ def _(spec: SessionsSpec, name: str, seed: int) -> SessionStream:
 
 
 class _NameAndSeed(BaseModel):
-    """What a file says beside the parameters."""
+    """Name and seed that a file may give beside the parameters."""
 
     model_config = ConfigDict(strict=True)
 
@@ -84,7 +84,8 @@ class _NameAndSeed(BaseModel):
 
 
 def read_generator(path: Path, seed: int | None = None) -> Generator:
-    """The generator of a YAML file: a kind, its parameters and, if wanted, `name` (default: the file's) and `seed` (`seed` replaces it).
+    """Read a generator from a YAML file: a kind, its parameters and, if wanted, `name` (default: the file's) and `seed` (`seed` replaces
+    it).
 
     `like`, in place of a kind: a generated dataset of the catalogue, whose parameters the file's replace.
 
@@ -120,7 +121,7 @@ def _read_spec(path: Path) -> dict[Any, Any]:
 
 
 def _catalogue_spec(path: Path, name: str) -> dict[Any, Any]:
-    """The parameters of a generated dataset."""
+    """Return the parameters of a generated dataset."""
     try:
         found = entry(name).generator
     except UserError as error:
@@ -131,7 +132,7 @@ def _catalogue_spec(path: Path, name: str) -> dict[Any, Any]:
 
 
 def generate_in_memory(generator: Generator) -> store.Dataset:
-    """All that a generator makes, in memory."""
+    """Generate a whole dataset in memory."""
     if isinstance(generator, RandomStream | SessionStream):
         return generator.stream()
     return generator.signal() if isinstance(generator, TrafficSignal) else generator.sequence()

@@ -1,4 +1,4 @@
-"""R-MAT: a static graph with skewed degrees, by recursive choice of a quadrant of the adjacency matrix."""
+"""R-MAT generator of a static graph with skewed degrees, by recursive choice of a quadrant of the adjacency matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # the Graph500 choice
 
 
 def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) -> tuple[Int32, Int32]:
-    """(src, dst) int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
+    """Draw edges (src, dst), int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
 
     `skew` is the weight of the first quadrant, from 0.25 (even) upward; the others share the rest as Graph500's do.
     Raises UserError if more than a quarter of all pairs is asked for: the skew makes the rest too rare to draw.

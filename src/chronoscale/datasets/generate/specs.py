@@ -1,4 +1,4 @@
-"""Specs of generators: what a catalogue entry or a file says to get one."""
+"""Specs of generators: parameters in the catalogue or in a file, checked by pydantic."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DifferenceMap:
-    """The difference map (dmap) from a snapshot to the next (REAL §4.1): +1 for added edges, -1 for removed ones.
+    """Difference map (dmap) from a snapshot to the next (REAL §4.1): +1 for added edges, -1 for removed ones.
 
     added_src, added_dst int32 [A] and removed_src, removed_dst int32 [D], each sorted by (dst, src).
     nodes int32 [K]: distinct endpoints of changed edges, ascending, with their degrees on both sides, int32 [K] each.
@@ -67,15 +67,15 @@ class DifferenceMap:
         return self.nodes.size
 
     def added_keys(self) -> Int64:
-        """Keys of the added edges, ascending."""
+        """Return keys of the added edges, ascending."""
         return edge_keys.pack(self.added_src, self.added_dst)
 
     def removed_keys(self) -> Int64:
-        """Keys of the removed edges, ascending."""
+        """Return keys of the removed edges, ascending."""
         return edge_keys.pack(self.removed_src, self.removed_dst)
 
     def apply(self, before: Snapshot) -> Snapshot:
-        """The later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
+        """Return the later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
         keys, removed, added = before.keys(), self.removed_keys(), self.added_keys()
         fits = edge_keys.contains(keys, removed).all() and not edge_keys.contains(keys, added).any()
         if before.num_nodes != self.num_nodes or not fits:
@@ -86,7 +86,7 @@ class DifferenceMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeMap:
-    """The plain change of topology for the device (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
+    """Change of topology as the device reads it (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
 
     rows int32 [R] (distinct destinations of changed edges, ascending), indptr int64 [R+1], indices int32 [changed] (sources, ascending
     in a row), sign int8 [changed]. Built by `edge_map`.
@@ -118,12 +118,12 @@ class EdgeMap:
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count) -> Count:
-        """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        """Return `nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
 
 def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
-    """What changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
+    """Return what changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
     if before.num_nodes != after.num_nodes:
         raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
     added, removed = edge_keys.difference(before.keys(), after.keys())
@@ -136,7 +136,7 @@ def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
 
 
 def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> DeltaCSR:
-    """The increment of S (see `WeightedCSR`) from `before` to `after`.
+    """Return the increment of S (see `WeightedCSR`) from `before` to `after`.
 
     exact: added edges (+c_t), removed edges (-c_{t-1}), and, for every node whose out-degree changed, its kept out-edges
     and its self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly. A row that this would give at least as many entries as

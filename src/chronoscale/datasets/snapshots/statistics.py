@@ -1,4 +1,4 @@
-"""What planning needs to know of a snapshot sequence: counts a snapshot, streamed with two snapshots in memory."""
+"""Statistics of a snapshot sequence: the counts a snapshot that planning needs, streamed with two snapshots in memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SnapshotStatistics:
         return self.nodes.size
 
     def scaled(self, factor: int) -> SnapshotStatistics:
-        """Every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
+        """Return every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
         if factor < 1:
             raise UserError(f"scale: expected at least 1, got {factor}")
         return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)

@@ -1,4 +1,4 @@
-"""Spans: some events of a stream, as a range of numbers or one by one, and what picks their rows."""
+"""Numbers of events in a stream, as a range or one by one, and the indices of their rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ EventNumbers = range | Int64  # ascending
 
 
 def row_index(events: EventNumbers) -> slice | Int64:
-    """What a column [M] is indexed by."""
+    """Return what a column [M] is indexed by."""
     return slice(events.start, events.stop) if isinstance(events, range) else events
 
 
 def relative_to(events: EventNumbers, first: int) -> EventNumbers:
-    """Their numbers counted from event `first`."""
+    """Return their numbers counted from event `first`."""
     return range(events.start - first, events.stop - first) if isinstance(events, range) else events - first

@@ -1,4 +1,4 @@
-"""Negatives: destinations that an event is told from.
+"""Negative destinations: those that events are told apart from, in training and in evaluation.
 
 Training draws them anew in every epoch and leaves out the event's own destination alone (TGN's code not even that): what its source meets
 at the same time in another event may be drawn. Evaluation leaves that out too, and ranks each event against the same ones in every run.
@@ -30,7 +30,7 @@ TRAINING, HISTORICAL, RANDOM, LOCAL = range(4)  # what is drawn
 
 
 def destinations(dst: Int32, num_nodes: int) -> Int32:
-    """The nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
+    """Return the nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
 
     Raises UserError for another array or an id out of range.
     """
@@ -42,7 +42,7 @@ def destinations(dst: Int32, num_nodes: int) -> Int32:
 
 
 def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
-    """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
+    """Draw negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
     the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code,
@@ -61,7 +61,8 @@ def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 
 
 
 def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
-    """What `training_negatives` draws by a key, from arrays that fit: int32 [B, per_event]."""
+    """Draw one negative a slot by `key`, uniform over `among` without the event's own destination, from arrays that are known to fit: int32
+    [B, per_event]."""
     member = contains(among, dst)
     count = np.where(member & (among.size > 1), among.size - 1, among.size)
     ranks = np.stack([draws.draw_below(key, event, slot, count) for slot in range(per_event)], axis=1)
@@ -70,14 +71,14 @@ def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: 
 
 
 def contains(nodes: Int32, ids: Int32) -> Bool:
-    """Which of ids [n] are among nodes, ascending and at least one: bool [n]."""
+    """Return which of ids [n] are among nodes, ascending and at least one: bool [n]."""
     found: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
     return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negatives:
-    """Negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
+    """Fixed negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
 
     digest: of the stream's content and of what they were drawn by. Raises UserError for arrays that do not fit.
     """
@@ -96,7 +97,8 @@ class Negatives:
 
 
 def load(path: Path, part: range, wanted: str) -> Negatives:
-    """What `save` wrote of `part`. Raises UserError naming the file if it is damaged, of another part or not of the digest `wanted`."""
+    """Load what `Negatives.save` wrote of the events `part`. Raises UserError naming the file if it is damaged, of another part or not of
+    the digest `wanted`."""
     found = read_archive(path)
     if set(found) != {"dst", "start", "digest"} or str(found["digest"]) != wanted:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
@@ -109,7 +111,7 @@ def load(path: Path, part: range, wanted: str) -> Negatives:
 
 
 def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
-    """SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
+    """Return SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
     found = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
         found.update(np.ascontiguousarray(column).data)
@@ -119,7 +121,7 @@ def digest(events: EventStream, train_end: int, part: range, k: int, kind: Negat
 def evaluation_negatives(
     events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0
 ) -> Negatives:
-    """k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
+    """Draw k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
 
     With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
     `train_end` events:
@@ -185,6 +187,6 @@ def evaluation_negatives(
 
 
 def _sets(segment: Int64, number: Int64, segments: int) -> Gaps:
-    """Of pairs in any order, repeated or not."""
+    """Build sets from pairs (segment, number) in any order, repeated or not."""
     keys = np.unique((segment << 32) | number)
     return Gaps(keys >> 32, keys & 0xFFFFFFFF, segments)

@@ -1,4 +1,4 @@
-"""Protocol: how a stream is split, what is hidden from training, and what events are ranked against."""
+"""Evaluation protocol of a stream: its split, the nodes hidden from training, and the negatives that test events are ranked against."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Task = Literal["link", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """task: "link", events are told from destinations drawn at random; "node", the label of an event's source is predicted.
+    """Protocol of training and evaluation on a stream.
+
+    task: "link", events are told from destinations drawn at random; "node", the label of an event's source is predicted.
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
     ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of

@@ -16,7 +16,8 @@ HIDDEN_SHARE = 0.1  # share of the nodes that TGN hides
 
 @dataclass(frozen=True, slots=True)
 class EventSplit:
-    """Events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError where a part has no event."""
+    """Split of a stream in time: events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError
+    where a part has no event."""
 
     train_end: int
     validation_end: int
@@ -41,7 +42,7 @@ class EventSplit:
 
 
 def split_by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> EventSplit:
-    """The first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
+    """Return the first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
 
     A part ends with all events up to the quantile of the times, as in TGN's and TGB's public code (Rossi et al. 2020, §5; Huang et al.
     2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the
@@ -60,7 +61,7 @@ def split_by_time(events: EventStream, train: float = 0.70, validation: float = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InductiveSplit:
-    """The view of a split in which some nodes are hidden from training.
+    """View of a split in which some nodes are hidden from training.
 
     hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that
     only appear later, and those that met hidden nodes alone. training bool [train_end]: events that are trained on.
@@ -71,7 +72,7 @@ class InductiveSplit:
     training: Bool
 
     def touches(self, events: EventStream, part: range) -> Bool:
-        """Which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
+        """Return which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
         span = slice(part.start, part.stop)
         found: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
         return found
@@ -106,7 +107,7 @@ def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHA
 
 
 def _node_mask(src: Int32, dst: Int32, num_nodes: int) -> Bool:
-    """Nodes that have one of these events: bool [num_nodes]."""
+    """Return nodes that have one of these events: bool [num_nodes]."""
     found = np.zeros(num_nodes, np.bool_)
     found[src] = True
     found[dst] = True

@@ -1,4 +1,4 @@
-"""What describes a stream of events."""
+"""Statistics that describe a stream of events: counts, repetition, skew and burstiness."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BLOCK = 1 << 16  # events read at a time
 
 
 class StreamCounts(NamedTuple):
-    """Of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst and
-    time of another. repetition: share of the events that repeat a pair; 0 without events."""
+    """Counts of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst
+    and time of another. repetition: share of the events that repeat a pair; 0 without events."""
 
     self_loops: int
     pairs: int
@@ -27,7 +27,8 @@ class StreamCounts(NamedTuple):
 
 
 def count_stream(events: EventStream) -> StreamCounts:
-    """Exact, in blocks of events: beside what is mapped, memory is some two bytes an event (`distinct_pairs`)."""
+    """Count self-loops, pairs and duplicates exactly, in blocks of events: beside what is mapped, memory is some two bytes an event
+    (`distinct_pairs`)."""
     loops = sum(int(np.count_nonzero(events.src[block] == events.dst[block])) for block in _blocks(len(events)))
     pairs = distinct_pairs(events.src, events.dst)
     for column in (events.src, events.dst, events.t):
@@ -36,7 +37,7 @@ def count_stream(events: EventStream) -> StreamCounts:
 
 
 def distinct_pairs(src: Int32, dst: Int32) -> int:
-    """How many distinct (src, dst) there are, src and dst int32 [M].
+    """Return how many distinct (src, dst) there are, src and dst int32 [M].
 
     Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
     part once a block, some M / 16 of 8 bytes, and sorts them.
@@ -53,12 +54,14 @@ def distinct_pairs(src: Int32, dst: Int32) -> int:
 
 
 def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
-    """The highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many pairs."""
+    """Return the highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many
+    pairs."""
     return (keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
 def _count_duplicates(events: EventStream) -> int:
-    """Events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time changes."""
+    """Return events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time
+    changes."""
     time, found, begin = events.t, 0, 0
     while begin < len(events):
         end = len(events) if begin + _BLOCK >= len(events) else int(np.searchsorted(time, time[begin + _BLOCK], "left"))
@@ -79,7 +82,7 @@ def _blocks(size: int) -> Iterator[slice]:
 
 
 def distinct_labels(events: EventStream) -> int:
-    """How many values the labels have; 0 without labels."""
+    """Return how many values the labels have; 0 without labels."""
     found = np.empty(0, np.int64)
     for block in _blocks(0 if events.labels is None else events.labels.size):
         found = np.union1d(found, [] if events.labels is None else events.labels[block])
@@ -87,8 +90,8 @@ def distinct_labels(events: EventStream) -> int:
 
 
 class StreamShape(NamedTuple):
-    """Of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the events that nodes send, and
-    receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
+    """Activity, skew and burstiness of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the
+    events that nodes send, and receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
 
     active_nodes: int
     source_skew: float
@@ -97,7 +100,7 @@ class StreamShape(NamedTuple):
 
 
 def stream_shape(events: EventStream) -> StreamShape:
-    """In blocks of events: beside what is mapped, memory is counts of the nodes."""
+    """Measure activity, skew and burstiness, in blocks of events: beside what is mapped, memory is counts of the nodes."""
     sent, received = (_events_per_node(end, events.num_nodes) for end in (events.src, events.dst))
     release(events.src)
     release(events.dst)
@@ -114,7 +117,8 @@ def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
 
 
 def zipf_exponent(counts: Int64) -> float:
-    """The most likely s for which the most active tenth of the nodes, at least ten, has its `counts` int64 [N] by weights rank ** -s.
+    """Return the most likely s for which the most active tenth of the nodes, at least ten, has its `counts` int64 [N] by weights rank **
+    -s.
 
     Only the head is read: below it, counts of one or two say little of a law (Clauset et al., 2009, section 3). From 0 to 10; NaN with
     fewer than two nodes that count.
@@ -142,7 +146,8 @@ def zipf_exponent(counts: Int64) -> float:
 
 
 def burstiness(times: Int64 | Float64) -> float:
-    """(sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008, eq. 1).
+    """Return (sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008,
+    eq. 1).
 
     NaN without a gap, or where all are 0.
     """

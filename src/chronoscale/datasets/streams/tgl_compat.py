@@ -29,7 +29,7 @@ MARGIN = np.float32(1e-7)  # what TGL takes from a root's time, which changes no
 
 
 class TimedHop(NamedTuple):
-    """One layer's neighbours, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
+    """Hop of neighbours sampled by time, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
 
     node: Int32
     time: Float32
@@ -37,7 +37,7 @@ class TimedHop(NamedTuple):
 
 
 class TGLSampler:
-    """Neighbours that TGL samples from a T-CSR whose event e has time t[e] (int64 or float64 [M], ascending).
+    """Sampler of the neighbours that TGL's code takes from a T-CSR whose event e has time t[e] (int64 or float64 [M], ascending).
 
     windows, duration, propagate: TGL's `history`, `duration` and `prop_time`: a root has a neighbourhood in each of the windows of that
     duration before it; neighbours are sampled for at their root's time, not at that of their event. Not TGL's: random numbers (`rand_r` of
@@ -74,11 +74,12 @@ class TGLSampler:
         self.reset()
 
     def reset(self) -> None:
-        """Pointers go back to the nodes' first events."""
+        """Move all pointers back to the nodes' first events."""
         self.pointers = np.tile(self._graph.indptr[:-1], (self._windows + 1, 1))
 
     def sample(self, node: Int32, time: Float32 | Float64 | Int64, fanouts: Sequence[int], seed: int = 0) -> list[list[TimedHop]]:
-        """For each window, the oldest first, a hop for each of the fanouts, as TCSR.hops has them: neighbours of node [R] before time [R].
+        """Sample neighbours of node [R] before time [R]: for each window, the oldest first, a hop for each of the fanouts, as `TCSR.hops`
+        has them.
 
         Slots are in the order of events (TGL's: the latest first, or as drawn). Moves the pointers. Raises UserError for arrays that do not
         fit, ids outside [-1, N), times that are not finite in float32, a fanout outside [0, 1024], a seed below 0 or above 2^128 - 1.
@@ -109,13 +110,13 @@ class TGLSampler:
         return found[::-1]
 
     def _walk(self, which: int, node: Int32, time: Float32, offset: np.float32) -> None:
-        """Moves these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
+        """Move these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
         there = node >= 0
         last = self._later(node[there], time[there] + offset - MARGIN) - 1
         np.maximum.at(self.pointers[which], node[there], last)
 
     def _window(self, node: Int32, time: Float32, back: int, offset: np.float32, walked: bool) -> tuple[Int64, Int64]:
-        """The entries [R] that a root's window begins and ends with; TGL returns that which it begins with only by a draw."""
+        """Return the entries [R] that a root's window begins and ends with; TGL returns that which it begins with only by a draw."""
         first, last = np.zeros(node.size, np.int64), np.zeros(node.size, np.int64)
         there = node >= 0
         v, at = node[there], time[there] + offset
@@ -129,7 +130,7 @@ class TGLSampler:
         return first, last
 
     def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> Sampled:
-        """Of each root the latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
+        """Return each root's latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
         at = np.maximum(first, last - fanout)[:, None] + 1 + np.arange(fanout)
         many = np.flatnonzero(last - first >= fanout)
         if not self._recent and fanout:
@@ -146,7 +147,7 @@ class TGLSampler:
         return Sampled(neighbor, event, there.sum(1, dtype=np.int32))
 
     def _later(self, node: Int32, time: Float32) -> Int64:
-        """The first entry of each row that is after its time [R], or the row's end."""
+        """Return the first entry of each row that is after its time [R], or the row's end."""
         low, high = self._graph.indptr[node], self._graph.indptr[node + 1]
         while (left := np.flatnonzero(low < high)).size:
             middle = (low[left] + high[left]) >> 1

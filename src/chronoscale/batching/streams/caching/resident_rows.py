@@ -1,4 +1,4 @@
-"""Residents: which rows of features lie on the device, and so which of a batch's rows have to be sent."""
+"""Resident rows: which rows of features lie on the device, and so which of a batch's rows have to be sent."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_ROWS: Int32 = np.empty(0, np.int32)
 
 
 class TableLoad(NamedTuple):
-    """Of the n rows of a table that a batch reads: send int32 [S], those that cross the bus; at int64 [n], where each row is read: from
-    the slots of the cache first, then from what was sent, None: as it was sent; kept int64 [R]: the slots of the first R rows that were
-    sent, which stay for later batches."""
+    """Transfer of the n rows of a table that a batch reads: send int32 [S], those that cross the bus; at int64 [n], where each row is read:
+    from the slots of the cache first, then from what was sent, None: as it was sent; kept int64 [R]: the slots of the first R rows that
+    were sent, which stay for later batches."""
 
     send: Int32
     at: Int64 | None = None
@@ -29,7 +29,7 @@ class TableLoad(NamedTuple):
 
 
 class BatchLoads(NamedTuple):
-    """Of features of nodes, of features of events, and of node memory, of which nothing is cached: it changes."""
+    """Transfers of a batch: features of nodes, features of events, and node memory, of which nothing is cached: it changes."""
 
     nodes: TableLoad
     edges: TableLoad
@@ -37,15 +37,15 @@ class BatchLoads(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """Of indices that are sent beside rows: where they are read, and which slots they go to; those of events are in the trees in any
+        """Numbers that are sent beside rows to say where they are read and which slots they go to; those of events are in the trees in any
         case."""
         found = {id(load.at): load.at for load in (self.nodes, self.state)}.values()
         return sum(index.size for index in (*found, self.nodes.kept, self.edges.kept) if index is not None)
 
 
 class ResidentRows:
-    """Of one rank, whose device holds `cached` of a stream's nodes and events. A dynamic placement is told of the batches of an epoch by
-    `following`, and then asked for them in that order."""
+    """Rows on the device of one rank, which holds `cached` of a stream's nodes and events. A dynamic placement is told of the batches of an
+    epoch by `following`, and then asked for them in that order."""
 
     def __init__(self, loading: Loading, cached: CachedRows, nodes: int, events: int) -> None:
         self._loading, self.cached, self._sizes = loading, cached, (nodes, events)
@@ -58,23 +58,23 @@ class ResidentRows:
         return self._loading.placement is not None and self._loading.placement.dynamic
 
     def for_epoch(self, batches: Sequence[CachedRows]) -> ResidentRows:
-        """For an epoch of batches that read these different rows, ascending."""
+        """Return the same for an epoch whose batches read these different rows, ascending, in this order."""
         found = ResidentRows(self._loading, self.cached, *self._sizes)
         asked = zip(*batches, strict=True) if batches else ((), ())
         found._retained = [RetainedRows(of, *size) for of, size in zip(asked, zip(self._sizes, self.slots, strict=True), strict=True)]
         return found
 
     def without_cache(self) -> ResidentRows:
-        """Nothing is cached, and rows are sent as they are read."""
+        """Return the same without a cache and without compression: rows are sent as they are read."""
         return ResidentRows(replace(self._loading, compressed=False, placement=None), CachedRows(NO_ROWS, NO_ROWS), *self._sizes)
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Of the cache, for nodes and for events."""
+        """Slots of the cache for nodes and for events."""
         return self.cached.nodes.size, self.cached.edges.size
 
     def load(self, found: Neighbourhood, source: IndexedStream) -> BatchLoads:
-        """What the next batch needs, sampled from a source; events by their numbers in the whole stream."""
+        """Work out what the next batch needs to be sent; events by their numbers in the whole stream."""
         one = self._loading
         state = _load_fixed(found.nodes, None, 0, one.compressed) if one.memory else TableLoad(NO_ROWS)
         nodes = self._of(0, found.nodes) if one.node else TableLoad(NO_ROWS)
@@ -92,7 +92,7 @@ class ResidentRows:
 
 
 def _load_changing(retained: RetainedRows, ids: Int32, slots: int) -> TableLoad:
-    """Rows that are kept from now on are sent once, before the others that are missing."""
+    """Work out what is sent where the cache changes: rows that are kept from now on go once, before the others that are missing."""
     slot, (come, where) = retained.slots[ids], retained.next()
     place = np.searchsorted(come, ids)
     new = (slot < 0) & (np.append(come, -1)[place] == ids)
@@ -104,7 +104,7 @@ def _load_changing(retained: RetainedRows, ids: Int32, slots: int) -> TableLoad:
 
 
 def _slot_of_rows(cached: Int32, rows: int) -> Int64 | None:
-    """The slot of each row, int64 [rows], -1 for none; None where nothing is cached."""
+    """Return the slot of each row, int64 [rows], -1 for none; None where nothing is cached."""
     if not cached.size:
         return None
     found, full = np.full(rows, -1, np.int64), np.flatnonzero(cached >= 0)
@@ -113,7 +113,7 @@ def _slot_of_rows(cached: Int32, rows: int) -> Int64 | None:
 
 
 def _load_fixed(ids: Int32, slot: Int64 | None, slots: int, compressed: bool) -> TableLoad:
-    """Of rows ids [n] of a table, of which those with a slot are on the device."""
+    """Work out what is sent of rows ids [n] of a table, of which those with a slot lie on the device; these never change."""
     if slot is not None and slots == slot.size:  # all of them may be there: then there is nothing to compress
         compressed = compressed and bool((slot[ids] < 0).any())
     if not compressed:

@@ -1,4 +1,4 @@
-"""Retention: a cache whose rows change from batch to batch, by what later batches of the epoch will ask for."""
+"""Cache whose rows change from batch to batch, by what later batches of the epoch will ask for."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NEVER = np.iinfo(np.int32).max
 
 
 class RetainedRows:
-    """Rows that are kept between two uses, so that as few as possible are sent again (SIMPLE: Gao et al., SIGMOD 2024, weighs the same
-    intervals of retention).
+    """Cache of rows that are kept between two uses, so that as few as possible are sent again (SIMPLE: Gao et al., SIGMOD 2024, weighs the
+    same intervals of retention).
 
     Known are the different rows of every batch of an epoch, each int32 [U], of a table of `rows`; the cache has `room` slots. After each
     batch those rows stay that are needed again soonest: as all rows have one size, no other choice has more hits (Belady, 1966; here a
@@ -31,7 +31,7 @@ class RetainedRows:
             self._next[batches[number]] = number
 
     def next(self) -> tuple[Int32, Int64]:
-        """After the next batch: rows int32 [R] that come and are kept from now on, and their slots int64 [R]."""
+        """Advance past the next batch: return rows int32 [R] that come and are kept from now on, and their slots int64 [R]."""
         asked, then = self._batches[self._at], self._then.pop()
         self._at += 1
         self._next[asked] = then

@@ -1,4 +1,4 @@
-"""By METIS: the least cut of all pairs that meet, time aside."""
+"""Partitioners that assign nodes first, by METIS or at random, and then each event to the part of its source."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NODES, _EVENTS = 0, 1  # what a key of the seed is for
 
 
 def partition_by_metis(asked: PartitionRequest, put: EmitParts) -> Int32:
-    """As `Partitioner`: METIS on the union graph, balanced by nodes; an event goes with its source. With shared nodes METIS cuts the graph
-    of the others (MemShare §5.4), and events go as `assign_events` says.
+    """Partition the union graph with METIS, balanced by nodes (a `Partitioner`); an event goes with its source. With shared nodes METIS
+    cuts the graph of the others (MemShare §5.4), and events go as `assign_events` says.
 
     Each pair counts once, however often it repeats: DGL's METIS takes no weights of edges, and does not end on a graph that has them as
     parallel edges. Memory: the different pairs. Two calls may differ. Raises MachineError as `metis_assignment`.
@@ -30,7 +30,7 @@ def partition_by_metis(asked: PartitionRequest, put: EmitParts) -> Int32:
 
 
 def _distinct_pairs(asked: PartitionRequest) -> Int64:
-    """Packed pairs, the lower node first, without shared nodes and self-loops."""
+    """Return the distinct pairs of nodes that meet, packed, the lower node first, without shared nodes and self-loops."""
     kept = np.empty(0, np.int64)
     for src, dst, _ in asked.blocks():
         inner = (src != dst) & ~asked.shared[src] & ~asked.shared[dst]
@@ -40,14 +40,15 @@ def _distinct_pairs(asked: PartitionRequest) -> Int64:
 
 
 def partition_at_random(asked: PartitionRequest, put: EmitParts) -> Int32:
-    """As `Partitioner` (Zhong et al., 2023, hash partitioning); an event goes with its source (`assign_events`)."""
+    """Partition nodes by a hash of their ids (a `Partitioner`; Zhong et al., 2023, hash partitioning); an event goes with its source
+    (`assign_events`)."""
     drawn = draws.draw_below(draws.derive_key(asked.seed, _NODES), np.arange(asked.shared.size), 0, asked.count)
     return assign_events(asked, np.where(asked.shared, SHARED, drawn).astype(np.int32), put)
 
 
 def assign_events(asked: PartitionRequest, node: Int32, put: EmitParts) -> Int32:
-    """An event goes with its source, also where it is cut; where the source is shared with its destination, and where both are to a part at
-    random (MemShare §5.4). Returns `node`."""
+    """Assign each event to the part of its source, also where it is cut; where the source is shared with its destination, and where both
+    are to a part at random (MemShare §5.4). Returns `node`."""
     key, begin = draws.derive_key(asked.seed, _EVENTS), 0
     for src, dst, _ in asked.blocks():
         part = np.where(node[src] == SHARED, node[dst], node[src])

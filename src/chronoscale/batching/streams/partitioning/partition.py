@@ -1,4 +1,4 @@
-"""Parts: a stream cut for several ranks: each event in one part, each node in one, or, of a few that are shared, in all."""
+"""Partition of an event stream: each event in one part, each node in one, or, of a few that are shared, in all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _AGAIN = "delete the folder and cut the stream again"
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """META. origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the number of parts."""
+    """Metadata of a stored partition (the file META). origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the
+    number of parts."""
 
     count: int
     nodes: int
@@ -34,7 +35,8 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventPartition:
-    """node int32 [N]: its part, or SHARED; event int32 [M]: its part, in the order of the stream. count: of parts. origin: how it was made.
+    """Partition of events and nodes. node int32 [N]: its part, or SHARED; event int32 [M]: its part, in the order of the stream. count: of
+    parts. origin: how it was made.
 
     Source: MemShare §3.2. Raises UserError for arrays that do not fit.
     """
@@ -67,21 +69,21 @@ class EventPartition:
         return _digest(self.count, self.origin)
 
     def save(self, folder: Path) -> None:
-        """Into a new folder, whole or not at all. Raises UserError if it exists."""
+        """Write to a new folder, whole or not at all. Raises UserError if it exists."""
         with atomic_folder(folder) as draft:
             np.save(draft / EVENT, self.event)
             self.record(draft, self.node, self.event.size, self.count, self.origin)
 
     @staticmethod
     def record(folder: Path, node: Int32, events: int, count: int, origin: str) -> None:
-        """Everything but the events' parts, which a partitioner may have written by itself."""
+        """Write everything but the events' parts, which a partitioner may have written by itself."""
         np.save(folder / NODE, node)
         meta = PartitionMetadata(count, node.size, events, origin, _digest(count, origin))
         (folder / META).write_text(json.dumps(asdict(meta), indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path, origin: str | None = None) -> EventPartition:
-        """What `save` wrote, mapped. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
+        """Map what `save` wrote. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
         meta = read_json(folder / META, PartitionMetadata, "record of parts", _AGAIN)
         with reading(folder / META, "record of parts", _AGAIN):
             if meta.digest != _digest(meta.count, meta.origin):
@@ -95,7 +97,7 @@ class EventPartition:
 
 
 def _value_range(array: Int32) -> tuple[int, int]:
-    """The least and the most, 0 of none; pages of a mapped array are given back as it is read."""
+    """Return the least and the most, 0 of none; pages of a mapped array are given back as it is read."""
     ends = []
     for begin in range(0, array.size, _BLOCK):
         block = array[begin : begin + _BLOCK]

@@ -1,4 +1,4 @@
-"""Asked: what a partitioner is to cut, and what it answers."""
+"""Interface of partitioners: what they are asked to cut, and what they answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EmitParts = Callable[[Int32], object]  # takes the parts of the next events
 
 
 class EventBlock(NamedTuple):
-    """Events in a row. time float64, counted from the stream's first event."""
+    """Block of consecutive events. time float64, counted from the stream's first event."""
 
     src: Int32
     dst: Int32
@@ -25,7 +25,8 @@ class EventBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionRequest:
-    """`stream` into `count` parts. shared bool [N]: nodes that all have. decay: of past events' attention, by the stream's unit of time."""
+    """Request to cut `stream` into `count` parts. shared bool [N]: nodes that all have. decay: of past events' attention, by the stream's
+    unit of time."""
 
     stream: EventStream
     count: int
@@ -34,7 +35,7 @@ class PartitionRequest:
     seed: int
 
     def blocks(self) -> Iterator[EventBlock]:
-        """All events, in order. Pages of a mapped stream are given back after each block, so that memory does not grow."""
+        """Yield all events, in order. Pages of a mapped stream are given back after each block, so that memory does not grow."""
         stream = self.stream
         for begin in range(0, len(stream), BLOCK):
             part = slice(begin, begin + BLOCK)
@@ -44,13 +45,14 @@ class PartitionRequest:
 
 
 class Partitioner(Protocol):
-    """`put` gets the parts of all events, block after block; returned are those of the nodes, int32 [N], SHARED where they are."""
+    """Function that assigns events and nodes to parts: `put` gets the parts of all events, block after block; returned are those of the
+    nodes, int32 [N], SHARED where all parts have one."""
 
     def __call__(self, asked: PartitionRequest, put: EmitParts) -> Int32: ...
 
 
 def elapsed_time(stream: EventStream, part: slice) -> Float64:
-    """Times since the stream's first event, float64: exact differences, whatever clock they are of."""
+    """Return times since the stream's first event, float64: exact differences, whatever clock they are of."""
     time = stream.t[part]
     if time.dtype == np.int64:  # a difference may need 64 bits
         return (time.view(np.uint64) - stream.t[:1].view(np.uint64)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Policies: partitioners by name."""
+"""Partitioners by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONERS: Mapping[str, Partitioner] = {
 
 
 def find_partitioner(policy: str) -> Partitioner:
-    """Raises UserError for a name that there is not, with the nearest one."""
+    """Return the partitioner of a name. Raises UserError for an unknown one, with the nearest."""
     if policy not in PARTITIONERS:
         raise unknown("partitioner", policy, PARTITIONERS)
     return PARTITIONERS[policy]

@@ -1,4 +1,4 @@
-"""Division: how well parts divide a stream: their load in each batch, and what they need of each other."""
+"""Quality of a partition: the load of its parts in each batch, and what they need of each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK = 1 << 20  # events that are looked at together
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionQuality:
-    """Of B global batches, the events in a row that P ranks train on together.
+    """Loads and cuts in B global batches, each the events in a row that P ranks train on together.
 
     loads int64 [B, P]: events of a part. cut int64 [B]: events whose ends have different parts, and neither is shared (MemShare §3.1, λ of
     §4.2). remote int64 [B]: ends of events that the event's part does not have, 0 to 2 an event. nodes int64 [P]: that one part alone has;
@@ -31,8 +31,8 @@ class PartitionQuality:
 
     @classmethod
     def of(cls, stream: EventStream, parts: EventPartition, batch: int) -> PartitionQuality:
-        """In batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1 and for parts of a
-        stream of another size."""
+        """Measure a partition in batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1
+        and for parts of a stream of another size."""
         if batch < 1:
             raise UserError(f"batch: expected at least 1 event a part, got {batch}")
         if (parts.node.size, parts.event.size) != (stream.num_nodes, len(stream)):
@@ -60,7 +60,7 @@ class PartitionQuality:
 
     @property
     def events(self) -> Int64:
-        """Of a part, int64 [P]."""
+        """Events of each part, int64 [P]."""
         return np.asarray(self.loads.sum(0), np.int64)
 
     @property
@@ -78,7 +78,7 @@ class PartitionQuality:
 
     @property
     def cut_ratios(self) -> Float64:
-        """Of each batch, float64 [B]."""
+        """Share of each batch's events that are cut, float64 [B]."""
         return np.asarray(self.cut / self.loads.sum(1), np.float64)
 
     @property

@@ -23,8 +23,8 @@ EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the node t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remoteness:
-    """Of `events` in `parts` parts, whose roots are the two ends of each, and what it is told from, in the event's part, with up to
-    `neighbours` recent neighbours each.
+    """Counts of roots and neighbours that lie in other parts than their event, of `events` in `parts` parts; roots are the two ends of each
+    event and its negative, with up to `neighbours` recent neighbours each.
 
     cut: events whose ends have different parts, neither shared. int64 [3] each, of ends that are HOT (shared), ends that are COLD, and TOLD
     (negatives): roots; those whose row is in another part (`away`); `slots`, neighbours that there are; of these, slots whose event is in
@@ -45,8 +45,8 @@ class Remoteness:
     def of(
         cls, stream: EventStream, parts: EventPartition, neighbours: int, batch: int, others: EventNegatives | None = None
     ) -> Remoteness:
-        """In batches of `batch` events of all parts together, of which none sees another; others None: they are told from nothing.
-        Streamed, in 8 N `neighbours` bytes and a block.
+        """Count remote roots and neighbours in batches of `batch` events of all parts together, of which none sees another; others None:
+        without negatives. Streamed, in 8 N `neighbours` bytes and a block.
 
         Raises UserError for neighbours or a batch below 1 and for parts of a stream of another size.
         """
@@ -74,8 +74,8 @@ class Remoteness:
 
 
 def partition_negatives(stream: EventStream, parts: EventPartition, remote: float = 1.0, seed: int = 0) -> EventNegatives:
-    """Negatives as training on all of a stream draws them first; `remote` of them from all destinations, the others from those that the
-    event's part has (§4.3)."""
+    """Return a function that draws negatives as training on all of a stream draws them first; `remote` of them from all destinations, the
+    others from those that the event's part has (§4.3)."""
     among = negatives.destinations(np.asarray(stream.dst), stream.num_nodes)
     local = [among[parts.here(part)[among]] for part in range(parts.count)] if remote < 1 else []
 
@@ -93,8 +93,8 @@ def partition_negatives(stream: EventStream, parts: EventPartition, remote: floa
 
 
 def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
-    """Roots, away, slots, edges, nodes, int64 [5, 3], of events [B]: roots and their homes, int32 [B, 2 or 3], parts, batches. recent
-    [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
+    """Count roots, away, slots, edges, nodes, int64 [5, 3], of a block of events [B]: roots and their homes, int32 [B, 2 or 3], parts,
+    batches. recent [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
     neighbours, width, node = recent.shape[2], roots.shape[1], roots.ravel()
     order = np.argsort(node, kind="stable")
     node, (event, side) = node[order], np.divmod(order, width)

@@ -1,4 +1,4 @@
-"""Hottest: the nodes that all parts share."""
+"""Choice of the nodes that all parts share: those with most events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronoscale.errors import UserError
 
 
 def most_active_nodes(stream: EventStream, share: float, trained: int | None = None) -> Bool:
-    """The round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
+    """Return the round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
 
     Degree: ends of events, of the first `trained` ones (None: of all), so that what is tested on has no say. Raises UserError for a share
     outside [0, 1) and for `trained` outside 0..M.

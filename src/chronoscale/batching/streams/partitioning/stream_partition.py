@@ -1,4 +1,4 @@
-"""Divide: a stream into parts."""
+"""Partitioning of a stream by a named policy, in memory or into a folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def partition_stream(
     trained: int | None = None,
     folder: Path | None = None,
 ) -> EventPartition:
-    """A stream into `count` parts (MemShare §3.2, §5.4): every event in one, every node in one, but for those that are shared.
+    """Partition a stream into `count` parts (MemShare §3.2, §5.4): every event in one, every node in one, but for those that are shared.
 
     policy: a name of `PARTITIONERS`. shared: the share of the nodes that all parts have, those of highest degree among the first `trained`
     events (`most_active_nodes`). decay: δ of eq. 8, by the stream's unit of time; None: 1 / (last time - first time). The paper has
@@ -68,7 +68,7 @@ def partition_stream(
 
 
 def default_decay(stream: EventStream) -> float:
-    """1 / (last time - first time), 0 where all are one."""
+    """Return 1 / (last time - first time) of a stream, 0 where all times are one."""
     span = float(elapsed_time(stream, slice(-1, None))[0]) if len(stream) else 0.0
     return 1 / span if span > 0 else 0.0
 
@@ -79,14 +79,15 @@ def _fill(event: Int32, at: list[int], part: Int32) -> None:
 
 
 def describe_partition(stream: EventStream, policy: str, count: int, shared: float, decay: float, seed: int, trained: int | None) -> str:
-    """Policy, settings and the stream's SHA-256: parts of the same line are the same, but for METIS's, of which two calls may differ."""
+    """Describe how parts were made, in a line of policy, settings and the stream's SHA-256: parts of the same line are the same, but for
+    METIS's, of which two calls may differ."""
     degrees = "all" if trained is None else f"the first {trained}"
     settings = f"{policy}, {count} parts, shared {shared!r}, decay {decay!r}, seed {seed}, degrees of {degrees} events"
     return f"{settings}, stream {hash_events(stream)}"
 
 
 def hash_events(stream: EventStream) -> str:
-    """SHA-256 of the nodes' number and of all events, in blocks."""
+    """Return SHA-256 of the nodes' number and of all events, in blocks."""
     found = sha256(f"{stream.num_nodes} {len(stream)} {stream.t.dtype}\n".encode())
     for column in (stream.src, stream.dst, stream.t):
         for begin in range(0, len(stream), BLOCK):

@@ -1,4 +1,4 @@
-"""Streamed: parts from one pass over the events, in bounded memory."""
+"""Streaming partitioner: parts from one pass over the events, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from chronoscale.datasets.arrays import Int32
 
 @dataclass(frozen=True, slots=True)
 class StreamingPartitioner:
-    """attention: MemShare's (§3.2), around nodes that all parts share. average: DisTGL's temporal-aware edge streaming (Fang et al., DASFAA
+    """Partitioner of one pass over the events, by a rule.
+
+    attention: MemShare's (§3.2), around nodes that all parts share. average: DisTGL's temporal-aware edge streaming (Fang et al., DASFAA
     2024).
 
     Of DisTGL MemShare says that it streams edges by neighbour counts and the parts' average timestamps, with load balance γ = 1.5 (§5.4,
@@ -25,7 +27,6 @@ class StreamingPartitioner:
     rule: Rule
 
     def __call__(self, asked: PartitionRequest, put: EmitParts) -> Int32:
-        """As `Partitioner`."""
         carried = Streaming.begin(asked.shared, asked.count, asked.decay if self.rule == "attention" else 0.0, self.rule)
         for block in asked.blocks():
             put(carried.take(*block))

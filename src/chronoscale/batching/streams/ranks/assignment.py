@@ -1,4 +1,4 @@
-"""Deal: which events each rank has in each optimiser step."""
+"""Assignment of events to ranks and optimiser steps, in the order of time."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class BatchAssignment:
 
     @property
     def iterations(self) -> int:
-        """Of all ranks together."""
+        """Iterations of an epoch, the same on every rank."""
         all_of = -(-len(self.part) // (self.ranks * self.size))
         return -(-(min(all_of, self.limit) if self.limit else all_of) // self.every)
 
     def all_events(self, iteration: int) -> range:
-        """Events of all ranks."""
+        """Return the events of an iteration, of all ranks together."""
         first = self.part.start + iteration * self.every * self.ranks * self.size
         return range(first, min(first + self.ranks * self.size, self.part.stop))
 
     def rank_events(self, iteration: int, rank: int) -> range:
-        """Events of one rank; none where an iteration has too few."""
+        """Return the events of one rank in an iteration; an empty range where there are too few."""
         whole = self.all_events(iteration)
         first = min(whole.start + rank * self.size, whole.stop)
         return range(first, min(first + self.size, whole.stop))
 
     @property
     def batches(self) -> int:
-        """That have events, of all ranks; an iteration but the last has some for each."""
+        """Batches that have events, of all ranks; every iteration but the last has some for each."""
         last = self.iterations - 1
         return max(last, 0) * self.ranks + (-(-len(self.all_events(last)) // self.size) if last >= 0 else 0)
 
     def sizes(self) -> Int64:
-        """Events of each iteration and rank, int64 [iterations, ranks]."""
+        """Return events of each iteration and rank, int64 [iterations, ranks]."""
         counts = [[len(self.rank_events(i, rank)) for rank in range(self.ranks)] for i in range(self.iterations)]
         return np.array(counts, np.int64).reshape(self.iterations, self.ranks)

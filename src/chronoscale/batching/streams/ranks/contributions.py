@@ -1,4 +1,4 @@
-"""Contributions: what each rank computes in an iteration for the memories and mailboxes of nodes, and who has their rows."""
+"""Contributions to node memories and mailboxes: which rank computes which in an iteration, and who has the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chronoscale.datasets.arrays import Bool, Int32, Int64
 
 
 class Contributions(NamedTuple):
-    """Ascending by holder, home and node.
+    """Contributions of an iteration to node memories and mailboxes, ascending by holder, home and node.
 
     holder int64 [n]: the rank that computes it; home int64 [n]: the one that has the node's row, SHARED: all; node int64 [n]. last int64
     [n]: the event after which the node's memory is written, -1 where nothing but mail comes; source bool [n]: it sends that event.
@@ -29,11 +29,11 @@ class Contributions(NamedTuple):
     event: Int64
 
     def of(self, rank: int) -> slice:
-        """Places of a rank's own."""
+        """Return where a rank's own contributions lie."""
         return slice(int(np.searchsorted(self.holder, rank)), int(np.searchsorted(self.holder, rank, side="right")))
 
     def counts(self, ranks: int) -> Int64:
-        """How many each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
+        """Return how many each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
         width = ranks + 1
         return np.bincount(self.holder * width + self.home - SHARED, minlength=ranks * width).reshape(ranks, width)
 

@@ -1,4 +1,4 @@
-"""Delivery: which nodes get the mails of an iteration's events."""
+"""Delivery of mail: which nodes get the messages of an iteration's events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chronoscale.datasets.arrays import Int32, Int64
 
 
 class MailDelivery(NamedTuple):
-    """Mails of events, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by both: a place among the nodes,
-    and an event's number."""
+    """Messages of events by the nodes that get them, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by
+    both: a place among the nodes, and an event's number."""
 
     nodes: Int64
     to: Int64
@@ -20,8 +20,8 @@ class MailDelivery(NamedTuple):
 
 
 def deliver_mail(source: IndexedStream, whole: range, fanout: int) -> MailDelivery:
-    """The mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN §3.4,
-    one hop)."""
+    """Deliver the mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN
+    §3.4, one hop)."""
     span = slice(whole.start, whole.stop)
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1)
     nodes, place = np.unique(ends, return_inverse=True)

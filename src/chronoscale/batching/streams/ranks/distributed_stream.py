@@ -1,4 +1,4 @@
-"""Spreading: a prepared stream on several ranks: its parts, its batches, their negatives and their work."""
+"""Distributed stream: a prepared stream on several ranks, with its partition, batches, negatives and work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True, eq=False)
 class DistributedStream:
-    """A prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
+    """Prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
 
     data: PreparedStream
     spread: StreamDistribution
@@ -36,7 +36,7 @@ class DistributedStream:
 
     @cached_property
     def parts(self) -> EventPartition | None:
-        """None where every rank has all of the stream. Raises UserError as `partition_stream`."""
+        """The partition of the stream; None where every rank has all of it. Raises UserError as `partition_stream`."""
         spread, data = self.spread, self.data
         if not spread.policy:
             return None
@@ -49,16 +49,16 @@ class DistributedStream:
         return partition_stream(data.whole.stream, self.ranks, *given, folder)
 
     def source(self, validates: bool) -> IndexedStream:
-        """What batches read."""
+        """Return the stream that batches are sampled from: all events for validation, those that may be seen for training."""
         return self.data.whole if validates else self.data.training
 
     def assignment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> RankAssignment:
-        """Batches of some events: those of training by their own numbers, others by those of the whole stream."""
+        """Assign some events to ranks and batches: those of training by their own numbers, others by those of the whole stream."""
         deal = BatchAssignment(part, self.ranks, size, limit, every)
         return RankAssignment(deal, self.parts_of(validates), validates)
 
     def parts_of(self, validates: bool) -> EventPartition | None:
-        """Of the events that batches read, by their own numbers."""
+        """Return the partition of the events that batches are sampled from, numbered as they are there."""
         return self.parts if validates else self._trained
 
     @cached_property
@@ -68,19 +68,22 @@ class DistributedStream:
         return replace(self.parts, event=np.ascontiguousarray(self.parts.event[numbers]))
 
     def local_part(self, validates: bool, rank: int) -> LocalPart | None:
-        """Of a rank that samples around events that train or that validate; None where it has all of the stream."""
+        """Return the part that a rank samples from, for training or validation; None where it has all of the stream."""
         parts = self.parts_of(validates)
         return None if parts is None else LocalPart(parts, rank)
 
     def here(self, rank: int) -> Bool:
-        """Nodes whose rows a rank has, bool [N]."""
+        """Return which nodes' rows a rank has, bool [N]."""
         if self.parts is None:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
         return self.parts.here(rank)
 
     def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
-        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without.
-        remote: in place of the spread's."""
+        """Draw the negatives of a rank's training events, [B, 1], and their weights in the loss, [B, 1] (None: 1); [B, 0] for a task
+        without.
+
+        remote: the probability of drawing from all destinations, in place of the distribution's.
+        """
         data, remote = self.data, self.spread.remote if remote is None else remote
         if remote >= 1 or self.parts is None or data.protocol.task == "node":
             return data.negatives_of_training(events, epoch, seed), None
@@ -89,14 +92,14 @@ class DistributedStream:
         return local_training_negatives(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
 
     def _local(self, rank: int) -> Int32:
-        """Destinations that a rank has, ascending."""
+        """Return destinations that a rank has, ascending."""
         if rank not in self._found:
             self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
         return self._found[rank]
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
-        """Of the batches of a part, as the first epoch of the protocol's seed draws them; counted once, then read. edges: whether a model
-        reads features of sampled events."""
+        """Count what ranks' batches of the training or validation events read of each other, as the first epoch of the protocol's seed
+        draws them; counted once, then read. edges: whether a model reads features of sampled events."""
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
         allotment = self.assignment(part, size, limit, every, validates)

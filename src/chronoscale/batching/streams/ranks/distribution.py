@@ -1,4 +1,4 @@
-"""Spread: how a stream lies on several ranks, and so which events each has in each optimiser step."""
+"""Distribution of a stream over ranks, and so which events each has in each optimiser step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from chronoscale.datasets.streams.event_numbers import EventNumbers
 
 @dataclass(frozen=True, slots=True)
 class StreamDistribution:
-    """policy: what cuts the stream, a name of `partitioning`; '': nothing does, and every rank has all of it (DistTGL). shared: share of
-    the nodes, those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours
-    by, a unit of time; None: one over the stream's span.
+    """How a stream is distributed over ranks.
+
+    policy: what cuts the stream, a name of `partitioning`; '': nothing does, and every rank has all of it (DistTGL). shared: share of the
+    nodes, those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours by, a
+    unit of time; None: one over the stream's span.
 
     newest: of what ranks do to a shared node in one iteration, the last alone counts, and all ranks learn of it; else each rank keeps its
     own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3).
@@ -35,10 +37,10 @@ class StreamDistribution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankAssignment:
-    """Batches of a spread stream. By parts: iteration i has the events that `deal` has in it, ranks x size in the order of time, and each
-    rank those of its part: all see what was there before the first of them. Without parts (DistTGL's memory parallelism): rank r has the
-    r-th of equal spans of time, `deal.size` events of it an iteration, and sees what was there before its own first one; of what is
-    evaluated, the last rank has all.
+    """Assignment of a distributed stream's events to ranks and iterations. By parts: iteration i has the events that `deal` gives it, ranks
+    x size in the order of time, and each rank those of its part: all see what was there before the first of them. Without parts (DistTGL's
+    memory parallelism): rank r has the r-th of equal spans of time, `deal.size` events of it an iteration, and sees what was there before
+    its own first one; of what is evaluated, the last rank has all.
 
     whole: the last rank has all of it. Parts number events as the deal does.
     """
@@ -65,7 +67,7 @@ class RankAssignment:
         return max(self._span(rank).iterations for rank in range(self.ranks))
 
     def rank_events(self, iteration: int, rank: int) -> Int64:
-        """Events of a rank, ascending, int64 [B]."""
+        """Return the events of a rank in an iteration, ascending, int64 [B]."""
         if self.parts is None:
             found = self._span(rank).all_events(iteration)
             return np.arange(found.start, max(found.start, found.stop), dtype=np.int64)
@@ -73,22 +75,22 @@ class RankAssignment:
         return np.flatnonzero(self.part_of(together) == rank) + together.start
 
     def every_rank(self, iteration: int) -> EventNumbers:
-        """Events of all ranks."""
+        """Return the events of an iteration, of all ranks."""
         if self.parts is not None:
             return self.deal.all_events(iteration)
         return np.concatenate([self.rank_events(iteration, rank) for rank in range(self.ranks)])
 
     def part_of(self, together: range) -> Int64:
-        """The part of each of these events, int64 [B]. Only where there are parts."""
+        """Return the part of each of these events, int64 [B]. Only where there are parts."""
         assert self.parts is not None
         return self.parts.event[together.start : together.stop].astype(np.int64)
 
     def before(self, iteration: int, rank: int) -> int:
-        """The first event that a rank's do not see."""
+        """Return the first event that the neighbourhoods of a rank's events do not reach in an iteration."""
         return (self.deal if self.parts is not None else self._span(rank)).all_events(iteration).start
 
     def size(self, iteration: int) -> int:
-        """Events of all ranks."""
+        """Return the number of events of an iteration, of all ranks."""
         if self.parts is not None:
             return len(self.deal.all_events(iteration))
         return sum(len(self._span(rank).all_events(iteration)) for rank in range(self.ranks))

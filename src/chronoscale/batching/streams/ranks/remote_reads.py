@@ -1,4 +1,4 @@
-"""Work of a spread stream: what the ranks' batches read of each other, counted exactly."""
+"""Remote reads: what the batches of ranks read of each other, counted exactly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from chronoscale.datasets.arrays import Int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistributedStatistics(BatchCounts):
-    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+    """Counts of a distributed stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of
+    n levels or hops.
 
     Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from them, and
     settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
@@ -48,7 +49,7 @@ class RowsByOwner:
     """Rows of a batch by where they are: own ones first, then those of other ranks, rank by rank."""
 
     def __init__(self, ids: np.ndarray, home: np.ndarray, rank: int, ranks: int) -> None:
-        """ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
+        """Order rows by owner. ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
         away = (home != rank) & (home != SHARED)
         self.order = np.concatenate([np.flatnonzero(~away), np.flatnonzero(away)[np.argsort(home[away], kind="stable")]])
         self.ids = ids[self.order]
@@ -63,7 +64,8 @@ class RowsByOwner:
 
 
 def rows_by_owner(found: Neighbourhood, source: IndexedStream, seat: LocalPart, edges: bool) -> tuple[RowsByOwner, RowsByOwner]:
-    """Of a batch's nodes, and of its edges, by their numbers in the whole stream; `edges`: whether a model reads their features."""
+    """Order the rows of a batch's nodes and of its edges by owner, edges by their numbers in the whole stream; `edges`: whether a model
+    reads their features."""
     parts, rank = seat
     nodes = RowsByOwner(found.nodes, parts.node[found.nodes], rank, parts.count)
     home = parts.event[found.edges] if edges else np.full(found.edges.size, rank)
@@ -73,7 +75,7 @@ def rows_by_owner(found: Neighbourhood, source: IndexedStream, seat: LocalPart, 
 def iteration_contributions(
     source: IndexedStream, allotment: RankAssignment, iteration: int, rank: int, spread: StreamDistribution, delivers: int
 ) -> Contributions:
-    """Of an iteration, on all ranks; without parts on this one alone."""
+    """Compute the contributions of an iteration: of all ranks, or, without parts, of this one alone."""
     if allotment.parts is None:
         own = allotment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
@@ -94,7 +96,7 @@ def count_distributed_batches(
     seed: int,
     edges: bool,
 ) -> DistributedStatistics:
-    """Of all batches of all ranks. edges: whether a model reads features of sampled events."""
+    """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), allotment.ranks
     made = DistributedStatistics.zeros(allotment.iterations * ranks, hops)
     for iteration in range(allotment.iterations):
@@ -120,7 +122,7 @@ def count_distributed_batches(
 
 
 def _count_exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
-    """Of an iteration, from `Contributions.counts` of all ranks."""
+    """Add the counts of an iteration's exchanged contributions, from `Contributions.counts` of all ranks."""
     shared, placed = counts[:, 0], counts[:, 1:]
     own, settled = placed.diagonal(), placed.sum(0)
     made["sent"][at], made["come"][at] = placed.sum(1) - own, settled - own

@@ -19,7 +19,7 @@ Roots = tuple[Int32, Int32]  # nodes [R] and the first event that each does not 
 def thread_affinity(
     tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks"
 ) -> Float64:
-    """Between T threads, over these batches: float64 [T, T], symmetric, -1 on the diagonal.
+    """Compute how alike T threads sample over these batches: float64 [T, T], symmetric, -1 on the diagonal.
 
     chunks: thread i samples the i-th of T parts of a batch's roots, rounded up, as it does when it is bound; two threads are as similar as
     the sets of nodes that they read (Jaccard), and a batch adds that. as-published: Algorithm 2 as printed. Parts are rounded down; root k
@@ -50,7 +50,7 @@ def thread_affinity(
 
 
 def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
-    """The nodes that roots [R] and their neighbourhoods hold, and the root of each."""
+    """Return the nodes that roots [R] and their neighbourhoods hold, and the root of each."""
     roots, nodes, width = [np.arange(len(node))], [node], 1
     for fanout, hop in zip(fanouts, tcsr.hops(node, before, fanouts), strict=True):
         width *= fanout
@@ -61,8 +61,7 @@ def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequen
 
 
 def _jaccard(block: Int64, thread: Int64, node: Int64, threads: int) -> Float64:
-    """Of entries (block, thread, node), of which a set is those of one block and thread: similarities of each two threads' sets, summed
-    over blocks."""
+    """Sum, over blocks, the Jaccard similarities of each two threads' sets, from entries (block, thread, node)."""
     if not node.size:
         return np.zeros((threads, threads))
     from scipy.sparse import csr_array  # noqa: PLC0415 (heavy, and ranks whose threads are not bound do without)

@@ -17,9 +17,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local
-    ones alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left
-    free are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
+    """Settings of sampling across the boundary of a part.
+
+    theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local ones
+    alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left free
+    are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
 
     Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it
     reaches beyond them. Raises UserError for a number that is negative or not finite.
@@ -36,7 +38,7 @@ class Boundary:
 
 
 class LocalPart(NamedTuple):
-    """Whose sampling it is: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
+    """Part that samples: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
 
     parts: EventPartition
     rank: int
@@ -45,7 +47,8 @@ class LocalPart(NamedTuple):
 def sample(
     tcsr: TCSR, t: Numbers, seat: LocalPart, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
 ) -> Weighed:
-    """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the events.
+    """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the
+    events.
 
     An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
     that has no part.

@@ -1,4 +1,4 @@
-"""Source: events in order, and where the sampler finds those of a node."""
+"""Indexed stream: events in order, and the T-CSR in which the sampler finds those of a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedStream:
-    """A stream and its T-CSR, of the same events under the same numbers; numbers int32 [M]: those that they have in the whole stream, of
+    """Stream with its T-CSR, of the same events under the same numbers; numbers int32 [M]: those that they have in the whole stream, of
     which these are some, None: the same. Raises UserError where the two differ in size."""
 
     stream: EventStream
@@ -32,12 +32,12 @@ class IndexedStream:
             )
 
     def original(self, events: Int32) -> Int32:
-        """Numbers in the whole stream; they ascend where these do."""
+        """Return numbers in the whole stream; they ascend where these do."""
         return events if self.numbers is None else self.numbers[events]
 
     def roots(self, part: EventNumbers, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
-        """Roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event that
-        they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
+        """Return roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event
+        that they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
 
         sources: without the destinations, R = B (1 + k).
         """

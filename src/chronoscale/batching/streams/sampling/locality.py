@@ -23,7 +23,7 @@ GROUP = 32  # roots that a thread has under way
 
 
 class CacheLevel(NamedTuple):
-    """One for each group of processors that share one of that level."""
+    """Caches of one level: one for each group of processors that share it."""
 
     level: Level
     kilobytes: int
@@ -35,14 +35,14 @@ XEON = (CacheLevel("core", 32, 8), CacheLevel("l2", 1024, 16), CacheLevel("l3", 
 
 
 class MemoryAccesses(NamedTuple):
-    """Of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
+    """Memory accesses of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
 
     thread: Int64
     line: Int64
 
 
 def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
-    """What T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
+    """Return what T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
     root, steps, lines = [], [], []
     node, before = (np.asarray(ids, np.int64) for ids in roots)
     there = np.flatnonzero(node >= 0)
@@ -82,8 +82,9 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
 def hit_rates(
     batches: Iterable[MemoryAccesses], cpus: Iterable[Sequence[int]], topology: Topology, levels: Sequence[CacheLevel] = XEON
 ) -> list[float]:
-    """Of each level, the nearest first, the share of what reaches it that it holds. cpus: where each thread runs, batch by batch. A level
-    is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine does not have."""
+    """Return, for each level of cache, the nearest first, the share of the accesses that reach it which hit. cpus: where each thread runs,
+    batch by batch. A level is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine
+    does not have."""
     numbers = {cpu.number: at for at, cpu in enumerate(topology.cpus)}
     line, place = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch, where in zip(batches, cpus, strict=True):

@@ -22,7 +22,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
+    """Settings of how the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
 
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
@@ -45,12 +45,12 @@ class Sampling:
             raise UserError(f"a boundary is for recent neighbours without windows, got {self.policy}, {self.windows} windows")
 
     def __str__(self) -> str:
-        """What it is known by in files, of which there were some before there were boundaries."""
+        """Return the text in keys of counts on disk, some of which are older than `boundary`."""
         return repr(self).replace(", boundary=None", "")
 
 
 class Hop(NamedTuple):
-    """K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
+    """Hop of a tree: K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
 
     slot: Int64  # [T, K]: a target of the next level
     there: Bool  # [T, K]
@@ -60,7 +60,7 @@ class Hop(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
+    """Tree of sampled neighbours: hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
 
     levels: list[Int64]  # [T]: a row of the batch's nodes
     hops: list[Hop]
@@ -68,7 +68,8 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first."""
+    """Sampled neighbourhood of a batch. nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the
+    oldest first."""
 
     nodes: Int32
     edges: Int32
@@ -99,8 +100,8 @@ def sample(
     threads: int = 0,
     seat: LocalPart | None = None,
 ) -> Neighbourhood:
-    """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
-    seat: whose boundary it is, where `sampling` has one.
+    """Sample the neighbourhoods of roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]:
+    times of the events. seat: whose boundary it is, where `sampling` has one.
 
     Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
     """
@@ -126,14 +127,14 @@ def sample(
 
 
 def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
-    """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
+    """Return rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
     return distinct(ids)
 
 
 def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
-    """The roots once a window, the oldest first; one without bounds where there are no windows."""
+    """Return the roots once a window, the oldest first; one without bounds where there are no windows."""
     node, before, time = roots
     if sampling.windows == 1 and not sampling.duration:
         return [_Level(node, before, None, time)]
@@ -149,7 +150,7 @@ def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sam
 def _sample_tree(
     tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: LocalPart | None
 ) -> _SampledLevels:
-    """Levels and hops of one tree."""
+    """Sample the levels and hops of one tree."""
     grown = _SampledLevels([roots], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
@@ -185,8 +186,8 @@ def _sample_level(
 
 
 def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
-    """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
-    is read; of others also when it was met, and how far back is seen."""
+    """Number the targets that slots [n] lead to, int64 [n], one for slots that are alike. Of the last level the node alone is read; of
+    others also when it was met, and how far back is seen."""
     if last:
         return distinct(node)[1]
     met, index = distinct(event)
@@ -200,7 +201,7 @@ def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) 
 
 
 def _values_by_number(values: Int32, index: Int64) -> Int32:
-    """The value of each number in index [n], of which those that are alike have one."""
+    """Return the value of each number in index [n], of which those that are alike have one."""
     found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
     found[index] = values
     return found

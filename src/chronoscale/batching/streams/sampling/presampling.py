@@ -1,4 +1,4 @@
-"""Presampled: batches that are sampled before they are trained on, to see what they will ask for."""
+"""Presampling: batches are sampled before they are trained on, to see which rows they will ask for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BatchNegatives = Callable[[EventNumbers], Int32]  # nodes [B] or [B, k] that the
 def sample_batches(
     source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, ranks: range | None = None
 ) -> Iterator[tuple[int, Neighbourhood]]:
-    """Batches that have events, of these ranks (None: all), each with its number, iteration x ranks + rank."""
+    """Sample batches that have events, one by one, of these ranks (None: all), each with its number, iteration x ranks + rank."""
     for iteration in range(deal.iterations):
         before = deal.all_events(iteration).start
         for rank in ranks or range(deal.ranks):
@@ -34,17 +34,17 @@ def sample_batches(
 def rows_by_batch(
     source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, rank: int
 ) -> list[CachedRows]:
-    """The different nodes and events that each of a rank's batches reads, ascending."""
+    """Return the different nodes and events that each of a rank's batches reads, ascending."""
     return [distinct_rows(found, source) for _, found in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1))]
 
 
 def distinct_rows(found: Neighbourhood, source: IndexedStream) -> CachedRows:
-    """The different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
+    """Return the different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
     return CachedRows(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
 
 
 def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
-    """In how many of the batches each is (FAST, Algorithm 1, lines 1 to 5)."""
+    """Count in how many of the batches each node and each event is (FAST, Algorithm 1, lines 1 to 5)."""
     seen = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
     for batch in batches:
         seen.nodes[batch.nodes] += 1

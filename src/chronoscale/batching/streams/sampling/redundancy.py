@@ -18,7 +18,7 @@ FANOUT, BATCH = 10, 2_000  # FAST §6.1
 
 @dataclass(frozen=True, slots=True)
 class RedundancyDefinition:
-    """What FAST §3.1 leaves open, set to what agrees with most of Table 1.
+    """Definition of redundancy: what FAST §3.1 leaves open, set to what agrees with most of Table 1.
 
     fanouts: of each hop, the nearest first. One hop: two of LastFM's 1,980 nodes would repeat at 99 %, not 93.5. roots: whether a batch's
     own nodes count among its node ids. Without them: with them LastFM's R of 93.5 % would be all of its nodes in every batch, and M not
@@ -39,7 +39,7 @@ DEFAULT = RedundancyDefinition()
 
 
 class RedundancyRates(NamedTuple):
-    """Shares of 1; NaN where no batch has an id."""
+    """Rates of nodes and of edges, shares of 1; NaN where no batch has an id."""
 
     node: float
     edge: float
@@ -47,8 +47,8 @@ class RedundancyRates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redundancy:
-    """match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1 - R). repeat: R_i = 1 - N_u / N_i,
-    N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
+    """Rates at which sampled ids repeat. match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1
+    - R). repeat: R_i = 1 - N_u / N_i, N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
 
     degrees int64 [fan-out + 1]: roots of all batches by how many neighbours the first hop found for them, as often as they are roots.
     """
@@ -82,7 +82,7 @@ class Redundancy:
 
 
 class _BatchIds(NamedTuple):
-    """Ids of one batch: how many, and the different ones, for nodes and edges; and its roots' degrees."""
+    """Sampled ids of one batch: how many, and the different ones, for nodes and edges; and its roots' degrees."""
 
     total: tuple[int, int]
     different: tuple[Int32, Int32]
@@ -92,7 +92,7 @@ class _BatchIds(NamedTuple):
 def measure_redundancy(
     source: IndexedStream, deal: BatchAssignment, reading: RedundancyDefinition = DEFAULT, others: Callable[[range], Int32] | None = None
 ) -> Redundancy:
-    """Exact, of the deal's batches (`every`: of one in so many) and of each and the one `reading.lag` later; most recent neighbours.
+    """Measure, exactly, how much repeats within each batch and from it to the one `reading.lag` later, with most recent neighbours.
 
     others: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError where
     the deal is of several ranks, or has no batch.

@@ -17,8 +17,8 @@ Place = tuple[Cpu, ...]  # two CPUs, or the one that is left over
 
 @dataclass(frozen=True, slots=True)
 class ThreadBinding:
-    """cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs: of threads that belong
-    together."""
+    """Binding of threads to CPUs. cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs:
+    of threads that belong together."""
 
     cpus: tuple[int, ...]
     pairs: tuple[Pair, ...]
@@ -26,12 +26,13 @@ class ThreadBinding:
 
 
 def bind_by_affinity(affinity: Float64, topology: Topology) -> ThreadBinding:
-    """Of T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
+    """Bind T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
     return place_pairs(match_threads(affinity), affinity, topology)
 
 
 def match_threads(affinity: Float64) -> tuple[Pair, ...]:
-    """Threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes last.
+    """Match threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes
+    last.
 
     Blossom algorithm (Edmonds 1965). Raises UserError for what is not a symmetric matrix of finite numbers.
     """
@@ -50,7 +51,7 @@ def match_threads(affinity: Float64) -> tuple[Pair, ...]:
 
 
 def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> ThreadBinding:
-    """Pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
+    """Place pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
     affinity to them, within the L3, then within the node. Threads stay where the system puts them where no two CPUs share a core or an L2
@@ -70,7 +71,8 @@ def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: Topology) ->
 
 
 def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Sequence[Pair], affinity: Float64) -> int:
-    """The pair for a place: of those that are left, the one with most affinity to its neighbours; where they are alike, to all pairs."""
+    """Return the pair for a place: of those that are left, the one with most affinity to its neighbours; where they are alike, to all
+    pairs."""
 
     def to_neighbours(pair: int, level: Level) -> float:
         shared = getattr(place[0], level)
@@ -83,7 +85,8 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
 
 
 def _places(topology: Topology) -> list[Place]:
-    """All CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest first."""
+    """Return all CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest
+    first."""
     left, found = topology, list[tuple[int, Place]]()
     for at, level in enumerate((*LEVELS, None)):
         groups = [list(left.cpus)] if level is None else left.groups(level)
@@ -106,7 +109,8 @@ def _places(topology: Topology) -> list[Place]:
 
 
 def reason_unbound(topology: Topology) -> str:
-    """Why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are bound."""
+    """Return why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are
+    bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""
     told = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"

@@ -19,7 +19,7 @@ DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, Overflo
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
+    """Read what a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
     try:
         return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:
@@ -31,7 +31,7 @@ def read_pickle(path: Path) -> Any:
 
 
 class _DType:
-    """What a pickle says of an array's type: numbers or text of fixed length. NumPy's own would take any state and break on it."""
+    """Element type of a pickled array: numbers or text of fixed length. NumPy's own would take any state and break on it."""
 
     def __init__(self, code: str, *_: object) -> None:
         self.dtype = np.dtype(str(code))
@@ -44,7 +44,7 @@ class _DType:
 
 
 class PickledArray:
-    """What a pickle says of an array: shape, type and bytes; empty until it has said so."""
+    """Array as a pickle rebuilds it; empty until shape, type and bytes have been read."""
 
     values: NDArray[Any] = np.zeros(0)
 
@@ -54,7 +54,7 @@ class PickledArray:
 
 
 def _reconstruct(*_: object) -> PickledArray:
-    """The pickle's next step fills it."""
+    """Return an empty array, which the pickle's next step fills."""
     return PickledArray()
 
 
@@ -70,12 +70,12 @@ def _scalar(kind: _DType, data: bytes | str) -> Any:
 
 
 def _encode(text: str, _encoding: str) -> bytes:
-    """How Python 3 writes bytes for Python 2: as latin1 text."""
+    """Return latin1 text as the bytes that it stands for: Python 3 writes bytes for Python 2 as text."""
     return text.encode("latin1")
 
 
 def _bytes(content: Any = b"", *rest: Any) -> bytes:
-    """Of bytes, text or a list; of a number it would be so many zeros."""
+    """Return bytes of bytes, text or a list. Raises UnpicklingError for a number, which would make so many zeros."""
     if isinstance(content, int):
         raise pickle.UnpicklingError(f"refused {content} bytes of nothing")
     return bytes(content, *rest)
@@ -95,7 +95,7 @@ _ALLOWED: dict[str, Callable[..., Any] | None] = {
 
 
 class _Unpickler(BoundedUnpickler):
-    """Rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
+    """Unpickler that rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
 
     def find_class(self, module: str, name: str) -> Any:
         short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")

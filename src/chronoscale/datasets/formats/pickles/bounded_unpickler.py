@@ -1,4 +1,4 @@
-"""Unpickler: pickles of strangers, read within memory; what they may name, a format says."""
+"""Unpickler for files of unknown origin, bounded in memory; which names may occur, each format says in `find_class`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COPIES = 16  # files that nobody made to fill memory have each byte copied once 
 
 
 class BoundedUnpickler(pickle._Unpickler):
-    """Makes copies of `COPIES` times the file's size at most, and of what memory there is. `find_class` is a format's own.
+    """Unpickler that makes copies of `COPIES` times the file's size at most, and of what memory there is. `find_class` is a format's own.
 
     In Python: the one in C takes all memory for a pickle that counts its objects from 2**32 on.
     """
@@ -30,7 +30,7 @@ class BoundedUnpickler(pickle._Unpickler):
         return make(*arguments)
 
     def _load_bytearray8(self) -> None:
-        """Python's own makes room for as many bytes as are promised, before it looks whether they are there."""
+        """Read a bytearray, looking first whether its bytes are there: Python's own makes room for as many as are promised."""
         count = int.from_bytes(self.read(8), "little")  # type: ignore[attr-defined]
         data = self.read(count)  # type: ignore[attr-defined]
         if len(data) < count:

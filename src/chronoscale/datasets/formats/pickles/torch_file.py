@@ -51,7 +51,7 @@ class _Storage:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A tensor: `size` and `stride` in elements over a storage."""
+    """View of a storage, which is a tensor: `size` and `stride` in elements over a storage."""
 
     storage: _Storage
     offset: int
@@ -71,7 +71,7 @@ def _pass_through(data: object, *_: object) -> object:
 
 
 class _Unpickler(BoundedUnpickler):
-    """Knows views of storages, and nothing else."""
+    """Unpickler that knows views of storages, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in STORAGES:
@@ -93,8 +93,8 @@ class _Unpickler(BoundedUnpickler):
 
 
 def read_tensor(path: Path) -> NDArray[Any]:
-    """The tensor of a .pt file, mapped. Raises UserError for a file that is missing, damaged, of a torch before 1.6, or that holds anything
-    but one dense tensor of numbers."""
+    """Map the tensor of a .pt file. Raises UserError for a file that is missing, damaged, of a torch before 1.6, or that holds anything but
+    one dense tensor of numbers."""
     again = f"numpy.save('{path.stem}.npy', torch.load('{path.name}').float().numpy()) writes what can be read"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""DCRNN's traffic files: pandas' HDF5 of readings (`metr-la.h5`, `pems-bay.h5`) and a pickled adjacency matrix (`adj_mx.pkl`)."""
+"""Reader of DCRNN's traffic files: pandas' HDF5 of readings (`metr-la.h5`, `pems-bay.h5`) and a pickled adjacency matrix (`adj_mx.pkl`)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def read(
 
 
 def _read_table(path: Path, key: str | None) -> _Readings:
-    """Sensors, readings [T, N], times of a frame in pandas' fixed form: axis0 its columns, axis1 its index, block0_values its numbers."""
+    """Return sensors, readings [T, N], times of a frame in pandas' fixed form: axis0 its columns, axis1 its index, block0_values its
+    numbers."""
     import h5py  # noqa: PLC0415 (heavy, and other formats do without)
 
     try:
@@ -106,7 +107,7 @@ def _read_table(path: Path, key: str | None) -> _Readings:
 
 
 def _times(index: h5py.Dataset) -> Times | None:
-    """datetime64 [T] of a pandas index of local times, which are integers with a note of their kind; None for any other index."""
+    """Return datetime64 [T] of a pandas index of local times, which are integers with a note of their kind; None for any other index."""
     kind = index.attrs.get("kind", "")
     found = KIND.fullmatch(kind.decode("latin1") if isinstance(kind, bytes) else str(kind))
     if found is None or "tz" in index.attrs or index.dtype.kind != "i":

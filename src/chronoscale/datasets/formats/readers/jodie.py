@@ -1,4 +1,4 @@
-"""JODIE csv: `user_id,item_id,timestamp,state_label,features…` under a header line; bipartite."""
+"""Reader of JODIE's csv files: `user_id,item_id,timestamp,state_label,features…` under a header line; bipartite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KONECT: `out.*`, a `%` line with the kind of graph, then `src dst weight time` with ids from 1."""
+"""Reader of KONECT graphs: `out.*`, a `%` line with the kind of graph, then `src dst weight time` with ids from 1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False, strict
 
 
 def _head(table: TextTable) -> list[list[str]]:
-    """Words of the lines before the data."""
+    """Return words of the lines before the data."""
     comments = [line.lstrip("% ").split() for line in takewhile(lambda line: line.startswith("%"), text_lines(table.path))]
     if not comments or not comments[0] or comments[0][0] not in ("sym", "asym", "bip"):
         raise UserError(f"{table.path}:1: expected '% sym|asym|bip …', the first line of a KONECT graph")

@@ -1,4 +1,4 @@
-"""Network Repository `.edges`: `src dst weight time` (or `src dst time`), white space or commas, `%` or `#` comments."""
+"""Reader of Network Repository's `.edges`: `src dst weight time` (or `src dst time`), white space or commas, `%` or `#` comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch Geometric Temporal's traffic arrays: `node_values.npy` [T, N, C] beside `adj_mat.npy` [N, N] (METR-LA, PEMS-BAY)."""
+"""Reader of PyTorch Geometric Temporal's traffic arrays: `node_values.npy` [T, N, C] beside `adj_mat.npy` [N, N] (METR-LA, PEMS-BAY)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy archives: snapshots (src, dst, ptr), events (src, dst, t) or a signal (x, edge_index), told apart by their keys."""
+"""Reader of NumPy archives: snapshots (src, dst, ptr), events (src, dst, t) or a signal (x, edge_index), told apart by their keys."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def read(
 
 
 def _describe(path: Path, arrays: Arrays, read: list[str], left_out: list[str]) -> Account:
-    """`read`: every array's key and, in brackets, what it has become."""
+    """Describe what has been read of an archive, and warn of arrays that are neither read nor left out on purpose.
+
+    read: the key of every array that is read and, in brackets, what it has become.
+    """
     dropped = [key for key in arrays if key not in {name.split(" ")[0] for name in read}]
     if unread := [key for key in dropped if key not in left_out]:
         said = f"{path}: arrays that nobody reads: {', '.join(unread)}; the option ignore={','.join(unread)} says that this is meant"
@@ -138,7 +141,7 @@ def _number_array(arrays: Arrays, key: str, kinds: str, *dimensions: int) -> NDA
 
 
 def _num_nodes(arrays: Arrays, src: Int64, dst: Int64, read: list[str]) -> int:
-    """`read` takes the key that says it."""
+    """Return the number of nodes; the key that says it is appended to `read`."""
     if "num_nodes" in arrays:
         read += [] if "num_nodes" in read else ["num_nodes"]
         return int(_number_array(arrays, "num_nodes", "iu", 0))
@@ -152,7 +155,7 @@ def _num_nodes(arrays: Arrays, src: Int64, dst: Int64, read: list[str]) -> int:
 
 
 def _labels(names: NDArray[Any]) -> Int64:
-    """Integers as they are; `YYYY-MM` as YYYYMM."""
+    """Return labels of snapshots, int64 [T]: integers as they are, text `YYYY-MM` as YYYYMM. Raises UserError for other text."""
     if names.dtype.kind in "iu":
         return names.astype(np.int64)
     text = [name.decode() if isinstance(name, bytes) else str(name) for name in names.tolist()]

@@ -1,4 +1,4 @@
-"""Plain text: `src dst time` or `src dst` a line, white space or commas between, no header; or what `columns` says."""
+"""Reader of plain text: `src dst time` or `src dst` a line, white space or commas between, no header; or what `columns` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch Geometric Temporal JSON: `edges`, readings a step under `FX` or `block`, `weights` where there are any."""
+"""Reader of PyTorch Geometric Temporal's JSON: `edges`, readings a step under `FX` or `block`, `weights` where there are any."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = 
 
 
 def _number_array(path: Path, content: dict[str, Any], key: str, kinds: tuple[type, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """A rectangular list of entries of these types, which NumPy alone would convert from text, truths and fractions."""
+    """Return a rectangular list of entries of these types, which NumPy alone would convert from text, truths and fractions."""
     try:
         entries = np.array(content[key], dtype=object)
         if {*map(type, entries.ravel().tolist())} <= {*kinds}:

@@ -1,4 +1,4 @@
-"""SNAP temporal networks: `.txt` or `.txt.gz`, `#` comments, `src dst unix_time` a line."""
+"""Reader of SNAP's temporal networks: `.txt` or `.txt.gz`, `#` comments, `src dst unix_time` a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that this package wrote, read like any other format."""
+"""Reader of folders that this package wrote (`datasets.store`)."""
 
 from __future__ import annotations
 

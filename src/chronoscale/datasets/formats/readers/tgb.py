@@ -1,4 +1,4 @@
-"""The Temporal Graph Benchmark's csv files of links, known by their names: `tgbl-wiki_edgelist_v2.csv` and the like.
+"""Reader of the Temporal Graph Benchmark's csv files of links, known by their names: `tgbl-wiki_edgelist_v2.csv` and the like.
 
 Their columns are taken by place, as TGB's reader takes them (tgb/utils/pre_process.py), since not every header names them: that of
 tgbl-coin is tgbl-flight's. Nodes are numbered in the order in which they appear, and features are TGB's: published negatives and results
@@ -37,7 +37,7 @@ Words = NDArray[Any]  # of text [M]
 
 @dataclass(frozen=True, slots=True)
 class LinkFormat:
-    """Fields after time, source and destination, by role and in order; `width` features are made of them."""
+    """Columns of a dataset of links: `fields` after time, source and destination, in order, of which `features` makes `width` features."""
 
     fields: tuple[str, ...]
     width: int
@@ -55,7 +55,7 @@ def _numbers(words: Words, what: str, where: RowError) -> NDArray[Any]:
 
 
 def _weight_features(where: RowError, weight: Words) -> Float32:
-    """Their logarithms to base 2; 0 counts as 1."""
+    """Return the logarithms of weights to base 2, float32 [M, 1]; a weight of 0 counts as 1. Raises UserError for one below 0."""
     found = _numbers(weight, "weight", where).astype(np.float64)
     if (below := found < 0).any():
         raise where(int(np.argmax(below)), f"expected a weight of 0 or more, found {weight[np.argmax(below)]}")
@@ -63,13 +63,14 @@ def _weight_features(where: RowError, weight: Words) -> Float32:
 
 
 def _comment_features(where: RowError, words: Words, score: Words) -> Float32:
-    """Words / 5000, score."""
+    """Return a comment's number of words / 5000 and its score, float32 [M, 2]."""
     columns = _numbers(words, "number of words", where) / WORDS, _numbers(score, "score", where)
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 def _flight_features(where: RowError, callsign: Words, typecode: Words) -> Float32:
-    """Eight characters of each as numbers: a digit is itself, what is not there -1, a letter its place after A = 30."""
+    """Return eight characters of a call sign and of a type of aircraft as numbers, float32 [M, 16]: a digit is itself, what is not there
+    -1, a letter its place after A = 30."""
     sides = []
     for side in (callsign, np.where(np.char.str_len(typecode.astype("U")) > LETTERS, "", typecode)):
         held = np.char.ljust(side.astype("U"), LETTERS, "!").astype(f"U{LETTERS}")
@@ -142,7 +143,7 @@ def _read_links(table: TextTable, name: str, links: LinkFormat, order: OrderPoli
 
 
 class _NodeNumbers:
-    """Names of nodes, numbered in the order in which they appear, a source before its destination."""
+    """Numbers of nodes by name, given in the order in which they appear, a source before its destination."""
 
     said = "numbered in the order in which they appear"
 
@@ -150,7 +151,8 @@ class _NodeNumbers:
         self._numbers: dict[str, int] = {}
 
     def numbered(self, src: Words, dst: Words, where: RowError) -> Int64:
-        """int64 [M, 2]."""
+        """Return the numbers of the ends of events, int64 [M, 2]; names that are new get the next ones. Raises UserError for an empty
+        name."""
         import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
 
         codes, names = pd.factorize(np.stack([src, dst], axis=1).ravel())
@@ -160,14 +162,14 @@ class _NodeNumbers:
         return np.array([known.setdefault(name, len(known)) for name in names], np.int64)[codes].reshape(-1, 2)
 
     def ids(self) -> Int64 | None:
-        """The names, where all are integers of int64 as Python writes them."""
+        """Return the names, where all are integers of int64 as Python writes them."""
         if not all(len(name) < 19 and name.isascii() and name.isdigit() for name in self._numbers):
             return None
         return np.array([int(name) for name in self._numbers], np.int64)
 
 
 def _seconds(words: Words, where: RowError) -> NDArray[Any]:
-    """Times as they are; days (2019-01-31) as seconds since 1970."""
+    """Return times as they are, or days (2019-01-31) as seconds since 1970."""
     if words.size and "-" in words[0][1:]:
         import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
 

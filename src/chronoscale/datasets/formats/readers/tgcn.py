@@ -1,4 +1,4 @@
-"""T-GCN csv: readings with the sensor ids as header, and a dense adjacency matrix beside them."""
+"""Reader of T-GCN's csv files: readings with the sensor ids as header, and a dense adjacency matrix beside them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
 
 
 def adjacency_of(path: Path) -> Path:
-    """Where T-GCN keeps the matrix of `X_speed.csv`: `X_adj.csv`."""
+    """Return where T-GCN keeps the matrix of `X_speed.csv`: `X_adj.csv`."""
     return path.with_name(path.name.rsplit("_", 1)[0] + "_adj.csv")
 
 

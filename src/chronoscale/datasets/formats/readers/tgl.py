@@ -1,4 +1,5 @@
-"""TGL: a folder, or its `edges.csv` alone: a header that names src, dst and time among its columns; ids are already one space.
+"""Reader of TGL's datasets: a folder, or its `edges.csv` alone: a header that names src, dst and time among its columns; ids are already
+one space.
 
 What the files hold: TGL's README, gen_graph.py and train.py (Zhou et al., VLDB 2022).
 """
@@ -104,7 +105,7 @@ def _read_edges(files: Sequence[Path]) -> EventTable:
 
 
 def _require_distinct_ids(found: EventTable, ids: Int64, begin: int) -> None:
-    """That no event id of a file, whose rows begin with row `begin`, stands twice."""
+    """Check that no event id of a file, whose rows begin with row `begin`, stands twice. Raises UserError."""
     if are_consecutive(ids):
         return
     order = np.argsort(ids, kind="stable")

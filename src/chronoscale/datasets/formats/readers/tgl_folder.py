@@ -1,4 +1,4 @@
-"""What stands beside TGL's `edges.csv`: the same events as T-CSR, features of events and nodes, labels."""
+"""Files beside TGL's `edges.csv`: the same events as T-CSR, features of events and nodes, labels."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EventColumns = dict[str, NDArray[Any]]
 
 
 def check_graph(path: Path, events: int, nodes: int) -> None:
-    """That a T-CSR is of so many events, each in it once or, with `gen_graph.py --add_reverse`, twice, and not of fewer nodes. Only sizes
-    are read. Raises UserError."""
+    """Check that a T-CSR is of so many events, each in it once or, with `gen_graph.py --add_reverse`, twice, and not of fewer nodes. Only
+    sizes are read. Raises UserError."""
     shapes = _read_shapes(path)
     (entries,), (rows,) = shapes["eid"], shapes["indptr"]
     if entries not in (events, 2 * events):
@@ -36,8 +36,8 @@ def check_graph(path: Path, events: int, nodes: int) -> None:
 
 
 def read_graph(path: Path) -> EventColumns:
-    """src, dst, id int64 [M] and time of a T-CSR that has every event once: in the row of its source, numbered by eid. Raises UserError
-    where events stand in it twice, since which end is the source is lost, and for arrays that are no T-CSR."""
+    """Read src, dst, id int64 [M] and time of a T-CSR that has every event once: in the row of its source, numbered by eid. Raises
+    UserError where events stand in it twice, since which end is the source is lost, and for arrays that are no T-CSR."""
     _read_shapes(path)
     arrays = read_archive(path)
     indptr, indices, eid = (_integer_array(path, arrays, key) for key in ("indptr", "indices", "eid"))
@@ -65,8 +65,8 @@ def read_graph(path: Path) -> EventColumns:
 
 
 def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float32] | None:
-    """The file, if there is one, and its rows in the order of the events: float32 [M, D]. The row of an event is its id. Raises UserError
-    where there is not a row for each event, or a number is not finite."""
+    """Read features of events: the file, if there is one, and its rows in the order of the events, float32 [M, D]. The row of an event is
+    its id. Raises UserError where there is not a row for each event, or a number is not finite."""
     found = _read_matrix(folder, "edge_features")
     if found is None:
         return None
@@ -83,8 +83,8 @@ def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float
 
 
 def add_node_features(folder: Path, stream: EventStream) -> EventStream:
-    """The stream with the rows of its nodes, where the folder has any; what is left out is told. Raises UserError where a node has no row,
-    or a number is not finite."""
+    """Return the stream with the rows of its nodes, where the folder has any; what is left out is told. Raises UserError where a node has
+    no row, or a number is not finite."""
     found = _read_matrix(folder, "node_features")
     if found is None:
         return stream
@@ -153,5 +153,5 @@ def _read_matrix(folder: Path, name: str) -> tuple[Path, NDArray[Any]] | None:
 
 
 def _as_float32(rows: NDArray[Any]) -> Float32:
-    """As it is, where it is float32 row by row."""
+    """Return rows as float32, row by row in memory: the same array where it is so already."""
     return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else map_rows(rows, lambda block: block, np.float32)

@@ -1,4 +1,4 @@
-"""Tables of events without a header: their columns are what the format documents for so many fields, or what `columns` says."""
+"""Edge lists: tables of events without a header, whose columns a format documents for so many fields, or `columns` names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """How a format writes such tables: its documented orders of columns, at most one for each number of fields; lines that begin with
-    `comment` are none of it."""
+    """Format of tables of events without a header: its documented orders of columns, at most one for each number of fields; lines that
+    begin with `comment` are none of it."""
 
     layouts: tuple[str, ...]
     comment: str | None = None
@@ -33,18 +33,18 @@ class EdgeList:
     def read(
         self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "told", skip: int = 0
     ) -> EventStream:
-        """Events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
+        """Read events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
         is documented as the time never changes: weights are like that."""
         return self.events(self.tables(path, skip), columns, bipartite=bipartite, order=order)
 
     def tables(self, path: Paths, skip: int = 0) -> list[TextTable]:
-        """The numbers of every file. Raises UserError, `file:line: what`."""
+        """Return the numbers of every file. Raises UserError, `file:line: what`."""
         return [self._table(file, skip) for file in as_paths(path)]
 
     def events(
         self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "told"
     ) -> EventStream:
-        """As `read`, of tables."""
+        """Return the events of tables that are open. Raises as `read`."""
         try:
             said = None if columns is None else parse_roles(columns)
         except UserError as error:

@@ -1,4 +1,4 @@
-"""Gathered: the columns of tables of events, one table after another, read in blocks and kept on disk beyond a megabyte."""
+"""Event tables: the columns of text files of events, one file after another, read in blocks and kept on disk beyond a megabyte."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ BELOW = ("label", "split")  # these may be
 
 
 class EventTable:
-    """`columns` by role. src, dst and node (ids of the source), id, label, split: int64 [M]. time: int64 [M] where every entry is an
-    integer, else float64, and the place in the files where no column holds it. features: float32 [M, D], of weights and features.
+    """Columns of events from text files, by role. src, dst and node (ids of the source), id, label, split: int64 [M]. time: int64 [M] where
+    every entry is an integer, else float64, and the place in the files where no column holds it. features: float32 [M, D], of weights and
+    features.
 
     Raises UserError, `file:line: what`, for ids, labels or parts of a split that are no integers, ids below `smallest_id`, and times that
     float64 would round.
@@ -51,12 +52,12 @@ class EventTable:
         return sum(table.rows for table in self.tables)
 
     def error(self, row: int, what: str) -> UserError:
-        """The error at `row` of all files together, with file and line."""
+        """Return the error at `row` of all files together, with file and line."""
         table, row = self._place(row)
         return table.error(row, what)
 
     def line(self, row: int) -> int:
-        """The line of its file that holds `row` of all files together."""
+        """Return the line of its file that holds `row` of all files together."""
         table, row = self._place(row)
         return table.line(row)
 
@@ -72,14 +73,15 @@ class EventTable:
 
 
 class TimeColumn:
-    """Integers until the first entry with a fraction, from then on float64."""
+    """Column of times: int64 until the first entry with a fraction, from then on float64."""
 
     def __init__(self) -> None:
         self._spool = Spool(np.int64)
         self._wide: tuple[RowError, int] | None = None  # the first that float64 would round
 
     def append(self, times: NDArray[Any], error: RowError) -> None:
-        """int64 or float64; `error` puts file and line of one of these before its words. Raises UserError where float64 would round one."""
+        """Append times, int64 or float64 [n]. Raises UserError, made by `error` from the row and what is wrong, where float64 would round
+        one."""
         if times.dtype.kind == "i" and self._wide is None and (wide := np.abs(times) > EXACT).any():
             self._wide = error, int(np.argmax(wide))
         if self._wide is not None and "f" in (times.dtype.kind, self._spool.dtype.kind):
@@ -108,7 +110,8 @@ def _integer_column(part: TableBlock, place: int, what: str, smallest: int | Non
 
 
 def compact_ids(*ends: Int64) -> tuple[list[NDArray[np.int32]], Int64]:
-    """(positions int32 of each, distinct ids int64 ascending): ids = distinct[positions]. A table where ids are dense, else a sort."""
+    """Return (positions int32 of each array, distinct ids int64 ascending), so that ids = distinct[positions]. A table where ids are dense,
+    else a sort."""
     top, size = max(int(ids.max(initial=0)) for ids in ends), sum(ids.size for ids in ends)
     if top < 4 * size + 1024:
         seen = np.zeros(top + 1, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or packed."""
+"""Lines of text files, plain or compressed by gzip."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def open_binary(path: Path) -> IO[bytes]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, through gzip where its first bytes say so. Raises UserError as `open_binary` and `gunzip`, and where it is
-    damaged."""
+    """Read the content of a file, through gzip where its first bytes say so. Raises UserError as `open_binary` and `gunzip`, and where it
+    is damaged."""
     try:
         data = path.read_bytes()
         return gunzip(path, data) if data.startswith(GZIP) else data
@@ -39,7 +39,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def text_lines(path: Path) -> Generator[str, None, None]:
-    """The lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
+    """Yield the lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
     try:
         with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
             yield from text
@@ -48,7 +48,7 @@ def text_lines(path: Path) -> Generator[str, None, None]:
 
 
 def first_line(path: Path) -> str:
-    """The first line, empty for an empty file. Raises UserError as `text_lines` does."""
+    """Return the first line, empty for an empty file. Raises UserError as `text_lines` does."""
     lines = text_lines(path)
     try:
         return next(lines, "")
@@ -57,7 +57,7 @@ def first_line(path: Path) -> str:
 
 
 def damage_error(path: Path, error: Exception) -> UserError:
-    """The error for a file that ends early or holds other bytes than its format allows."""
+    """Return the error for a file that ends early or holds other bytes than its format allows."""
     if isinstance(error, UnicodeDecodeError):
         return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8)")
     return UserError(f"{path}: truncated or damaged ({error})")

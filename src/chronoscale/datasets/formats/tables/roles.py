@@ -1,4 +1,4 @@
-"""Roles: which column of a table of events is what, as an option says it or as a format documents it."""
+"""Roles of columns in a table of events, as an option names them or a format documents them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 60  # characters of a line
 
 
 def parse_roles(columns: str | Sequence[str]) -> Roles:
-    """Roles in the order of the columns, of `src,dst,weight,time` or a list. `_` or `_name` is a column that is not read.
+    """Return roles in the order of the columns, of `src,dst,weight,time` or a list. `_` or `_name` is a column that is not read.
 
     Raises UserError for an unknown role, one that comes twice, and where src or dst is not among them.
     """
@@ -31,17 +31,17 @@ def parse_roles(columns: str | Sequence[str]) -> Roles:
 
 
 def column_places(roles: Roles, *wanted: str) -> list[int]:
-    """Where the columns of these roles are."""
+    """Return where the columns of these roles are."""
     return [place for place, role in enumerate(roles) if role in wanted]
 
 
 def dropped_columns(roles: Roles) -> list[str]:
-    """Columns that are not read, for people."""
+    """Return columns that are not read, for people."""
     return [f"column {place + 1}" + (f" ({role[1:]})" if role[1:] else "") for place, role in enumerate(roles) if role.startswith("_")]
 
 
 class FieldCountError(UserError):
-    """A table has another number of fields than its format documents, or than `columns` names."""
+    """Error for a table that has another number of fields than its format documents, or than `columns` names."""
 
     def __init__(self, where: str, fields: int, line: str, expected: str) -> None:
         shown = line.strip()[:SHOWN]

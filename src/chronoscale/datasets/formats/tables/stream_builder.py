@@ -1,4 +1,4 @@
-"""What the text formats of event streams share: columns of ids and times, checked and compacted into an EventStream."""
+"""Stream builder: columns of ids and times from text files, checked and compacted into an EventStream."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def as_paths(path: Paths) -> list[Path]:
-    """The files of one stream, in their order."""
+    """Return the files of one stream, in their order."""
     return [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
 
 
 def read_events(
     tables: Sequence[TextTable], roles: Roles, *, bipartite: bool = False, order: OrderPolicy = "told", smallest_id: int = 0
 ) -> EventStream:
-    """Events from the columns that `roles` names, of one file after another. Memory is a block of lines, a table of the ids and, where
-    events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
+    """Return events from the columns that `roles` names, of one file after another. Memory is a block of lines, a table of the ids and,
+    where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
 
     Ids become 0..N-1 in the order of the source's ids, which are kept as `node_ids`; `bipartite`: sources and destinations
     are two id spaces, destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError,

@@ -1,4 +1,4 @@
-"""Numeric text in columns: read at the speed of a C parser; on a malformed file, found again line by line."""
+"""Text tables: numbers in columns, read at the speed of a C parser; what is wrong with a malformed file is found line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTRIES = 1 << 18  # that are in memory together
 
 
 class TextTable:
-    """A text file of `fields` numbers a line. `rows`: lines, once `parts` has come to the end; `promised`: what the second line of the file
+    """Text file of `fields` numbers a line. `rows`: lines, once `parts` has come to the end; `promised`: what the second line of the file
     says of them.
 
     `separator` None means white space. Empty lines and lines that start with `comment` do not count; nor do the first `skip` lines.
@@ -38,8 +38,8 @@ class TextTable:
         self.fields = len(self.first_line()[1].split(separator))
 
     def blocks(self, rows: int | None = None) -> Iterator[TableBlock]:
-        """The lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields or an
-        entry that is no finite number."""
+        """Yield the lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields
+        or an entry that is no finite number."""
         for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
             self._check(frame)
             yield TableBlock(self, frame, self.rows)
@@ -48,7 +48,7 @@ class TextTable:
             raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
 
     def text_blocks(self) -> Iterator[pd.DataFrame]:
-        """The lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
+        """Yield the lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
         `file:line: what`, for a line with another number of fields."""
         whole = False
         for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
@@ -86,7 +86,7 @@ class TextTable:
             raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
 
     def read_all(self) -> TableBlock:
-        """All lines at once. Raises as `parts`."""
+        """Return all lines at once. Raises as `parts`."""
         return next(self.blocks(1 << 62))
 
     def first_line(self) -> tuple[int, str]:
@@ -97,7 +97,7 @@ class TextTable:
         return first
 
     def error(self, row: int, what: str) -> UserError:
-        """The error at data row `row` (from 0), with the line of the file that holds it."""
+        """Return the error at data row `row` (from 0), with the line of the file that holds it."""
         return UserError(f"{self.path}:{self.line(row)}: {what}")
 
     def line(self, row: int) -> int:
@@ -105,7 +105,7 @@ class TextTable:
         return next(line for i, (line, _) in enumerate(self._lines()) if i == row)
 
     def _check(self, frame: pd.DataFrame) -> None:
-        """C-parser failures that do not raise: a short row leaves NaN, a word leaves text."""
+        """Return c-parser failures that do not raise: a short row leaves NaN, a word leaves text."""
         if frame.shape[1] != self.fields or any(kind.kind not in "if" for kind in frame.dtypes):
             raise self._malformed("an integer beyond 64 bits")
         if not np.isfinite(frame.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
@@ -121,7 +121,7 @@ class TextTable:
         return self._fault(numbers) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
 
     def _fault(self, numbers: bool = True) -> UserError | None:
-        """The first line that is not as it should be, if any."""
+        """Return the first line that is not as it should be, if any."""
         expected = 0
         for number, line in self._lines():
             entries = [entry.strip() for entry in (line.split(self.separator) if numbers else next(csv.reader([line])))]
@@ -135,7 +135,8 @@ class TextTable:
 
 
 class TableBlock:
-    """Consecutive rows of a table, from row `start` on. `column(i)` is int64 where every entry is an integer, else float64."""
+    """Block of consecutive rows of a text table, from row `start` on. `column(i)` is int64 where every entry is an integer, else
+    float64."""
 
     def __init__(self, table: TextTable, frame: pd.DataFrame, start: int) -> None:
         self.table, self.start, self._frame = table, start, frame
@@ -149,12 +150,12 @@ class TableBlock:
         return self._frame.shape[1]
 
     def column(self, i: int) -> NDArray[Any]:
-        """Column i, int64 or float64 [rows]."""
+        """Return column i, int64 or float64 [rows]."""
         array = self._frame.iloc[:, i].to_numpy()
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
 
     def matrix(self, places: Sequence[int] | None = None) -> Float32:
-        """These columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
+        """Return these columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
         frame = self._frame if places is None else self._frame.iloc[:, list(places)]
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
@@ -163,5 +164,5 @@ class TableBlock:
         return numbers
 
     def error(self, row: int, what: str) -> UserError:
-        """The error at row `row` of these, with the line of the file that holds it."""
+        """Return the error at row `row` of these, with the line of the file that holds it."""
         return self.table.error(self.start + row, what)
