@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import CachedRows, Loading, RowFrequencies
+from chronoscale.batching.streams.caching.loading import CachedRows, CachePlacement, Loading, RowFrequencies
 from chronoscale.batching.streams.caching.resident_rows import NO_ROWS, ResidentRows
-from chronoscale.batching.streams.counts import AGAIN, BatchCounts
 from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.presampling import BatchNegatives, count_rows, distinct_rows, sample_batches
 from chronoscale.batching.streams.statistics import BatchStatistics, count_batches
+from chronoscale.batching.streams.work_cache import WorkCache
 from chronoscale.datasets import store
-from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Bool, Int32, Int64
-from chronoscale.datasets.atomic import atomic_file as written
 from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.event_numbers import EventNumbers, relative_to, row_index
 from chronoscale.datasets.streams.events import EventStream
@@ -32,12 +28,11 @@ from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.splits import EventSplit, hide_nodes, split_by_time
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
-from chronoscale.records import read_array, read_json, reading
+from chronoscale.records import read_array, read_json
 
 META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
 NO_FEATURES = Loading()  # no rows of features
-CountsType = TypeVar("CountsType", bound=BatchCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +46,11 @@ class PreparedMetadata:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedStream:
-    """training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too. folder: where it is kept.
+    """Stream that is split, indexed, and has the negatives of its evaluation.
 
-    made: what has been read or drawn, or counted without a folder.
-
-    new bool [N]: nodes that training does not see. among int32 [D]: destinations that training's negatives are drawn from.
+    whole: all events. training: those without hidden nodes, of which events 0 .. `training_events` - 1 are trained on. new bool [N]: nodes
+    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is kept; None: in
+    memory. cache: what has been counted of it.
     """
 
     protocol: Protocol
@@ -66,7 +61,8 @@ class PreparedStream:
     new: Bool
     among: Int32
     folder: Path | None = None
-    made: dict[str, Negatives | BatchCounts | CachedRows] = field(default_factory=dict)
+    cache: WorkCache = field(default_factory=WorkCache)
+    _fixed: dict[str, Negatives] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> PreparedStream:
@@ -75,11 +71,12 @@ class PreparedStream:
         split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
-        hidden, whole = hide_nodes(events, split, protocol.hidden, protocol.seed), IndexedStream(events, TCSR.of(events))
+        inductive = hide_nodes(events, split, protocol.hidden, protocol.seed)
+        whole = IndexedStream(events, TCSR.of(events))
         if not protocol.hidden:
-            return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
-        kept, numbers = _select_events(events.span(0, split.train_end), hidden.training)
-        return cls._of(protocol, split, whole, IndexedStream(kept, TCSR.of(kept), numbers), len(kept), hidden.new)
+            return cls._of(protocol, split, whole, whole, split.train_end, inductive.new)
+        visible, numbers = _select_events(events.span(0, split.train_end), inductive.training)
+        return cls._of(protocol, split, whole, IndexedStream(visible, TCSR.of(visible), numbers), len(visible), inductive.new)
 
     @classmethod
     def make(cls, folder: Path, stream: Path, protocol: Protocol) -> PreparedStream:
@@ -90,65 +87,64 @@ class PreparedStream:
         split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
-        hidden = hide_nodes(events, split, protocol.hidden, protocol.seed)
+        inductive = hide_nodes(events, split, protocol.hidden, protocol.seed)
         TCSR.of(events, folder=folder / "tcsr")
-        np.save(folder / NEW, hidden.new)
+        np.save(folder / NEW, inductive.new)
         if protocol.hidden:
-            kept, numbers = _select_events(events.span(0, split.train_end), hidden.training)
-            store.save(folder / TRAINING / "stream", kept)
-            TCSR.of(kept, folder=folder / TRAINING / "tcsr")
+            visible, numbers = _select_events(events.span(0, split.train_end), inductive.training)
+            store.save(folder / TRAINING / "stream", visible)
+            TCSR.of(visible, folder=folder / TRAINING / "tcsr")
             np.save(folder / TRAINING / NUMBERS, numbers)
-        for what in _fixed_negatives(split, protocol):
-            _draw_fixed_negatives(events, split, protocol, what).save(folder / f"{what}.npz")
+        for use in _fixed_negatives(split, protocol):
+            _draw_fixed_negatives(events, split, protocol, use).save(folder / f"{use}.npz")
         (folder / META).write_text(json.dumps(asdict(PreparedMetadata(str(stream), protocol))))
         return cls.load(folder)
 
     @classmethod
     def load(cls, folder: Path) -> PreparedStream:
         """Map what `make` wrote. Raises UserError for a file that is missing or damaged."""
-        meta = read_json(folder / META, PreparedMetadata, "record of a prepared stream")
-        events = _load_events(folder / meta.stream)
-        split, whole = (
-            split_by_time(events, meta.protocol.train, meta.protocol.validation),
-            IndexedStream(events, TCSR.load(folder / "tcsr")),
-        )
-        training, trained = whole, split.train_end
+        metadata = read_json(folder / META, PreparedMetadata, "record of a prepared stream")
+        events = _load_events(folder / metadata.stream)
+        split = split_by_time(events, metadata.protocol.train, metadata.protocol.validation)
+        whole = IndexedStream(events, TCSR.load(folder / "tcsr"))
+        training, training_events = whole, split.train_end
         if (folder / TRAINING).exists():
-            kept = _load_events(folder / TRAINING / "stream")
-            numbers = read_array(folder / TRAINING / NUMBERS, np.int32, (len(kept),), "numbers of events")
-            training, trained = IndexedStream(kept, TCSR.load(folder / TRAINING / "tcsr"), numbers), len(kept)
+            visible = _load_events(folder / TRAINING / "stream")
+            numbers = read_array(folder / TRAINING / NUMBERS, np.int32, (len(visible),), "numbers of events")
+            training = IndexedStream(visible, TCSR.load(folder / TRAINING / "tcsr"), numbers)
+            training_events = len(visible)
         new = read_array(folder / NEW, np.bool_, (events.num_nodes,), "mask of new nodes")
-        return replace(cls._of(meta.protocol, split, whole, training, trained, new), folder=folder)
+        prepared = cls._of(metadata.protocol, split, whole, training, training_events, new)
+        return replace(prepared, folder=folder, cache=WorkCache(folder / WORK))
 
     @classmethod
     def _of(
-        cls, protocol: Protocol, split: EventSplit, whole: IndexedStream, training: IndexedStream, trained: int, new: Bool
+        cls, protocol: Protocol, split: EventSplit, whole: IndexedStream, training: IndexedStream, training_events: int, new: Bool
     ) -> PreparedStream:
-        among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
-        return cls(protocol, split, whole, training, trained, new, among)
+        among = negatives.destinations(np.asarray(training.stream.dst[:training_events]), whole.stream.num_nodes)
+        return cls(protocol, split, whole, training, training_events, new, among)
 
     def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0) -> Int32:
-        """Return one destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
+        """Draw the negatives of training events, int32 [B, 1]; [B, 0] for a task without. seed: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
         dst = np.asarray(self.training.stream.dst[row_index(part)])
         return negatives.training_negatives(dst, _event_numbers(part), self.among, seed=seed, epoch=epoch)
 
-    def negatives(self, what: str) -> Negatives:
-        """Return fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
-        if what not in self.made:
-            self.made[what] = self._fixed(what)
-        found = self.made[what]
-        assert isinstance(found, Negatives)
-        return found
+    def negatives(self, use: str) -> Negatives:
+        """Return fixed negatives: one at random an event for "validation" and "test"; for "ranked" those that
+        test events are ranked against."""
+        if use not in self._fixed:
+            self._fixed[use] = self._load_fixed(use)
+        return self._fixed[use]
 
-    def _fixed(self, what: str) -> Negatives:
+    def _load_fixed(self, use: str) -> Negatives:
         events, protocol = self.whole.stream, self.protocol
         if self.folder is None:
-            return _draw_fixed_negatives(events, self.split, protocol, what)
-        part, k, kind = _fixed_negatives(self.split, protocol)[what]
-        wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
-        return negatives.load(self.folder / f"{what}.npz", part, wanted)
+            return _draw_fixed_negatives(events, self.split, protocol, use)
+        part, k, kind = _fixed_negatives(self.split, protocol)[use]
+        digest = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
+        return negatives.load(self.folder / f"{use}.npz", part, digest)
 
     def assignment(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> BatchAssignment:
         """Assign the training events, or those of the validation, to ranks and batches."""
@@ -159,91 +155,65 @@ class PreparedStream:
     ) -> BatchStatistics:
         """Count what batches of the training or validation events read, as the first epoch of the protocol's seed draws them; counted once,
         then read."""
-        deal = self.assignment(validates, ranks, size, limit, every)
-        return self.load_or_count(
-            f"{deal} {sampling} {loading}",
-            deal.iterations * deal.ranks,
+        assignment = self.assignment(validates, ranks, size, limit, every)
+        return self.cache.counts(
+            f"{assignment} {sampling} {loading}",
+            assignment.iterations * assignment.ranks,
             BatchStatistics,
-            lambda: self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading)),
+            lambda: self._count(assignment, validates, sampling, self.residents(ranks, size, sampling, limit, loading)),
         )
-
-    def load_or_count(self, key: str, batches: int, kind: type[CountsType], count: Callable[[], CountsType]) -> CountsType:
-        """Return what was counted of so many batches under a key, read or counted now."""
-        if self.folder is None:
-            if key not in self.made:
-                self.made[key] = count()
-            found = self.made[key]
-            assert isinstance(found, kind)
-            return found
-        path = self._work(key)
-        if not path.exists():
-            count().save(path)
-        return kind.load(path, batches)
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> ResidentRows:
         """Return what a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed:
         spread over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
-        cached = CachedRows(NO_ROWS, NO_ROWS)
-        if loading.placement and loading.placement.dynamic:
-            cached = loading.placement.fill(count_rows([], nodes, events), loading.room(nodes, events))
-        elif loading.placement:
-            key = f"{ranks} {size} {sampling} {limit} {loading}"
-            cached = self._cached(key, lambda: self._fill(ranks, size, sampling, limit, loading))
-        return ResidentRows(loading, cached, nodes, events)
+        placement = loading.placement
+        if placement is None:
+            rows = CachedRows(NO_ROWS, NO_ROWS)
+        elif placement.dynamic:
+            rows = placement.fill(count_rows([], nodes, events), loading.room(nodes, events))
+        else:
+            rows = self.cache.rows(
+                f"{ranks} {size} {sampling} {limit} {loading}", lambda: self._choose_rows(placement, ranks, size, sampling, limit, loading)
+            )
+        return ResidentRows(loading, rows, nodes, events)
 
-    def _cached(self, key: str, fill: Callable[[], CachedRows]) -> CachedRows:
-        if self.folder is None:
-            if key not in self.made:
-                self.made[key] = fill()
-            found = self.made[key]
-            assert isinstance(found, CachedRows)
-            return found
-        path = self._work(key)
-        if not path.exists():
-            with written(path) as file:
-                np.savez(file, **fill()._asdict())
-        with reading(path, "rows of a cache", AGAIN):
-            return CachedRows(**read_archive(path))
-
-    def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> CachedRows:
-        assert loading.placement is not None
-        room = loading.room(self.whole.stream.num_nodes, len(self.whole.stream))
-        return loading.placement.fill(self.row_frequencies(ranks, size, sampling, limit, loading.presample, loading.validated), room)
+    def _choose_rows(
+        self, placement: CachePlacement, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading
+    ) -> CachedRows:
+        frequencies = self.row_frequencies(ranks, size, sampling, limit, loading.presample, loading.validated)
+        return placement.fill(frequencies, loading.room(self.whole.stream.num_nodes, len(self.whole.stream)))
 
     def row_frequencies(
         self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True
     ) -> RowFrequencies:
         """Return what placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row
         is read. validated: whether an epoch ends with the events that validate."""
-        deals = {validates: self.assignment(validates, ranks, size, limit) for validates in (False, True)[: 1 + validated]}
-        stride = max(-(-sum(deal.iterations for deal in deals.values()) // presample), 1)
+        splits = (False, True) if validated else (False,)
+        assignments = {validates: self.assignment(validates, ranks, size, limit) for validates in splits}
+        iterations = sum(assignment.iterations for assignment in assignments.values())
+        stride = max(-(-iterations // presample), 1)
         batches = (
-            distinct_rows(found, self._source(validates))
-            for validates, deal in deals.items()
-            for _, found in self.sample_batches(replace(deal, every=stride), validates, sampling)
+            distinct_rows(neighbourhood, self._source(validates))
+            for validates, assignment in assignments.items()
+            for _, neighbourhood in self.sample_batches(replace(assignment, every=stride), validates, sampling)
         )
         return count_rows(batches, self.whole.stream.num_nodes, len(self.whole.stream))
-
-    def _work(self, key: str) -> Path:
-        assert self.folder is not None
-        return self.folder / WORK / f"{sha256(key.encode()).hexdigest()[:16]}.npz"
 
     def _source(self, validates: bool) -> IndexedStream:
         return self.whole if validates else self.training
 
-    def sample_batches(self, deal: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
-        """Return what the first epoch of the protocol's seed reads for a part's batches, each with its number in the deal."""
-        return sample_batches(self._source(validates), deal, sampling, *self._draws(validates))
+    def sample_batches(self, assignment: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
+        """Sample the batches of the training or validation events, each with its number, as the first epoch of the protocol's seed does."""
+        return sample_batches(self._source(validates), assignment, sampling, *self._draws(validates))
 
-    def _count(self, deal: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
-        return count_batches(self._source(validates), deal, sampling, *self._draws(validates), resident)
+    def _count(self, assignment: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
+        return count_batches(self._source(validates), assignment, sampling, *self._draws(validates), resident)
 
     def _draws(self, validates: bool) -> tuple[BatchNegatives, int]:
-        """Return what events are told from, and the seed of neighbours, in the first epoch."""
-        return self.negatives_of(validates, 0, self.protocol.seed), draws.derive_key(
-            self.protocol.seed, draws.FIXED_EPOCH if validates else 0
-        )
+        """Return the negatives of batches, and the seed of neighbours, in the first epoch."""
+        seed = self.protocol.seed
+        return self.negatives_of(validates, 0, seed), draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
 
     def negatives_of(self, validates: bool, epoch: int, seed: int) -> BatchNegatives:
         """Return a function that gives the negatives of a batch's events, int32 [B, k], as nodes to read; validates: of the validation
@@ -262,7 +232,7 @@ def replace_absent(destinations: Int32) -> Int32:
 
 
 def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, tuple[range, int, negatives.NegativeKind]]:
-    """Return negatives that a protocol fixes, by what they are for: events, how many each has, of what kind."""
+    """Return the fixed negatives of a protocol by their use: the events, how many each has, and of what kind."""
     if protocol.task == "node":
         return {}
     return {
@@ -272,16 +242,16 @@ def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, tuple[r
     }
 
 
-def _draw_fixed_negatives(events: EventStream, split: EventSplit, protocol: Protocol, what: str) -> Negatives:
-    part, k, kind = _fixed_negatives(split, protocol)[what]
+def _draw_fixed_negatives(events: EventStream, split: EventSplit, protocol: Protocol, use: str) -> Negatives:
+    part, k, kind = _fixed_negatives(split, protocol)[use]
     return negatives.evaluation_negatives(events, split.train_end, part, k, kind, protocol.seed)
 
 
 def _load_events(folder: Path) -> EventStream:
-    found = store.load(folder)
-    if not isinstance(found, EventStream):
+    stream = store.load(folder)
+    if not isinstance(stream, EventStream):
         raise UserError(f"{folder}: not a stream of events, which this experiment's model trains on")
-    return found
+    return stream
 
 
 def _select_events(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:

@@ -104,7 +104,7 @@ class DistributedStream:
         part = data.split.validation if validates else range(data.training_events)
         allotment = self.assignment(part, size, limit, every, validates)
         key = f"spread {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
-        return data.load_or_count(
+        return data.cache.counts(
             key, allotment.iterations * self.ranks, DistributedStatistics, lambda: self._count(allotment, validates, sampling, edges)
         )
 

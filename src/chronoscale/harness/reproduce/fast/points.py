@@ -111,14 +111,14 @@ def _work(
     if loading.placement is None or not loading.placement.dynamic:
         return data.work(validates, ranks, size, sampling, limit, every, loading)
     key = f"middle {batches} {sampling} {loading}"
-    if key not in data.made:
+    if key not in data.cache.values:
         first = max(data.training_events // 2 - 3 * batches * size // 2, 0)
         deal = BatchAssignment(range(first, min(first + 3 * batches * size, data.training_events)), ranks, size)
         others, seed = data.negatives_of(False, 0, data.protocol.seed), draws.derive_key(data.protocol.seed, 0)
         found = count_batches(data.training, deal, sampling, others, seed, data.residents(ranks, size, sampling, limit, loading))
         third = slice(len(found) // 3, len(found) // 3 + batches)
-        data.made[key] = BatchStatistics(**{field.name: getattr(found, field.name)[third] for field in fields(found)})
-    one = data.made[key]
+        data.cache.values[key] = BatchStatistics(**{field.name: getattr(found, field.name)[third] for field in fields(found)})
+    one = data.cache.values[key]
     assert isinstance(one, BatchStatistics)
     return one
 
