@@ -75,9 +75,9 @@ def slots(case: Case, theta: float, seed: int = 0) -> Remoteness:
             if not (own := allotment.rank_events(iteration, rank)).size:
                 continue
             roots = source.roots(own, others(own)[:, None], allotment.before(iteration, rank))
-            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=LocalPart(parts, rank))).trees[
-                0
-            ]
+            tree = (
+                found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=LocalPart(parts, rank))
+            ).trees[0]
             kind = np.where(parts.node[roots[0]] == SHARED, HOT, COLD)
             kind[2 * own.size :] = NEGATIVE
             there, home = tree.hops[0].there, parts.node[found.nodes]

@@ -288,7 +288,7 @@ def test_every_hop_samples_at_its_own_time(
     node, before = node[3:], before[3:]
     t = source.stream.t
     roots = (node, before, np.full(node.size, t[-1]))
-    found = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, seat=seat)
+    found = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, local_part=seat)
     tree, bounds = found.trees[0], before
     for number, hop in enumerate(tree.hops):
         nodes = found.nodes[tree.levels[number]]
@@ -333,14 +333,14 @@ def test_what_is_refused() -> None:
     source, parts = hubs(100, 20)
     roots = source.roots(range(50, 60), np.zeros((10, 1), np.int32), 50)
     asked = source.tcsr, source.stream.t, roots, Sampling((3,), boundary=Boundary(0.1))
-    with pytest.raises(UserError, match=r"nothing says which part is the own; expected a seat$"):
+    with pytest.raises(UserError, match=r"nothing says which part is the own; expected a local part$"):
         sample(*asked)
     with pytest.raises(UserError, match=r"^LocalPart\.rank: expected a part from 0 to 2, got 3$"):
-        sample(*asked, seat=LocalPart(parts, 3))
+        sample(*asked, local_part=LocalPart(parts, 3))
     with pytest.raises(UserError, match=r"^the parts of events is <i4 \[99\]; expected contiguous int32 \[100\]$"):
-        sample(*asked, seat=LocalPart(EventPartition(parts.node, parts.event[:99].copy(), 3), 0))
+        sample(*asked, local_part=LocalPart(EventPartition(parts.node, parts.event[:99].copy(), 3), 0))
     with pytest.raises(UserError, match=r"^the parts of nodes is <i4 \[19\]; expected contiguous int32 \[20\]$"):
-        sample(*asked, seat=LocalPart(EventPartition(parts.node[:19].copy(), parts.event, 3), 0))
+        sample(*asked, local_part=LocalPart(EventPartition(parts.node[:19].copy(), parts.event, 3), 0))
     with pytest.raises(UserError, match=r"^t is <f4 \[100\]; expected contiguous float64 \[any\]$"):
         boundary.sample(source.tcsr, source.stream.t.astype(np.float32), LocalPart(parts, 0), *roots[:2], 3, Boundary(0.1))
 

@@ -162,7 +162,7 @@ def test_work(tmp_path, name: str, ranks: int, validates: bool, hidden: float, e
                 continue
             others = data.negatives_of(True, 0, 0)(own) if validates else made.negatives(own, rank, 0, 0)[0]
             roots = source.roots(own, others, allotment.before(i, rank))
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=made.local_part(validates, rank))
+            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=made.local_part(validates, rank))
             (tree,) = found.trees
             assert work.roots[at] == roots[0].size == 3 * own.size
             assert work.targets[at].tolist() == [len(level) for level in tree.levels]

@@ -106,7 +106,7 @@ def test_weights_come_to_the_device_with_their_slots() -> None:
     seat = LocalPart(EventPartition(np.zeros(9, np.int32), (np.arange(60) % 2).astype(np.int32), 2), 1)
     roots = source.roots(range(40, 47), np.zeros((7, 1), np.int32), 40)
     for of in (None, Boundary(0.4)):
-        found = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, seat=seat)
+        found = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, local_part=seat)
         loads = BatchLoads(*(TableLoad(ids) for ids in (found.nodes, found.edges, found.nodes)))
         batch = Batch.of(source, range(40, 47), np.zeros((7, 1), np.int32), roots[2], found, loads)
         batch.send(torch.device("cpu"))

@@ -107,7 +107,7 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
         iteration, rank = divmod(at, 4)
         own = one.allotment.rank_events(iteration, rank)
         roots = source.roots(own, one.others(own)[:, None], one.allotment.before(iteration, rank))
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), seat=LocalPart(parts, rank))
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), local_part=LocalPart(parts, rank))
         nodes = {int(node) for node in found.nodes if parts.node[node] not in (SHARED, rank)}
         edges = {int(event) for event in found.edges if parts.event[event] != rank}
         assert (work.asked_nodes[at], work.asked_edges[at]) == (len(nodes), len(edges))

@@ -38,12 +38,12 @@ def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
 
 def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
     """Read the shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
-    found = {}
+    shapes = {}
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
-                found[name.removesuffix(".npy")] = read_npy_shape(member, archive.getinfo(name).file_size)
-    return found
+                shapes[name.removesuffix(".npy")] = read_npy_shape(member, archive.getinfo(name).file_size)
+    return shapes
 
 
 @contextmanager

@@ -35,8 +35,8 @@ def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int
         kind = array.dtype.name if isinstance(array, np.ndarray) else type(array).__name__
         raise UserError(f"{name}: expected an array of {' or '.join(dtypes.split())}, got {kind}")
     if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape, strict=True)):
-        wanted = ", ".join("any" if n is None else str(n) for n in shape)
-        raise UserError(f"{name}: expected shape ({wanted}), got {array.shape}")
+        expected = ", ".join("any" if n is None else str(n) for n in shape)
+        raise UserError(f"{name}: expected shape ({expected}), got {array.shape}")
 
 
 def require_counts(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
@@ -97,13 +97,13 @@ def release(array: NDArray[Any] | None) -> None:
 
     What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
     """
-    held: object = array
+    base: object = array
     if array is None or array.flags.writeable:  # pages of a private map may have been written
         return
-    while isinstance(held, np.ndarray):
-        held = held.base
-    if isinstance(held, mmap.mmap):
-        held.madvise(mmap.MADV_DONTNEED)
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def prefetch_rows(array: NDArray[Any], begin: int, end: int) -> None:

@@ -33,27 +33,27 @@ def load(name: str, seed: int = 0) -> Dataset:
     Raises UserError for an unknown name, for a local dataset whose file is absent, and for a published one, which must be
     fetched and converted first.
     """
-    found = entry(name)
-    if found.generator is not None:
-        return generate_in_memory(build(found.generator, name, seed))
-    if found.file is None:
+    record = entry(name)
+    if record.generator is not None:
+        return generate_in_memory(build(record.generator, name, seed))
+    if record.file is None:
         raise UserError(
-            f"dataset '{name}' is not at hand: fetch {found.source}; "
+            f"dataset '{name}' is not at hand: fetch {record.source}; "
             "then `chronoscale data convert IN OUT`, and name the folder OUT instead"
         )
-    path = data_folder() / found.file
+    path = data_folder() / record.file
     if not path.exists():
-        raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {found.file}")
-    return replace(open_dataset(path, found.format, **found.options), name=name)
+        raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {record.file}")
+    return replace(open_dataset(path, record.format, **record.options), name=name)
 
 
 def load_generator(name: str, seed: int = 0) -> Generator:
     """Return the generator of a dataset of the catalogue, which makes a snapshot or a block of time at once. Raises UserError for an
     unknown name or another dataset."""
-    found = entry(name)
-    if found.generator is None:
-        raise UserError(f"dataset '{name}' is {found.origin}, not generated")
-    return build(found.generator, name, seed)
+    record = entry(name)
+    if record.generator is None:
+        raise UserError(f"dataset '{name}' is {record.origin}, not generated")
+    return build(record.generator, name, seed)
 
 
 def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
@@ -61,12 +61,12 @@ def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
 
     Raises UserError as `load` does, and for other families.
     """
-    found = entry(name)
-    if found.family != "snapshots":
-        raise UserError(f"dataset '{name}' is of the family {found.family}, not a sequence of snapshots; convert it first")
-    if found.generator is not None and isinstance(built := build(found.generator, name, seed), GrowthGraph | EvolvingGraph):
+    record = entry(name)
+    if record.family != "snapshots":
+        raise UserError(f"dataset '{name}' is of the family {record.family}, not a sequence of snapshots; convert it first")
+    if record.generator is not None and isinstance(built := build(record.generator, name, seed), GrowthGraph | EvolvingGraph):
         return built
     dataset = load(name, seed)
     if not isinstance(dataset, SnapshotSequence):
-        raise UserError(f"dataset '{name}': expected snapshots in {found.file}")
+        raise UserError(f"dataset '{name}': expected snapshots in {record.file}")
     return dataset

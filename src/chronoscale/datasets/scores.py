@@ -26,9 +26,9 @@ class Score:
     format: Literal["number", "share"] = "number"
     may_be_undefined: bool = False
 
-    def beats(self, one: float, other: float) -> bool:
-        """Whether `one` is better; not where they are equal, or either is NaN."""
-        return one < other if self.better == "lower" else one > other
+    def beats(self, value: float, rival: float) -> bool:
+        """Whether `value` is better than `rival`; not where they are equal, or either is NaN."""
+        return value < rival if self.better == "lower" else value > rival
 
     def best(self, values: Iterable[float]) -> float:
         """Return the best value, NaN left out; NaN where there is no other."""
@@ -70,7 +70,7 @@ def require_score(key: str) -> str:
 Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; read by pydantic, a key that is none is a mistake
 
 
-def scores_present(found: Iterable[Mapping[str, float]]) -> list[Score]:
+def scores_present(results: Iterable[Mapping[str, float]]) -> list[Score]:
     """Return scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
-    keys = {require_score(key) for one in found for key in one}
+    keys = {require_score(key) for result in results for key in result}
     return [score for key, score in SCORES.items() if key in keys]

@@ -26,10 +26,10 @@ class Spool:
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append rows of this type and shape."""
-        kept = np.ascontiguousarray(rows, self.dtype)
-        self.rows += len(kept)
+        contiguous = np.ascontiguousarray(rows, self.dtype)
+        self.rows += len(contiguous)
         if self._file is None:
-            self._held.append(kept.copy() if np.shares_memory(kept, rows) else kept)
+            self._held.append(contiguous.copy() if np.shares_memory(contiguous, rows) else contiguous)
             if sum(part.nbytes for part in self._held) <= MEMORY_BYTES:
                 return
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as its maps)
@@ -37,7 +37,7 @@ class Spool:
                 part.tofile(self._file)
             self._held.clear()
         else:
-            kept.tofile(self._file)
+            contiguous.tofile(self._file)
 
     def array(self) -> NDArray[Any]:
         """Return all rows; what is on disk is mapped, and not to be written."""

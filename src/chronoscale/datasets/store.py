@@ -150,8 +150,8 @@ def save_events(path: str | Path, blocks: Iterable[EventStream], node_blocks: It
 
 
 def _event_columns(block: EventStream) -> dict[str, NDArray[Any]]:
-    found = {f: getattr(block, f) for f in ("src", "dst", "t", "features", "labels")}
-    return {f: array for f, array in found.items() if array is not None}
+    columns = {f: getattr(block, f) for f in ("src", "dst", "t", "features", "labels")}
+    return {f: array for f, array in columns.items() if array is not None}
 
 
 def _row_shapes(arrays: dict[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
@@ -229,9 +229,9 @@ def _read_metadata(file: Path) -> _Metadata:
     except (FileNotFoundError, NotADirectoryError):
         if not file.parent.is_dir():
             raise UserError(f"{file.parent}: no such folder") from None
-        inside = ", ".join(sorted(found.name for found in file.parent.iterdir())[:SHOWN]) or "nothing"
-        what = f"no {META}, which `chronoscale data convert` writes with the arrays (.npy) of a dataset"
-        raise UserError(f"{file.parent}: a folder without a dataset: {what}; it holds {inside}: name a file, if one is meant") from None
+        inside = ", ".join(sorted(entry.name for entry in file.parent.iterdir())[:SHOWN]) or "nothing"
+        problem = f"no {META}, which `chronoscale data convert` writes with the arrays (.npy) of a dataset"
+        raise UserError(f"{file.parent}: a folder without a dataset: {problem}; it holds {inside}: name a file, if one is meant") from None
     except ValidationError as error:
         raise UserError(f"{file}: {mistake(error)}") from None
 

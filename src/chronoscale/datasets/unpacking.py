@@ -41,7 +41,7 @@ def free_memory() -> int:
 def _free_in_control_groups() -> list[int]:
     """Return bytes that each control group around this process, such as a container's, still has; its files in the page cache count as
     free."""
-    found = [sys.maxsize]
+    free = [sys.maxsize]
     for line in OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []:
         _, kinds, name = line.split(":", 2)
         if kinds in _GROUPS:
@@ -49,8 +49,8 @@ def _free_in_control_groups() -> list[int]:
             for folder in [place / name.strip("/"), *(place / name.strip("/")).parents]:
                 if (folder / most).exists() and (limit := (folder / most).read_text().strip()) != "max":
                     counts = dict(row.split() for row in (folder / "memory.stat").read_text().splitlines())
-                    found.append(max(int(limit) - int((folder / used).read_text()) + int(counts[files]), 0))
-    return found
+                    free.append(max(int(limit) - int((folder / used).read_text()) + int(counts[files]), 0))
+    return free
 
 
 def require_memory(path: str | Path, unpacked: int) -> None:
@@ -87,28 +87,28 @@ def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
 def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
     """See that memory holds all members, by the directory's sizes, of which no read takes more. Raises UserError as `require_memory`, and
     ValueError as `read_npy_shape`."""
-    require_memory(path, sum(one.file_size for one in archive.infolist()))
-    for one in archive.infolist():
-        if one.filename.endswith(".npy"):
-            with archive.open(one) as member:
-                read_npy_shape(member, one.file_size)
+    require_memory(path, sum(info.file_size for info in archive.infolist()))
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            with archive.open(info) as member:
+                read_npy_shape(member, info.file_size)
 
 
 def gunzip(path: Path, data: bytes) -> bytes:
     """Unpack the content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged
     one."""
-    found, limit, most = io.BytesIO(), free_memory(), largest_plausible_size(len(data))
+    content, limit, most = io.BytesIO(), free_memory(), largest_plausible_size(len(data))
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while part := file.read(CHUNK):
-            found.write(part)
-            if found.tell() > most:
+            content.write(part)
+            if content.tell() > most:
                 raise UserError(
                     f"{path}: {_format_bytes(len(data))} that unpack to more than {_format_bytes(most)}. If that is meant, save it unpacked"
                 )
-            if found.tell() > limit // 2:  # it is copied once
+            if content.tell() > limit // 2:  # it is copied once
                 sizes = f"{_format_bytes(len(data))} that unpack to more than {_format_bytes(limit // 2)}"
                 raise UserError(f"{path}: {sizes}, half of the memory that is free")
-    return found.getvalue()
+    return content.getvalue()
 
 
 class GzipReader(io.RawIOBase):

@@ -16,27 +16,27 @@ BLOCK_BYTES = 1 << 24
 SMALL = 1e-3  # targets of magnitude up to here have no relative error
 
 
-def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) -> dict[str, dict[str, float]]:
-    """Return MAE, RMSE and MAPE by key, of each naive prediction: of channel 0, over the horizons of the `chosen` windows (the test
+def naive_errors(signal: Signal, windows: Windows, evaluated: range | None = None) -> dict[str, dict[str, float]]:
+    """Return MAE, RMSE and MAPE by key, of each naive prediction: of channel 0, over the horizons of the `evaluated` windows (the test
     windows), in the units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
 
     LAST: the last reading of the window; MEAN where it has none. MEAN: the sensor's mean over the steps that training windows read; of all
     sensors where it has none there.
     """
-    test = windows.test if chosen is None else chosen
+    test = windows.test if evaluated is None else evaluated
     mean = training_means(signal, windows)
     sums = {name: np.zeros(5) for name in (LAST, MEAN)}
     for first, stop in block_bounds(signal, test.start, test.stop, BLOCK_BYTES):
         x = read_steps(signal, first, stop + windows.reach - 1)[:, :, 0].astype(np.float64)
         starts = np.arange(stop - first)
         step = np.where(np.isnan(x), -1, np.arange(len(x))[:, None])
-        seen = np.maximum.accumulate(step)[starts + windows.window - 1]  # of each window's end: the last step with a reading
-        last = np.where(seen >= starts[:, None], np.take_along_axis(x, np.maximum(seen, 0), 0), mean)
+        latest = np.maximum.accumulate(step)[starts + windows.window - 1]  # of each window's end: the last step with a reading
+        last = np.where(latest >= starts[:, None], np.take_along_axis(x, np.maximum(latest, 0), 0), mean)
         for ahead in range(windows.horizon):
             target = x[starts + windows.window + ahead]
             sums[LAST] += _sum_errors(last, target)
             sums[MEAN] += _sum_errors(np.broadcast_to(mean, target.shape), target)
-    return {name: _scores(*map(float, found)) for name, found in sums.items()}
+    return {name: _scores(*map(float, totals)) for name, totals in sums.items()}
 
 
 def _scores(absolute: float, squared: float, relative: float, targets: float, counted: float) -> dict[str, float]:

@@ -82,8 +82,8 @@ class ExactChunking:
 
     def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
         """Count rows, edges and remote reads of all ranks, exactly. Raises UserError as `Chunks.layout`."""
-        found = BlockCounts.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
-        return BlockCounts(*(column * self.factor for column in (found.rows, found.edges, found.halo, found.sent)))
+        counts = BlockCounts.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
+        return BlockCounts(*(column * self.factor for column in (counts.rows, counts.edges, counts.halo, counts.sent)))
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
         """Count sampled edges and nodes that change ranks, exactly; nodes are assigned at random, chunks have no part in it."""
@@ -129,12 +129,12 @@ class ExpectedChunking:
         """Estimate sampled edges and nodes that change ranks. In-degrees are not known: as many edges are drawn as if none of a node's were
         left out before its fan-out is met by all, an upper estimate."""
         nodes, count = self.nodes * self.factor, len(self.degrees)
-        edges, drawn, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
+        edges, sampled, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
         for t, (degree, having) in enumerate(self.degrees):
             total = int((degree * having).sum())
             share = min(1.0, sampling.fanout * self.nodes / max(total, 1))
-            edges[t], drawn[t] = total * self.factor // ranks, int(total * share) * self.factor // ranks
+            edges[t], sampled[t] = total * self.factor // ranks, int(total * share) * self.factor // ranks
             halo[t] = int(self.factor * (1 - 1 / ranks) * (having * (1 - (1 - share / ranks) ** degree)).sum())
         rows = (nodes + ranks - 1 - np.arange(ranks)) // ranks
         moved = (rows * (1 - 1 / ranks)).astype(np.int64)
-        return SampleCounts(rows, edges, drawn, halo, halo, moved, moved)
+        return SampleCounts(rows, edges, sampled, halo, halo, moved, moved)

@@ -80,13 +80,13 @@ class Layout:
         cut = np.flatnonzero(reader != owner)
         depth = np.minimum(self.depth[snapshot.src[cut]], self.depth[snapshot.dst[cut]])
         key = reader[cut] * len(self.order) + self.place[snapshot.src[cut]]
-        by = np.lexsort((-depth, key))
-        pair, first = np.unique(key[by], return_index=True)
-        depth = depth[by][first]  # a row is read for as long as one of its edges is kept
+        sorting = np.lexsort((-depth, key))
+        pair, first = np.unique(key[sorting], return_index=True)
+        depth = depth[sorting][first]  # a row is read for as long as one of its edges is kept
         reader, place = pair // len(self.order), pair % len(self.order)
         owner = self.rank[self.order[place]].astype(np.int64)
-        by = np.lexsort((place, owner, -depth * self.ordered, reader))
-        return LayoutHalo(reader[by], owner[by], place[by], depth[by])
+        sorting = np.lexsort((place, owner, -depth * self.ordered, reader))
+        return LayoutHalo(reader[sorting], owner[sorting], place[sorting], depth[sorting])
 
     def block(self, csr: WeightedCSR, halo: LayoutHalo, rank: int) -> RankBlock:
         """Cut out a rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
@@ -102,8 +102,8 @@ class Layout:
 
     def _kept(self, depth: Int64, rank: Int32 | Int64) -> Int64:
         """Return how many have each depth and more, by rank."""
-        found = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
-        return np.cumsum(found[::-1], axis=0)[::-1].astype(np.int64)
+        counts = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
+        return np.cumsum(counts[::-1], axis=0)[::-1].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +142,8 @@ class RankBlock:
         either."""
         end = self.indptr[rows]
         column = self.indices[:end]
-        kept = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))
-        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr[: rows + 1]]
-        column = column[kept]
+        inside = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))
+        indptr = np.concatenate([[0], np.cumsum(inside)])[self.indptr[: rows + 1]]
+        column = column[inside]
         column = np.where(column < self.rows, column, column - (self.rows - rows)).astype(np.int32)
-        return RankBlock(indptr, column, self.values[:end][kept], self.scale[:rows], self.remote[:halo], rows)
+        return RankBlock(indptr, column, self.values[:end][inside], self.scale[:rows], self.remote[:halo], rows)

@@ -49,10 +49,10 @@ def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Liter
     with tempfile.TemporaryDirectory() as folder:
         edges, out = Path(folder) / "edges.npz", Path(folder) / "parts.npy"
         np.savez(edges, src=src, dst=dst, nodes=np.int64(nodes))
-        done = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
+        process = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
         if not out.exists():
-            said = (done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"])[-1]
-            raise MachineError(f"METIS (dgl==1.1.3, Python below 3.12) could not cut {nodes} nodes into {parts} parts: {said}")
+            reason = (process.stderr.strip().splitlines() or [f"it ended with code {process.returncode}"])[-1]
+            raise MachineError(f"METIS (dgl==1.1.3, Python below 3.12) could not cut {nodes} nodes into {parts} parts: {reason}")
         assignment: Int32 = np.load(out)
     return assignment
 

@@ -64,7 +64,7 @@ def count_cached_rows(snapshots: Sequence[Snapshot], own: Int64, layers: int) ->
     for _ in range(layers - 1):
         rows = _union(rows, *(sources(snapshot, rows) for snapshot in snapshots))
     read = [_union(rows, sources(snapshot, rows)) for snapshot in snapshots]
-    return [*(len(one) for one in read), len(_union(*read))]
+    return [*(len(nodes) for nodes in read), len(_union(*read))]
 
 
 def _row_bounds(snapshot: Snapshot, rows: Int64) -> tuple[Int64, Int64]:

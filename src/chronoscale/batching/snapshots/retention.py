@@ -45,8 +45,8 @@ class Decay:
         if self.full < 1 or self.decayed < 0:
             raise UserError(f"training.full must be at least 1 and training.decayed at least 0, got {self.full} and {self.decayed}")
         if not 0 < self.alpha <= 1:
-            said = "above 0 and at most 1: the share that is kept of the oldest snapshot"
-            raise UserError(f"training.alpha must be {said}, got {self.alpha:g}")
+            condition = "above 0 and at most 1: the share that is kept of the oldest snapshot"
+            raise UserError(f"training.alpha must be {condition}, got {self.alpha:g}")
         if any(not 0 <= lag < self.window for lag in self.lags):
             raise UserError(f"training.lags must lie in the window, 0..{self.window - 1} snapshots back, got {list(self.lags)}")
 
@@ -75,9 +75,9 @@ class Decay:
 def _decayed_count(count: int, alpha: Fraction, root: int) -> int:
     """Return the largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
     most = alpha * count**root
-    found = int(count * float(alpha) ** (1 / root))
-    while (found + 1) ** root <= most:
-        found += 1
-    while found**root > most:
-        found -= 1
-    return found
+    largest = int(count * float(alpha) ** (1 / root))
+    while (largest + 1) ** root <= most:
+        largest += 1
+    while largest**root > most:
+        largest -= 1
+    return largest

@@ -49,13 +49,13 @@ class NeighbourSampling:
         which k are drawn times d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always
         there, with its own weight."""
         degree = snapshot.in_degree()
-        taken = np.minimum(degree, self.fanout)
+        sampled = np.minimum(degree, self.fanout)
         entry = np.ones(len(whole.indices), np.bool_)
         edge = np.arange(snapshot.num_edges) + snapshot.dst + 1  # where an edge lies: a self-loop before the edges of each row
         entry[edge] = kept
         values = whole.values.copy()
-        values[edge] *= (degree / np.maximum(taken, 1)).astype(np.float32)[snapshot.dst]
-        indptr = np.concatenate([[0], np.cumsum(taken + np.int64(1))])
+        values[edge] *= (degree / np.maximum(sampled, 1)).astype(np.float32)[snapshot.dst]
+        indptr = np.concatenate([[0], np.cumsum(sampled + np.int64(1))])
         return WeightedCSR(indptr, whole.indices[entry], values[entry], whole.scale)
 
 
@@ -98,7 +98,7 @@ class SampleCounts:
             counts.append([column[0] for column in layout.counts(sampled_subgraph(snapshot, sampling.edge_mask(snapshot, number)))])
         edges, halo, sent = np.array(counts, np.int64).transpose(1, 0, 2)
         moves = before.rank != layout.rank
-        arriving, leaving = (np.bincount(one.rank[moves], minlength=ranks) for one in (layout, before))
+        arriving, leaving = (np.bincount(assignment.rank[moves], minlength=ranks) for assignment in (layout, before))
         return cls(layout.rows[0], np.array(candidates, np.int64), edges, halo, sent, arriving, leaving)
 
     def times(self, factor: int) -> SampleCounts:

@@ -27,21 +27,21 @@ class EpochDraws:
         """Return how many of the cutoffs below the whole a chunk survives, int64 [chunks]: see `levels`."""
         if not self.each:
             return _depth(self._order(chunks, 0), levels(retention, chunks))
-        found = np.empty(chunks, np.int64)
+        depths = np.empty(chunks, np.int64)
         owner = rank_of(chunks, ranks)
         for rank in range(ranks):
             own = np.flatnonzero(owner == rank)
             kept = _all_levels(retention, len(own), levels(retention, chunks), chunks)
-            found[own] = _depth(self._order(len(own), 1 + rank), kept)
-        return found
+            depths[own] = _depth(self._order(len(own), 1 + rank), kept)
+        return depths
 
     def steps(self, snapshots: int, window: int) -> list[range]:
         """Draw the newest snapshots of the windows, segment by segment: from a random split on, then those before it (FlareDTDG §3.2), each
         from its first whole window (Algorithm 1). One segment where two do not each hold a window."""
         if snapshots < 2 * window:
             return [range(window - 1, snapshots)]
-        drawn = np.random.default_rng((self.seed, SPLIT, self.number))
-        split = int(drawn.integers(window, snapshots - window + 1))
+        generator = np.random.default_rng((self.seed, SPLIT, self.number))
+        split = int(generator.integers(window, snapshots - window + 1))
         return [range(split + window - 1, snapshots), range(window - 1, split)]
 
     def _order(self, chunks: int, stream: int) -> Int64:
@@ -55,14 +55,14 @@ class EpochDraws:
         return position
 
 
-def _spread(chunks: range, drawn: np.random.Generator) -> Int64:
+def _spread(chunks: range, generator: np.random.Generator) -> Int64:
     """Order chunks so that any first ones are spread evenly: that of either half, and from which half the next one is drawn systematically
     (Madow, 1949), so that any first ones of the order have their share of both but for less than one."""
     size, half = len(chunks), len(chunks) // 2
     order = np.array(chunks, np.int64)
     if size > 1:
-        low = np.diff((np.arange(size + 1) * half + drawn.integers(size)) // size) > 0
-        order[low], order[~low] = _spread(chunks[:half], drawn), _spread(chunks[half:], drawn)
+        low = np.diff((np.arange(size + 1) * half + generator.integers(size)) // size) > 0
+        order[low], order[~low] = _spread(chunks[:half], generator), _spread(chunks[half:], generator)
     return order
 
 
@@ -87,5 +87,5 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
     """Return how many of a rank's `own` chunks are kept at each level of all chunks, int64 [levels]."""
-    mine, level = retention.kept_chunks(own), level_of(retention, chunks)
-    return np.array([mine[np.argmax(level == one)] for one in range(len(kept))], np.int64)
+    own_kept, level = retention.kept_chunks(own), level_of(retention, chunks)
+    return np.array([own_kept[np.argmax(level == number)] for number in range(len(kept))], np.int64)

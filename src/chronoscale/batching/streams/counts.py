@@ -48,7 +48,7 @@ class BatchCounts:
     def load(cls, path: Path, batches: int) -> Self:
         """Return what `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
         with reading(path, "work of batches", AGAIN):
-            found = cls(**read_archive(path))
-            if len(found) != batches:
-                raise UserError(f"{len(found)} batches, expected {batches}")
-            return found
+            counts = cls(**read_archive(path))
+            if len(counts) != batches:
+                raise UserError(f"{len(counts)} batches, expected {batches}")
+            return counts

@@ -19,9 +19,9 @@ def naive_scores(data: PreparedStream, batch: int) -> Mapping[str, Mapping[str, 
     events, part = data.whole.stream, data.split.test
     span = slice(part.start, part.stop)
     src, dst = np.asarray(events.src[span]), np.asarray(events.dst[span])
-    told, ranked = data.negatives("test").dst, data.negatives("ranked").dst
+    random, ranked = data.negatives("test").dst, data.negatives("ranked").dst
     bank, known = EdgeBank(events), batch_starts(part, batch)
-    positive, negative = (bank.scores(src, other, known) for other in (dst, np.concatenate([told, ranked], axis=1)))
+    positive, negative = (bank.scores(src, destinations, known) for destinations in (dst, np.concatenate([random, ranked], axis=1)))
     return {"EdgeBank": ranking.link_scores(positive, negative, data.new[src] | data.new[dst])}
 
 

@@ -91,31 +91,31 @@ def count_batches(
     """Count what an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = deal.iterations * deal.ranks
-    made = BatchStatistics.zeros(count, hops)
+    counts = BatchStatistics.zeros(count, hops)
     for iteration in range(deal.iterations):
         together = deal.all_events(iteration)
         last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start
         mailed = deliver_mail(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
         for rank in range(deal.ranks):
-            at, own = iteration * deal.ranks + rank, deal.rank_events(iteration, rank)
-            made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
-            made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
+            batch, own = iteration * deal.ranks + rank, deal.rank_events(iteration, rank)
+            counts["events"][batch], counts["written"][batch], counts["mailed"][batch] = len(own), last.size, mailed
+            counts["updated"][batch] = np.count_nonzero((last >= own.start) & (last < own.stop))
     for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
         device = resident.for_epoch(rows_by_batch(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
-        for at, found in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1)):
-            made["roots"][at] = found.trees[0].levels[0].size
-            made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
+        for batch, sampled in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1)):
+            counts["roots"][batch] = sampled.trees[0].levels[0].size
+            counts["targets"][batch] = sum(np.array([level.size for level in tree.levels]) for tree in sampled.trees)
             if hops:
-                made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
-            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
-            made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
-            loads = device.load(found, source)
-            made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
-            made["index"][at] = loads.numbers
+                counts["sampled"][batch] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in sampled.trees)
+            counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
+            counts["unique_nodes"][batch] = sampled.nodes.size if sampling.unique else distinct(sampled.nodes)[0].size
+            counts["unique_edges"][batch] = sampled.edges.size if sampling.unique else distinct(sampled.edges)[0].size
+            loads = device.load(sampled, source)
+            counts["sent_nodes"][batch], counts["sent_edges"][batch], counts["state"][batch] = (load.send.size for load in loads)
+            counts["index"][batch] = loads.numbers
             for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
-                made[name][at] = 0 if load.kept is None else load.kept.size
-    return BatchStatistics(**made)
+                counts[name][batch] = 0 if load.kept is None else load.kept.size
+    return BatchStatistics(**counts)
 
 
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:

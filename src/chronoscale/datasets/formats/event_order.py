@@ -34,19 +34,19 @@ class EventOrder:
     events are out of order and that is refused; warns, unless it is meant.
     """
 
-    def __init__(self, time: NDArray[Any], order: OrderPolicy, where: Callable[[int, str], UserError], read: str = "") -> None:
+    def __init__(self, time: NDArray[Any], order: OrderPolicy, row_error: Callable[[int, str], UserError], read: str = "") -> None:
         self.places: Int32 | Int64 | None = None
         self.said = ""
         count, first = count_falls(time)
         if not count:
             return
-        said = f"time {time[first]} is before the {time[first - 1]} that precedes it{read}"
+        message = f"time {time[first]} is before the {time[first - 1]} that precedes it{read}"
         if order == "refused":
-            raise where(first, f"{said}; without the option strict=true, events are sorted")
+            raise row_error(first, f"{message}; without the option strict=true, events are sorted")
         self.said = f"sorted by time: {count:,} of {len(time):,} events came after a later one"
         if order == "told":
             meant = "sort=true says that this is meant, strict=true refuses it"
-            warnings.warn(f"{where(first, said)}; {self.said}; {meant}", ChronoscaleWarning, stacklevel=2)
+            warnings.warn(f"{row_error(first, message)}; {self.said}; {meant}", ChronoscaleWarning, stacklevel=2)
         places = np.argsort(time, kind="stable")
         release(time)
         self.places = places.astype(np.int32) if len(places) < 2**31 else places

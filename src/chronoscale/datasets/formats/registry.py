@@ -105,14 +105,14 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     if len(files) > 1 and not form.joins:
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
-        taken = validate_options(name, form.read, options)
-        order_policy(taken.get("sort", False), taken.get("strict", False))
+        arguments = validate_options(name, form.read, options)
+        order_policy(arguments.get("sort", False), arguments.get("strict", False))
     except UserError as error:
         raise UserError(f"{files[0]}: {error}") from None
     try:
-        found = form.read(files if len(files) > 1 else files[0], **taken)
+        dataset = form.read(files if len(files) > 1 else files[0], **arguments)
     except FieldCountError as error:
         others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
         raise UserError(f"{error}{hint}") from None
-    return found if name == STORED or "reader" in found.account else replace(found, account={"reader": name, **found.account})
+    return dataset if name == STORED or "reader" in dataset.account else replace(dataset, account={"reader": name, **dataset.account})

@@ -26,15 +26,15 @@ def apply_signal_options(signal: Signal, missing: Missing, time_of_day: TimeOfDa
             signal = signal.mark_missing(float(missing))
         except ValueError:
             raise UserError(f"missing: expected a number, got '{missing}'") from None
-    asked = str(time_of_day).lower()
-    if asked == "false":
+    choice = str(time_of_day).lower()
+    if choice == "false":
         return signal
-    if asked != "true" and not (asked.isdecimal() and int(asked) > 0):
+    if choice != "true" and not (choice.isdecimal() and int(choice) > 0):
         raise UserError(f"time_of_day: expected true or steps a day, got '{time_of_day}'")
-    if times is not None and asked == "true":
+    if times is not None and choice == "true":
         return with_time_of_day_at(signal, times)
     if times is not None:
         raise UserError("time_of_day: the file has the time of every step; say true instead of steps a day")
-    if asked == "true":
+    if choice == "true":
         raise UserError("time_of_day: the file has no local time of its steps; say steps a day if it begins at midnight, such as 288")
-    return with_time_of_day(signal, int(asked))
+    return with_time_of_day(signal, int(choice))

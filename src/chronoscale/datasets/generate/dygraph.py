@@ -83,8 +83,8 @@ class EvolvingGraph:
     def _step(self, keys: Int64, arrived: int, removed: int, added: int, rng: np.random.Generator) -> Int64:
         """Remove `removed` edges, add at most `added`: those that are drawn twice or were there before are dropped."""
         src, dst = ((arrived * rng.random(added) ** (1 / (1 - self.skew))).astype(np.int64) for _ in range(2))
-        drawn = np.unique(edge_keys.pack(src, dst)[src != dst])
-        new = drawn[~edge_keys.contains(keys, drawn)]
+        candidates = np.unique(edge_keys.pack(src, dst)[src != dst])
+        new = candidates[~edge_keys.contains(keys, candidates)]
         if removed:
             keys = np.delete(keys, rng.choice(keys.size, removed, replace=False, shuffle=False))
         return edge_keys.merge(keys, new)

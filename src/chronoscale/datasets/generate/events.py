@@ -105,16 +105,16 @@ class RandomStream:
 
     def _numbers(self, begin: int, count: int, table: Pairs, keys: list[int]) -> Int64:
         """Return which pair each event has, int64 [count]."""
-        new, seen = self._introduced(begin, count, keys[0])
+        new, introduced = self._introduced(begin, count, keys[0])
         event = np.arange(begin, begin + count)
-        order = np.where(new, seen - 1, (uniform(event, keys[1]) * seen).astype(np.int64))
+        order = np.where(new, introduced - 1, (uniform(event, keys[1]) * introduced).astype(np.int64))
         number = permute(order, self.pairs, keys[0])  # pairs come in random order
-        left = np.flatnonzero(~new & table.crowded)
+        repeats = np.flatnonzero(~new & table.crowded)
         for first, second in zip(keys[1::2], keys[2::2], strict=True):
-            repeated = table.repeated(uniform(event[left], first), uniform(event[left], second))
-            there = permute(repeated, self.pairs, keys[0], back=True) < seen[left]
-            number[left[there]] = repeated[there]
-            left = left[~there]
+            repeated = table.repeated(uniform(event[repeats], first), uniform(event[repeats], second))
+            there = permute(repeated, self.pairs, keys[0], back=True) < introduced[repeats]
+            number[repeats[there]] = repeated[there]
+            repeats = repeats[~there]
         return number
 
     def _introduced(self, begin: int, count: int, key: int) -> tuple[Bool, Int64]:

@@ -109,26 +109,26 @@ def read_generator(path: Path, seed: int | None = None) -> Generator:
 
 
 def _read_spec(path: Path) -> dict[Any, Any]:
-    wanted = f" with a kind: {', '.join(SPECS)}"
-    data = mapping(path, "file", wanted)
+    expected = f" with a kind: {', '.join(SPECS)}"
+    data = mapping(path, "file", expected)
     if "like" in data:
         if "kind" in data:
             raise UserError(f"{path}: kind: a file with 'like' has that dataset's kind; leave one of the two out")
         data = {**_catalogue_spec(path, str(data["like"])), **{key: value for key, value in data.items() if key != "like"}}
     if "kind" not in data:
-        raise UserError(f"{path}: expected keys and values{wanted}")
+        raise UserError(f"{path}: expected keys and values{expected}")
     return data
 
 
 def _catalogue_spec(path: Path, name: str) -> dict[Any, Any]:
     """Return the parameters of a generated dataset."""
     try:
-        found = entry(name).generator
+        spec = entry(name).generator
     except UserError as error:
         raise UserError(f"{path}: like: {error}") from None
-    if found is None:
+    if spec is None:
         raise UserError(f"{path}: like: dataset '{name}' is not generated")
-    return found.model_dump()
+    return spec.model_dump()
 
 
 def generate_in_memory(generator: Generator) -> store.Dataset:
@@ -138,29 +138,29 @@ def generate_in_memory(generator: Generator) -> store.Dataset:
     return generator.signal() if isinstance(generator, TrafficSignal) else generator.sequence()
 
 
-def write_dataset(path: str | Path, generator: Generator, told: Callable[[int], None] | None = None) -> None:
+def write_dataset(path: str | Path, generator: Generator, on_progress: Callable[[int], None] | None = None) -> None:
     """Write what a generator makes to the new folder `path`, a snapshot or a block of time or of events in memory at once; communities,
     which have features and classes, whole.
 
-    `told` hears how many snapshots, steps or events are made. Raises UserError if `path` exists.
+    on_progress: called with how many snapshots, steps or events are made so far. Raises UserError if `path` exists.
     """
     if isinstance(generator, RandomStream | SessionStream):
-        store.save_events(path, _report_progress(generator, len, told), generator.node_blocks())
+        store.save_events(path, _report_progress(generator, len, on_progress), generator.node_blocks())
     elif isinstance(generator, TrafficSignal):
-        store.save_signal(path, _report_progress(generator, len, told), *generator.graph(), generator.name, generator.calendar)
+        store.save_signal(path, _report_progress(generator, len, on_progress), *generator.graph(), generator.name, generator.calendar)
     elif isinstance(generator, CommunityGraph):
-        made = generator.sequence()
-        if told is not None:
-            told(len(made))
-        store.save(path, made)
+        dataset = generator.sequence()
+        if on_progress is not None:
+            on_progress(len(dataset))
+        store.save(path, dataset)
     else:
-        store.save_snapshots(path, _report_progress(generator, lambda _: 1, told), generator.name)
+        store.save_snapshots(path, _report_progress(generator, lambda _: 1, on_progress), generator.name)
 
 
-def _report_progress(parts: Iterable[_Part], length: Callable[[_Part], int], told: Callable[[int], None] | None) -> Iterator[_Part]:
-    made = 0
+def _report_progress(parts: Iterable[_Part], length: Callable[[_Part], int], on_progress: Callable[[int], None] | None) -> Iterator[_Part]:
+    total = 0
     for part in parts:
         yield part
-        made += length(part)
-        if told is not None:
-            told(made)
+        total += length(part)
+        if on_progress is not None:
+            on_progress(total)

@@ -92,12 +92,12 @@ class GrowthGraph:
         present[rng.choice(self.src.size, targets[0], replace=False, shuffle=False)] = True
         for t, target in enumerate(targets.tolist()):
             if t > 0:
-                held, left_out = np.flatnonzero(present), np.flatnonzero(~present)
-                growth = target - held.size
-                replaced = round(self.change_rate * held.size / 2)
+                kept_edges, left_out = np.flatnonzero(present), np.flatnonzero(~present)
+                growth = target - kept_edges.size
+                replaced = round(self.change_rate * kept_edges.size / 2)
                 added = min(replaced + max(growth, 0), left_out.size)
                 removed = added - growth
-                present[rng.choice(held, removed, replace=False, shuffle=False)] = False
+                present[rng.choice(kept_edges, removed, replace=False, shuffle=False)] = False
                 present[rng.choice(left_out, added, replace=False, shuffle=False)] = True
             yield Snapshot(self.num_nodes, self.src[present], self.dst[present])
 

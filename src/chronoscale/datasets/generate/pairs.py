@@ -34,15 +34,15 @@ class Pairs:
     ) -> None:
         self._assured = 0 if partners is None else partners  # as many owners have a pair that is not drawn
         self._key = key
-        drawn = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
-        most = drawn + (np.arange(owners) < self._assured)
+        candidates = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
+        most = candidates + (np.arange(owners) < self._assured)
         self._starts = np.concatenate([[0], np.cumsum(np.ones(owners, np.int64)) + _spread(count - owners, most - 1, owner_skew)])
-        weights = np.maximum(1, np.rint(_zipf(drawn, partner_skew) * _RESOLUTION)).astype(np.int64)
+        weights = np.maximum(1, np.rint(_zipf(candidates, partner_skew) * _RESOLUTION)).astype(np.int64)
         self._ends = np.concatenate([[0], np.cumsum(weights)])
-        wanted = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
-        self._repeats = np.cumsum(wanted if wanted.any() else wanted + 1)
+        remaining = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
+        self._repeats = np.cumsum(remaining if remaining.any() else remaining + 1)
         self._repeats /= self._repeats[-1]
-        beyond = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # so many partners make rank h certain
+        beyond = np.arange(candidates) + (self._ends[-1] - self._ends[:-1]) // weights  # so many partners make rank h certain
         self._certain = np.searchsorted(beyond, np.maximum(np.diff(self._starts) - (np.arange(owners) < self._assured), 1))  # of an owner
         self.crowded = bool(self._certain.sum() > _CROWDED * count)
 
@@ -66,13 +66,13 @@ class Pairs:
         owner = np.minimum(np.searchsorted(self._repeats, first, side="right"), len(self._repeats) - 1)
         assured = (owner < self._assured).astype(np.int64)
         begin, quota = self._starts[owner], self._starts[owner + 1] - self._starts[owner]
-        drawn = np.maximum(quota - assured, 1)
-        share = (second * quota - assured) / drawn  # below 0 the pair that is assured
+        candidates = np.maximum(quota - assured, 1)
+        share = (second * quota - assured) / candidates  # below 0 the pair that is assured
         at = np.maximum(share, 0) * self._ends[-1]
         certain = self._certain[owner]
-        rest = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (drawn - certain)
+        beyond = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (candidates - certain)
         rank = np.searchsorted(self._ends, at, side="right") - 1
-        turn = np.where(rank < certain, rank, np.minimum(certain + rest.astype(np.int64), drawn - 1))
+        turn = np.where(rank < certain, rank, np.minimum(certain + beyond.astype(np.int64), candidates - 1))
         return begin + np.where(share < 0, 0, turn + assured)
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:

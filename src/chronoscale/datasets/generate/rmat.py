@@ -30,16 +30,16 @@ def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) 
         if keys.size >= num_edges:
             break
         spare = min(64 << max(rounds - 8, 0), num_edges)  # where the skew has left only rare edges, few draws are new
-        drawn = np.unique(_draw(num_nodes, int((num_edges - keys.size) * 1.5) + spare, skew, rng))
-        keys = edge_keys.merge(keys, drawn[~edge_keys.contains(keys, drawn)])
+        candidates = np.unique(_draw(num_nodes, int((num_edges - keys.size) * 1.5) + spare, skew, rng))
+        keys = edge_keys.merge(keys, candidates[~edge_keys.contains(keys, candidates)])
     if keys.size > num_edges:
         keys = np.sort(rng.choice(keys, num_edges, replace=False, shuffle=False))
     return edge_keys.unpack(keys)
 
 
 def _draw(num_nodes: int, edges: int, skew: float, rng: np.random.Generator) -> Int64:
-    rest = (1 - skew) / (1 - QUADRANTS[0])
-    a, b, c = skew, QUADRANTS[1] * rest, QUADRANTS[2] * rest
+    remainder = (1 - skew) / (1 - QUADRANTS[0])
+    a, b, c = skew, QUADRANTS[1] * remainder, QUADRANTS[2] * remainder
     src, dst = np.zeros(edges, dtype=np.int64), np.zeros(edges, dtype=np.int64)
     for _ in range((num_nodes - 1).bit_length()):
         u = rng.random(edges, dtype=np.float32)

@@ -116,10 +116,10 @@ class SessionStream:
         """Return who of a side came earlier and is met at one end of events `at`, int64 [n]: by the order of arrival."""
         share = 1.0 if not self.items else (self.items if side else self.nodes - self.items) / self.nodes
         lasting, hosts, active = (max(round(count * share), 1) for count in (self.lasting, self.hosts, self.active))
-        drawn, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
+        uniform_rank, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
         for here, count, first in ((hosting, hosts, 0), (~hosting, active, hosts)):
             weights = np.cumsum(np.arange(1, count + 1) ** -float(self.skew))
-            rank[here] = first + np.searchsorted(weights, drawn[here] * weights[-1], side="right").clip(max=count - 1)
+            rank[here] = first + np.searchsorted(weights, uniform_rank[here] * weights[-1], side="right").clip(max=count - 1)
         sessions = hosts + active
         # Session k opens with the first wave from event k stay / sessions on, and has rank k mod sessions.
         opened = at // self.wave * self.wave * sessions // self.stay

@@ -95,10 +95,10 @@ class TrafficSignal:
             noise += _profile(day, time / self.steps_per_day) @ levels
             np.clip(noise, _SLOWEST, _FASTEST, out=noise)
             silent = self._lose(rng, noise, silent)
-            kept = min(length, self.steps - begin)
-            block = np.empty((kept, self.sensors, self.channels), np.float32)
-            block[:, :, 0] = noise[:kept]
-            block[:, :, 1:] = (time[:kept] / self.steps_per_day)[:, None, None]
+            rows = min(length, self.steps - begin)
+            block = np.empty((rows, self.sensors, self.channels), np.float32)
+            block[:, :, 0] = noise[:rows]
+            block[:, :, 1:] = (time[:rows] / self.steps_per_day)[:, None, None]
             yield block
 
     def _noise(self, rng: np.random.Generator, length: int, near: Int64, last: Float32) -> Float32:
@@ -126,15 +126,15 @@ class TrafficSignal:
         rate = -np.log1p(-self.missing) / _STRETCH
         count = int(rng.poisson(rate * speeds.size))
         still = np.flatnonzero(silent)
-        at = [np.zeros(len(still), np.int64), rng.integers(0, length, count)]
-        who = [still, rng.integers(0, self.sensors, count)]
-        begin, sensor = np.concatenate(at), np.concatenate(who)
+        begins = [np.zeros(len(still), np.int64), rng.integers(0, length, count)]
+        sensors_by_origin = [still, rng.integers(0, self.sensors, count)]
+        begin, sensor = np.concatenate(begins), np.concatenate(sensors_by_origin)
         end = begin + np.concatenate([silent[still], rng.geometric(1 / _STRETCH, count)])
         for first, stop, column in zip(begin.tolist(), end.tolist(), sensor.tolist(), strict=True):
             speeds[first:stop, column] = np.nan
-        left = np.zeros(self.sensors, np.int64)
-        np.maximum.at(left, sensor, end - length)
-        return left
+        remaining = np.zeros(self.sensors, np.int64)
+        np.maximum.at(remaining, sensor, end - length)
+        return remaining
 
     def signal(self) -> Signal:
         """Return all of it in memory."""

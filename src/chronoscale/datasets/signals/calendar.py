@@ -72,10 +72,10 @@ def _step_numbers(signal: Signal, steps_per_day: int, first_step: int) -> Int64:
 def _with_channel(signal: Signal, column: Float64) -> Signal:
     """Append `column` [T], in [0, 1), as a last channel in the readings' dtype; what that would round to 1 stays just below."""
     steps, nodes, channels = signal.values.shape
-    one = signal.values.dtype.type(1)
+    unit = signal.values.dtype.type(1)
     values = np.empty((steps, nodes, channels + 1), signal.values.dtype)
     values[:, :, :channels] = signal.values
-    values[:, :, channels] = np.minimum(column.astype(values.dtype), np.nextafter(one, -one))[:, None]
+    values[:, :, channels] = np.minimum(column.astype(values.dtype), np.nextafter(unit, -unit))[:, None]
     missing = None
     if signal.missing is not None:
         missing = np.zeros(values.shape, np.bool_)

@@ -80,8 +80,8 @@ class DifferenceMap:
         fits = edge_keys.contains(keys, removed).all() and not edge_keys.contains(keys, added).any()
         if before.num_nodes != self.num_nodes or not fits:
             raise UserError("this difference map does not belong to this snapshot")
-        kept = keys[~edge_keys.contains(removed, keys)]
-        return Snapshot.from_keys(self.num_nodes, edge_keys.merge(kept, added))
+        remaining = keys[~edge_keys.contains(removed, keys)]
+        return Snapshot.from_keys(self.num_nodes, edge_keys.merge(remaining, added))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,13 +156,13 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
         removed = -c0[change.removed_src] * r0[change.removed_dst]
         return _rows(src, dst, np.concatenate([added, removed]), np.zeros(r1.size, np.bool_), np.ones_like(r1))
     reweighted = out_before != out_after
-    kept = np.flatnonzero(reweighted[after.src])
-    kept = kept[~edge_keys.contains(change.added_keys(), edge_keys.pack(after.src[kept], after.dst[kept]))]
+    kept_edges = np.flatnonzero(reweighted[after.src])
+    kept_edges = kept_edges[~edge_keys.contains(change.added_keys(), edge_keys.pack(after.src[kept_edges], after.dst[kept_edges]))]
     nodes = np.flatnonzero(reweighted).astype(np.int32)
-    src = np.concatenate([change.added_src, change.removed_src, after.src[kept], nodes])
-    dst = np.concatenate([change.added_dst, change.removed_dst, after.dst[kept], nodes])
+    src = np.concatenate([change.added_src, change.removed_src, after.src[kept_edges], nodes])
+    dst = np.concatenate([change.added_dst, change.removed_dst, after.dst[kept_edges], nodes])
     step = c1 - c0
-    values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept]], step[nodes]])
+    values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept_edges]], step[nodes]])
     entries = np.bincount(dst, minlength=r1.size)
     fresh = (entries > 0) & (entries >= after.in_degree() + 1)
     partial, whole, loops = np.flatnonzero(~fresh[dst]), np.flatnonzero(fresh[after.dst]), np.flatnonzero(fresh).astype(np.int32)

@@ -30,10 +30,10 @@ def contains(keys: Int64, queries: Int64) -> Bool:
     """Return which of `queries` are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
     if keys.size == 0:
         return np.zeros(queries.size, dtype=np.bool_)
-    at = np.searchsorted(keys, queries)
-    at[at == keys.size] = keys.size - 1
-    found: Bool = keys[at] == queries
-    return found
+    places = np.searchsorted(keys, queries)
+    places[places == keys.size] = keys.size - 1
+    present: Bool = keys[places] == queries
+    return present
 
 
 def difference(before: Int64, after: Int64) -> tuple[Int64, Int64]:

@@ -82,11 +82,11 @@ class Snapshot:
 
     def without_self_edges(self) -> Snapshot:
         """Return the same graph less its edges from a node to itself: A + I adds one of each anyway."""
-        kept = self.src != self.dst
+        proper = self.src != self.dst
         return (
             self
-            if kept.all()
-            else Snapshot(self.num_nodes, self.src[kept], self.dst[kept], None if self.weight is None else self.weight[kept])
+            if proper.all()
+            else Snapshot(self.num_nodes, self.src[proper], self.dst[proper], None if self.weight is None else self.weight[proper])
         )
 
 
@@ -185,12 +185,12 @@ class SnapshotSequence:
 
     def without_self_edges(self) -> SnapshotSequence:
         """Return every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
-        kept = self.src != self.dst
-        if kept.all():
+        proper = self.src != self.dst
+        if proper.all():
             return self
-        ptr = np.concatenate([[0], np.cumsum(kept)])[self.ptr]
-        weight = None if self.weight is None else self.weight[kept]
-        return replace(self, ptr=ptr, src=self.src[kept], dst=self.dst[kept], weight=weight)
+        ptr = np.concatenate([[0], np.cumsum(proper)])[self.ptr]
+        weight = None if self.weight is None else self.weight[proper]
+        return replace(self, ptr=ptr, src=self.src[proper], dst=self.dst[proper], weight=weight)
 
     def head(self, count: int) -> SnapshotSequence:
         """Return the first `count` snapshots (all, when there are fewer): a view."""

@@ -106,8 +106,8 @@ def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
     changed[added_src] = changed[added_dst] = changed[removed_src] = changed[removed_dst] = True
 
     reweighted = before.out_degree != after.out_degree
-    again = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
-    entries = reweighted + np.bincount(np.concatenate(again), minlength=reweighted.size)  # self-loops, then edges, of each row
+    affected = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
+    entries = reweighted + np.bincount(np.concatenate(affected), minlength=reweighted.size)  # self-loops, then edges, of each row
     whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
     effective = int(np.minimum(entries, whole).sum())
     map_rows = np.unique(np.concatenate([added_dst, removed_dst])).size

@@ -41,15 +41,15 @@ def draw_distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int
     Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once, and a shuffle: without it the first slot would
     never hold the last numbers. count is at most bound and width; uses 2 x width slots.
     """
-    drawn, rows = np.full((width, event.size), -1, np.int64), np.arange(event.size)
+    numbers, rows = np.full((width, event.size), -1, np.int64), np.arange(event.size)
     every = bool((count == bound).all())  # then Floyd's has 0, 1, 2, … in quadratic time
     for slot in range(width):
         number = newest = bound - count + slot
         if not every:
             number = draw_below(key, event, slot, newest + 1)
-            number = np.where((drawn[:slot] == number).any(axis=0), newest, number)
-        np.copyto(drawn[slot], number, where=slot < count)
+            number = np.where((numbers[:slot] == number).any(axis=0), newest, number)
+        np.copyto(numbers[slot], number, where=slot < count)
     for slot in range(width - 1):
         other = slot + draw_below(key, event, width + slot, count - slot)
-        drawn[slot], drawn[other, rows] = drawn[other, rows], drawn[slot].copy()
-    return drawn.T
+        numbers[slot], numbers[other, rows] = numbers[other, rows], numbers[slot].copy()
+    return numbers.T

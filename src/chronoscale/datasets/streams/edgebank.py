@@ -42,23 +42,23 @@ class EdgeBank:
             raise UserError(f"the window of EdgeBank: expected 0 or more, got {window}")
         each = dst.size // max(src.size, 1)
         keys = edge_keys.pack(np.repeat(src, each), dst.ravel())
-        found = self._remembered(keys, np.repeat(known, each), window).astype(np.float32).reshape(dst.shape)
-        found[dst < 0] = -np.inf
-        return found
+        scores = self._remembered(keys, np.repeat(known, each), window).astype(np.float32).reshape(dst.shape)
+        scores[dst < 0] = -np.inf
+        return scores
 
     def _remembered(self, keys: Int64, known: Int64, window: float | None) -> Bool:
         """Return which pairs are: bool [Q] of keys and known [Q]."""
         pair = np.searchsorted(self._pairs, keys)
         pair[pair == self._pairs.size] = 0
-        found: Bool = self._pairs[pair] == keys
-        pair, known = pair[found], known[found]
+        known_pair: Bool = self._pairs[pair] == keys
+        pair, known = pair[known_pair], known[known_pair]
         newest = np.searchsorted(self._met, (pair << 32) | known) - 1  # this pair's newest known event, or an older pair's, or -1: the last
-        met = self._met[newest]
-        there = (newest >= 0) & (met >> 32 == pair)
+        newest_event = self._met[newest]
+        there = (newest >= 0) & (newest_event >> 32 == pair)
         if window is not None:
-            there &= self._t[np.maximum(known - 1, 0)] - self._t[met & 0xFFFFFFFF] <= window
-        found[found] = there
-        return found
+            there &= self._t[np.maximum(known - 1, 0)] - self._t[newest_event & 0xFFFFFFFF] <= window
+        known_pair[known_pair] = there
+        return known_pair
 
 
 def batch_starts(part: range, size: int) -> Int64:

@@ -23,8 +23,8 @@ class Gaps:
 
     def nth(self, segment: Int64, rank: Int64) -> Int64:
         """Return the number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""
-        found: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
-        return found
+        number: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
+        return number
 
     def find(self, segment: Int64, number: Int64) -> tuple[Int64, Int64]:
         """Return (place, rank), int64 [Q] each: where in its set a member is, -1 for others; how many numbers outside the set are before

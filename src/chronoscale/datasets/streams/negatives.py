@@ -72,8 +72,8 @@ def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: 
 
 def contains(nodes: Int32, ids: Int32) -> Bool:
     """Return which of ids [n] are among nodes, ascending and at least one: bool [n]."""
-    found: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
-    return found
+    present: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
+    return present
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,26 +96,26 @@ class Negatives:
             np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
 
 
-def load(path: Path, part: range, wanted: str) -> Negatives:
+def load(path: Path, part: range, expected: str) -> Negatives:
     """Load what `Negatives.save` wrote of the events `part`. Raises UserError naming the file if it is damaged, of another part or not of
-    the digest `wanted`."""
-    found = read_archive(path)
-    if set(found) != {"dst", "start", "digest"} or str(found["digest"]) != wanted:
+    the digest `expected`."""
+    archive = read_archive(path)
+    if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
-    require(found["start"], f"{path}: start", "int64", ())
-    require(found["dst"], f"{path}: dst", "int32", (None, None))
-    start = int(found["start"])
-    if (has := range(start, start + len(found["dst"]))) != part:
-        raise UserError(f"{path}: negatives of events {has.start}..{has.stop - 1}, expected {part}")
-    return Negatives(part, found["dst"], wanted)
+    require(archive["start"], f"{path}: start", "int64", ())
+    require(archive["dst"], f"{path}: dst", "int32", (None, None))
+    start = int(archive["start"])
+    if (events := range(start, start + len(archive["dst"]))) != part:
+        raise UserError(f"{path}: negatives of events {events.start}..{events.stop - 1}, expected {part}")
+    return Negatives(part, archive["dst"], expected)
 
 
 def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
     """Return SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
-    found = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
+    checksum = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
+        checksum.update(np.ascontiguousarray(column).data)
+    return checksum.hexdigest()
 
 
 def evaluation_negatives(

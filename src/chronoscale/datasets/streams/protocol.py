@@ -32,8 +32,8 @@ class Protocol:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(NegativeKind))):
+        for meaning, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(NegativeKind))):
             if value not in valid:
-                raise unknown(what, value, valid)
+                raise unknown(meaning, value, valid)
         if self.ranked < 1:
             raise UserError(f"negatives that a test event is ranked against: expected 1 or more, got {self.ranked}")

@@ -25,8 +25,8 @@ def ranks(positive: Numbers, negative: Numbers) -> Float64:
         raise UserError(f"negative scores: {alone} of {len(negative)} rows have none to rank among; leave these events out")
     higher = np.count_nonzero(negative > positive[:, None], axis=1)
     no_lower = np.count_nonzero(negative >= positive[:, None], axis=1)
-    found: Float64 = 0.5 * (higher + no_lower) + 1.0
-    return found
+    ranks_of_positives: Float64 = 0.5 * (higher + no_lower) + 1.0
+    return ranks_of_positives
 
 
 def mean_reciprocal_rank(ranks: Float64) -> float:
@@ -54,16 +54,16 @@ def roc_area(positive: Numbers, negative: Numbers) -> float:
 def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
     """Return scores of destinations [E], each told from the first of its negatives [E, 1 + k] (ap, auc) and ranked among the others, where
     it has any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as `ranks`."""
-    found: dict[str, float] = {}
-    for ending, chosen in (("", np.ones_like(new)), ("_new", new)):
-        told = chosen & np.isfinite(negative[:, 0])
-        ranked = told & np.isfinite(negative[:, 1:]).any(axis=1)
-        if told.any():
-            first = negative[told, 0]
-            found |= {f"ap{ending}": average_precision(positive[told], first), f"auc{ending}": roc_area(positive[told], first)}
+    scores: dict[str, float] = {}
+    for ending, subset in (("", np.ones_like(new)), ("_new", new)):
+        compared = subset & np.isfinite(negative[:, 0])
+        ranked = compared & np.isfinite(negative[:, 1:]).any(axis=1)
+        if compared.any():
+            first = negative[compared, 0]
+            scores |= {f"ap{ending}": average_precision(positive[compared], first), f"auc{ending}": roc_area(positive[compared], first)}
         if ranked.any():
-            found[f"mrr{ending}"] = mean_reciprocal_rank(ranks(positive[ranked], negative[ranked, 1:]))
-    return found
+            scores[f"mrr{ending}"] = mean_reciprocal_rank(ranks(positive[ranked], negative[ranked, 1:]))
+    return scores
 
 
 def label_roc_area(scores: Numbers, labels: Numbers) -> float:

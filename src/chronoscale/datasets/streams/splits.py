@@ -74,8 +74,8 @@ class InductiveSplit:
     def touches(self, events: EventStream, part: range) -> Bool:
         """Return which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
         span = slice(part.start, part.stop)
-        found: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
-        return found
+        inductive: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
+        return inductive
 
 
 def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHARE, seed: int = 0) -> InductiveSplit:
@@ -108,7 +108,7 @@ def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHA
 
 def _node_mask(src: Int32, dst: Int32, num_nodes: int) -> Bool:
     """Return nodes that have one of these events: bool [num_nodes]."""
-    found = np.zeros(num_nodes, np.bool_)
-    found[src] = True
-    found[dst] = True
-    return found
+    mask = np.zeros(num_nodes, np.bool_)
+    mask[src] = True
+    mask[dst] = True
+    return mask

@@ -43,14 +43,14 @@ def distinct_pairs(src: Int32, dst: Int32) -> int:
     part once a block, some M / 16 of 8 bytes, and sorts them.
     """
     bits = min(max(src.size // _BLOCK, 1).bit_length() - 1, 4)
-    found = 0
+    total = 0
     for part in range(1 << bits):
-        kept = []
+        blocks = []
         for block in _blocks(src.size):
             keys = edge_keys.pack(src[block], dst[block])
-            kept.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
-        found += np.unique(np.concatenate(kept)).size if kept else 0
-    return found
+            blocks.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
+        total += np.unique(np.concatenate(blocks)).size if blocks else 0
+    return total
 
 
 def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
@@ -62,19 +62,19 @@ def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
 def _count_duplicates(events: EventStream) -> int:
     """Return events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time
     changes."""
-    time, found, begin = events.t, 0, 0
+    time, duplicates, begin = events.t, 0, 0
     while begin < len(events):
         end = len(events) if begin + _BLOCK >= len(events) else int(np.searchsorted(time, time[begin + _BLOCK], "left"))
         if end <= begin:  # a time with more events than a block
             end = int(np.searchsorted(time, time[begin], "right"))
-            found += end - begin - distinct_pairs(events.src[begin:end], events.dst[begin:end])
+            duplicates += end - begin - distinct_pairs(events.src[begin:end], events.dst[begin:end])
         else:
             keys = edge_keys.pack(events.src[begin:end], events.dst[begin:end])
             order = np.lexsort((keys, time[begin:end]))
-            keys, at = keys[order], time[begin:end][order]
-            found += int(np.count_nonzero((keys[1:] == keys[:-1]) & (at[1:] == at[:-1])))
+            keys, times_in_order = keys[order], time[begin:end][order]
+            duplicates += int(np.count_nonzero((keys[1:] == keys[:-1]) & (times_in_order[1:] == times_in_order[:-1])))
         begin = end
-    return found
+    return duplicates
 
 
 def _blocks(size: int) -> Iterator[slice]:
@@ -83,10 +83,10 @@ def _blocks(size: int) -> Iterator[slice]:
 
 def distinct_labels(events: EventStream) -> int:
     """Return how many values the labels have; 0 without labels."""
-    found = np.empty(0, np.int64)
+    labels = np.empty(0, np.int64)
     for block in _blocks(0 if events.labels is None else events.labels.size):
-        found = np.union1d(found, [] if events.labels is None else events.labels[block])
-    return found.size
+        labels = np.union1d(labels, [] if events.labels is None else events.labels[block])
+    return labels.size
 
 
 class StreamShape(NamedTuple):
@@ -111,8 +111,8 @@ def stream_shape(events: EventStream) -> StreamShape:
 def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
     counts = np.zeros(num_nodes, np.int64)
     for block in _blocks(ids.size):
-        found, times = np.unique(ids[block], return_counts=True)
-        counts[found] += times
+        nodes, occurrences = np.unique(ids[block], return_counts=True)
+        counts[nodes] += occurrences
     return counts
 
 

@@ -79,9 +79,9 @@ class TCSR:
 
         entries = (int(indptr[-1]),)
         if folder is None:
-            made = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
-            filled(made.neighbor, made.event)
-            return made
+            tcsr = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
+            filled(tcsr.neighbor, tcsr.event)
+            return tcsr
         with atomic_folder(folder) as draft:
             np.save(draft / "indptr.npy", indptr)
             filled(*(open_memmap(draft / f"{name}.npy", "w+", np.int32, entries) for name in ("neighbor", "event")))
@@ -125,10 +125,10 @@ class TCSR:
         `since` [R] is the lower bound of a root's neighbours and of theirs. Each hop of each seed draws by a key of its own. Raises as
         `sample`, and UserError for a seed below 0 or above 2^128 - 1.
         """
-        found: list[Hop] = []
+        hops: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
             sampled = self.sample(node, before, fanout, policy, draws.derive_key(seed, hop), threads, since)
-            found.append(Hop(node, before, sampled))
+            hops.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
             since = None if since is None else since.repeat(fanout)
-        return found
+        return hops

@@ -92,7 +92,7 @@ class TGLSampler:
         if any(not 0 <= fanout <= MOST_FANOUT for fanout in fanouts):
             raise UserError(f"sample: fanouts={list(fanouts)}; expected 0 to {MOST_FANOUT}")
         roots = [(node, _times("time", time))] * self._windows
-        found: list[list[TimedHop]] = [[] for _ in roots]
+        windows: list[list[TimedHop]] = [[] for _ in roots]
         for hop, fanout in enumerate(fanouts):
             walks = hop == 0 or self._recent or (self._propagate and self._windows == 1)
             if walks:
@@ -103,11 +103,11 @@ class TGLSampler:
                     self._walk(self._windows - 1 - back, node, at, offset - self._duration)
                 first, last = self._window(node, at, back, offset, walks)
                 sampled = self._taken((node, at), first, last, at + offset - MARGIN, fanout, draws.derive_key(seed, hop, back))
-                found[back].append(TimedHop(node, at, sampled))
+                windows[back].append(TimedHop(node, at, sampled))
                 there = sampled.event.ravel() >= 0
-                of = np.repeat(at, fanout) if self._propagate else self._t[sampled.event.ravel()]
-                roots[back] = sampled.neighbor.ravel(), np.where(there, of, np.float32(0))
-        return found[::-1]
+                times = np.repeat(at, fanout) if self._propagate else self._t[sampled.event.ravel()]
+                roots[back] = sampled.neighbor.ravel(), np.where(there, times, np.float32(0))
+        return windows[::-1]
 
     def _walk(self, which: int, node: Int32, time: Float32, offset: np.float32) -> None:
         """Move these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
@@ -132,12 +132,12 @@ class TGLSampler:
     def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> Sampled:
         """Return each root's latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
         at = np.maximum(first, last - fanout)[:, None] + 1 + np.arange(fanout)
-        many = np.flatnonzero(last - first >= fanout)
+        full = np.flatnonzero(last - first >= fanout)
         if not self._recent and fanout:
-            bits = root[1][many].view(np.uint32).astype(np.int64)
-            number = (uniform(root[0][many].astype(np.int64) << 32 | bits, key) * 2.0**53).astype(np.int64)  # of the root, by hash
+            bits = root[1][full].view(np.uint32).astype(np.int64)
+            number = (uniform(root[0][full].astype(np.int64) << 32 | bits, key) * 2.0**53).astype(np.int64)  # of the root, by hash
             fraction = uniform(number[:, None] * MOST_FANOUT + np.arange(fanout), key)
-            at[many] = np.sort(first[many, None] + (fraction * (last - first + 1)[many, None]).astype(np.int64))
+            at[full] = np.sort(first[full, None] + (fraction * (last - first + 1)[full, None]).astype(np.int64))
         neighbor, event = np.full(at.shape, -1, np.int32), np.full(at.shape, -1, np.int32)
         there = at <= last[:, None]
         event[there] = self._graph.event[at[there]]

@@ -39,8 +39,8 @@ class BatchLoads(NamedTuple):
     def numbers(self) -> int:
         """Numbers that are sent beside rows to say where they are read and which slots they go to; those of events are in the trees in any
         case."""
-        found = {id(load.at): load.at for load in (self.nodes, self.state)}.values()
-        return sum(index.size for index in (*found, self.nodes.kept, self.edges.kept) if index is not None)
+        indices = {id(load.at): load.at for load in (self.nodes, self.state)}.values()
+        return sum(index.size for index in (*indices, self.nodes.kept, self.edges.kept) if index is not None)
 
 
 class ResidentRows:
@@ -59,10 +59,12 @@ class ResidentRows:
 
     def for_epoch(self, batches: Sequence[CachedRows]) -> ResidentRows:
         """Return the same for an epoch whose batches read these different rows, ascending, in this order."""
-        found = ResidentRows(self._loading, self.cached, *self._sizes)
-        asked = zip(*batches, strict=True) if batches else ((), ())
-        found._retained = [RetainedRows(of, *size) for of, size in zip(asked, zip(self._sizes, self.slots, strict=True), strict=True)]
-        return found
+        residents = ResidentRows(self._loading, self.cached, *self._sizes)
+        rows_by_table = zip(*batches, strict=True) if batches else ((), ())
+        residents._retained = [
+            RetainedRows(rows, *size) for rows, size in zip(rows_by_table, zip(self._sizes, self.slots, strict=True), strict=True)
+        ]
+        return residents
 
     def without_cache(self) -> ResidentRows:
         """Return the same without a cache and without compression: rows are sent as they are read."""
@@ -73,43 +75,43 @@ class ResidentRows:
         """Slots of the cache for nodes and for events."""
         return self.cached.nodes.size, self.cached.edges.size
 
-    def load(self, found: Neighbourhood, source: IndexedStream) -> BatchLoads:
+    def load(self, neighbourhood: Neighbourhood, source: IndexedStream) -> BatchLoads:
         """Work out what the next batch needs to be sent; events by their numbers in the whole stream."""
-        one = self._loading
-        state = _load_fixed(found.nodes, None, 0, one.compressed) if one.memory else TableLoad(NO_ROWS)
-        nodes = self._of(0, found.nodes) if one.node else TableLoad(NO_ROWS)
-        if one.memory and one.node and not self.slots[0]:
+        loading = self._loading
+        state = _load_fixed(neighbourhood.nodes, None, 0, loading.compressed) if loading.memory else TableLoad(NO_ROWS)
+        nodes = self._of(0, neighbourhood.nodes) if loading.node else TableLoad(NO_ROWS)
+        if loading.memory and loading.node and not self.slots[0]:
             nodes = state  # one index for both
-        return BatchLoads(nodes, self._of(1, source.original(found.edges)) if one.edge else TableLoad(NO_ROWS), state)
+        return BatchLoads(nodes, self._of(1, source.original(neighbourhood.edges)) if loading.edge else TableLoad(NO_ROWS), state)
 
-    def _of(self, which: int, ids: Int32) -> TableLoad:
-        slots, compressed = self.slots[which], self._loading.compressed
+    def _of(self, table: int, ids: Int32) -> TableLoad:
+        slots, compressed = self.slots[table], self._loading.compressed
         if not self._retained:
-            return _load_fixed(ids, self._slots[which], slots, compressed)
+            return _load_fixed(ids, self._slots[table], slots, compressed)
         once, index = distinct(ids) if compressed else (ids, None)
-        load = _load_changing(self._retained[which], once, slots)
+        load = _load_changing(self._retained[table], once, slots)
         return load if index is None or load.at is None else load._replace(at=load.at[index])
 
 
 def _load_changing(retained: RetainedRows, ids: Int32, slots: int) -> TableLoad:
     """Work out what is sent where the cache changes: rows that are kept from now on go once, before the others that are missing."""
-    slot, (come, where) = retained.slots[ids], retained.next()
-    place = np.searchsorted(come, ids)
-    new = (slot < 0) & (np.append(come, -1)[place] == ids)
-    rest = _locate(ids[~new], slot[~new], slots + come.size)
-    assert rest.at is not None
+    slot, (arriving, kept_slots) = retained.slots[ids], retained.next()
+    place = np.searchsorted(arriving, ids)
+    new = (slot < 0) & (np.append(arriving, -1)[place] == ids)
+    others = _locate(ids[~new], slot[~new], slots + arriving.size)
+    assert others.at is not None
     at = slots + place
-    at[~new] = rest.at
-    return TableLoad(np.concatenate([come, rest.send]), at, where)
+    at[~new] = others.at
+    return TableLoad(np.concatenate([arriving, others.send]), at, kept_slots)
 
 
 def _slot_of_rows(cached: Int32, rows: int) -> Int64 | None:
     """Return the slot of each row, int64 [rows], -1 for none; None where nothing is cached."""
     if not cached.size:
         return None
-    found, full = np.full(rows, -1, np.int64), np.flatnonzero(cached >= 0)
-    found[cached[full]] = full
-    return found
+    slots, full = np.full(rows, -1, np.int64), np.flatnonzero(cached >= 0)
+    slots[cached[full]] = full
+    return slots
 
 
 def _load_fixed(ids: Int32, slot: Int64 | None, slots: int, compressed: bool) -> TableLoad:

@@ -32,17 +32,17 @@ class RetainedRows:
 
     def next(self) -> tuple[Int32, Int64]:
         """Advance past the next batch: return rows int32 [R] that come and are kept from now on, and their slots int64 [R]."""
-        asked, then = self._batches[self._at], self._then.pop()
+        read, next_use = self._batches[self._at], self._then.pop()
         self._at += 1
-        self._next[asked] = then
-        held, new = self._held[self._held >= 0], asked[(self.slots[asked] < 0) & (then < NEVER)]
-        needed = self._next[np.concatenate([held, new])]
-        stays = needed < NEVER
-        if np.count_nonzero(stays) > self._room:
-            stays[np.argpartition(needed, self._room)[self._room :]] = False
-        out, come = held[~stays[: held.size]], new[stays[held.size :]]
-        self._held[self.slots[out]] = -1
-        self.slots[out] = -1
-        slot = np.flatnonzero(self._held < 0)[: come.size]
-        self._held[slot], self.slots[come] = come, slot
-        return come, slot
+        self._next[read] = next_use
+        retained, new = self._held[self._held >= 0], read[(self.slots[read] < 0) & (next_use < NEVER)]
+        needed = self._next[np.concatenate([retained, new])]
+        staying = needed < NEVER
+        if np.count_nonzero(staying) > self._room:
+            staying[np.argpartition(needed, self._room)[self._room :]] = False
+        leaving, arriving = retained[~staying[: retained.size]], new[staying[retained.size :]]
+        self._held[self.slots[leaving]] = -1
+        self.slots[leaving] = -1
+        slot = np.flatnonzero(self._held < 0)[: arriving.size]
+        self._held[slot], self.slots[arriving] = arriving, slot
+        return arriving, slot

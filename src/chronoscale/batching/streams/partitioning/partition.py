@@ -60,8 +60,8 @@ class EventPartition:
 
     def here(self, part: int) -> Bool:
         """Whether a part has a node's memory, bool [N]."""
-        found: Bool = (self.node == part) | (self.node == SHARED)
-        return found
+        present: Bool = (self.node == part) | (self.node == SHARED)
+        return present
 
     @property
     def digest(self) -> str:
@@ -78,22 +78,22 @@ class EventPartition:
     def record(folder: Path, node: Int32, events: int, count: int, origin: str) -> None:
         """Write everything but the events' parts, which a partitioner may have written by itself."""
         np.save(folder / NODE, node)
-        meta = PartitionMetadata(count, node.size, events, origin, _digest(count, origin))
-        (folder / META).write_text(json.dumps(asdict(meta), indent=2) + "\n")
+        metadata = PartitionMetadata(count, node.size, events, origin, _digest(count, origin))
+        (folder / META).write_text(json.dumps(asdict(metadata), indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path, origin: str | None = None) -> EventPartition:
         """Map what `save` wrote. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
-        meta = read_json(folder / META, PartitionMetadata, "record of parts", _AGAIN)
+        metadata = read_json(folder / META, PartitionMetadata, "record of parts", _AGAIN)
         with reading(folder / META, "record of parts", _AGAIN):
-            if meta.digest != _digest(meta.count, meta.origin):
+            if metadata.digest != _digest(metadata.count, metadata.origin):
                 raise UserError("its digest is not that of its settings")
-            if origin not in (None, meta.origin):
-                raise UserError(f"these are parts of another stream or other settings: {meta.origin}; expected {origin}")
-        node, event = _map_parts(folder / NODE, meta.nodes), _map_parts(folder / EVENT, meta.events)
+            if origin not in (None, metadata.origin):
+                raise UserError(f"these are parts of another stream or other settings: {metadata.origin}; expected {origin}")
+        node, event = _map_parts(folder / NODE, metadata.nodes), _map_parts(folder / EVENT, metadata.events)
         with reading(folder / META, "record of parts", _AGAIN):
-            made = cls(node, event, meta.count, meta.origin)
-        return made
+            partition = cls(node, event, metadata.count, metadata.origin)
+        return partition
 
 
 def _value_range(array: Int32) -> tuple[int, int]:

@@ -48,7 +48,7 @@ class Partitioner(Protocol):
     """Function that assigns events and nodes to parts: `put` gets the parts of all events, block after block; returned are those of the
     nodes, int32 [N], SHARED where all parts have one."""
 
-    def __call__(self, asked: PartitionRequest, put: EmitParts) -> Int32: ...
+    def __call__(self, request: PartitionRequest, put: EmitParts) -> Int32: ...
 
 
 def elapsed_time(stream: EventStream, part: slice) -> Float64:

@@ -87,5 +87,5 @@ class PartitionQuality:
         return _share(int(self.remote.sum()), 2 * int(self.loads.sum()))
 
 
-def _share(some: int, of: int) -> float:
-    return some / of if of else float("nan")
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")

@@ -83,11 +83,11 @@ def partition_negatives(stream: EventStream, parts: EventPartition, remote: floa
         dst, part = np.asarray(stream.dst[events]), parts.event[events]
         if remote >= 1:
             return negatives.training_negatives(dst, events, among, seed=seed, epoch=0)[:, 0]
-        found = np.empty(events.size, np.int32)
+        negative = np.empty(events.size, np.int32)
         for number, nodes in enumerate(local):
-            at = np.flatnonzero(part == number)
-            found[at] = local_training_negatives(dst[at], events[at], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
-        return found
+            places = np.flatnonzero(part == number)
+            negative[places] = local_training_negatives(dst[places], events[places], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
+        return negative
 
     return others
 
@@ -102,10 +102,10 @@ def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: I
     kind = np.where(side == 2, NEGATIVE, np.where(lies == SHARED, HOT, COLD))
     remembers = (side == 0) | (side == 1) & (roots[event, 0] != roots[event, 1])  # an event with itself is one neighbour
     new = np.append(True, node[1:] != node[:-1])
-    which = np.cumsum(new) - 1  # of the different nodes
-    place = np.cumsum(remembers) - remembers + neighbours * (which + 1)  # in a row that has each node's history before its events
+    number = np.cumsum(new) - 1  # of the different nodes
+    place = np.cumsum(remembers) - remembers + neighbours * (number + 1)  # in a row that has each node's history before its events
     starts = new | np.append(True, batch[event[1:]] != batch[event[:-1]])
-    seen = np.maximum.accumulate(np.where(starts, place, 0))  # where its batch begins
+    visible_end = np.maximum.accumulate(np.where(starts, place, 0))  # where its batch begins
     last = (place + remembers - 1)[np.append(new[1:], True)]
     begins, kinds = place[new], node[new]
     rows = np.empty((2, int(last[-1]) + 1), np.int32)
@@ -116,8 +116,12 @@ def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: I
     totals = np.zeros((5, 3), np.int64)
     totals[:2] = np.bincount(kind, minlength=3), np.bincount(kind[(lies != own) & (lies != SHARED)], minlength=3)
     for back in range(1, neighbours + 1):
-        where, there = (row[seen - back] for row in rows)
-        found = where != _NONE, (where != own) & (where != _NONE), (there != own) & (there != SHARED) & (there != _NONE)
-        for total, some in zip(totals[2:], found, strict=True):
-            total += np.bincount(kind[some], minlength=3)
+        event_part, node_part = (row[visible_end - back] for row in rows)
+        masks = (
+            event_part != _NONE,
+            (event_part != own) & (event_part != _NONE),
+            (node_part != own) & (node_part != SHARED) & (node_part != _NONE),
+        )
+        for total, mask in zip(totals[2:], masks, strict=True):
+            total += np.bincount(kind[mask], minlength=3)
     return totals

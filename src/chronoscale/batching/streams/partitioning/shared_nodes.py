@@ -21,14 +21,14 @@ def most_active_nodes(stream: EventStream, share: float, trained: int | None = N
     trained = len(stream) if trained is None else trained
     if not 0 <= trained <= len(stream):
         raise UserError(f"trained: expected 0..{len(stream)} events, got {trained}")
-    found = np.zeros(stream.num_nodes, np.bool_)
-    if not (many := round(share * stream.num_nodes)):
-        return found
+    shared = np.zeros(stream.num_nodes, np.bool_)
+    if not (count := round(share * stream.num_nodes)):
+        return shared
     degree = np.zeros(stream.num_nodes, np.int64)
     for begin in range(0, trained, BLOCK):
         for end in (stream.src, stream.dst):
             degree += np.bincount(end[begin : min(begin + BLOCK, trained)], minlength=stream.num_nodes)
             release(end)
-    order = np.argsort(-degree, kind="stable")[:many]
-    found[order[degree[order] > 0]] = True
-    return found
+    order = np.argsort(-degree, kind="stable")[:count]
+    shared[order[degree[order] > 0]] = True
+    return shared

@@ -45,26 +45,26 @@ def partition_stream(
     if decay is not None and not (decay >= 0 and isfinite(decay)):
         raise UserError(f"decay: expected a number of at least 0, got {decay}")
     mask = most_active_nodes(stream, shared, trained)
-    if count > (left := mask.size - int(mask.sum())):
+    if count > (unshared := mask.size - int(mask.sum())):
         raise UserError(
-            f"{count} parts of '{stream.name}': only {left} of its {mask.size} nodes are not shared; expected at most as many parts"
+            f"{count} parts of '{stream.name}': only {unshared} of its {mask.size} nodes are not shared; expected at most as many parts"
         )
     fading = default_decay(stream) if decay is None else decay
-    asked, made = (
+    request, description = (
         PartitionRequest(stream, count, mask, fading, seed),
         describe_partition(stream, policy, count, shared, fading, seed, trained),
     )
     if folder is None:
         event = np.empty(len(stream), np.int32)
-        return EventPartition(cut(asked, partial(_fill, event, [0])), event, count, made)
+        return EventPartition(cut(request, partial(_fill, event, [0])), event, count, description)
     if not folder.exists():
         with atomic_folder(folder) as draft:
             with (draft / EVENT).open("wb") as file:
                 header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (len(stream),)}
                 np.lib.format.write_array_header_1_0(file, header)
-                node = cut(asked, lambda part: part.tofile(file))
-            EventPartition.record(draft, node, len(stream), count, made)
-    return EventPartition.load(folder, made)
+                node = cut(request, lambda part: part.tofile(file))
+            EventPartition.record(draft, node, len(stream), count, description)
+    return EventPartition.load(folder, description)
 
 
 def default_decay(stream: EventStream) -> float:
@@ -88,9 +88,9 @@ def describe_partition(stream: EventStream, policy: str, count: int, shared: flo
 
 def hash_events(stream: EventStream) -> str:
     """Return SHA-256 of the nodes' number and of all events, in blocks."""
-    found = sha256(f"{stream.num_nodes} {len(stream)} {stream.t.dtype}\n".encode())
+    checksum = sha256(f"{stream.num_nodes} {len(stream)} {stream.t.dtype}\n".encode())
     for column in (stream.src, stream.dst, stream.t):
         for begin in range(0, len(stream), BLOCK):
-            found.update(np.ascontiguousarray(column[begin : begin + BLOCK]).data)
+            checksum.update(np.ascontiguousarray(column[begin : begin + BLOCK]).data)
             release(column)
-    return found.hexdigest()
+    return checksum.hexdigest()

@@ -26,10 +26,10 @@ class StreamingPartitioner:
 
     rule: Rule
 
-    def __call__(self, asked: PartitionRequest, put: EmitParts) -> Int32:
-        carried = Streaming.begin(asked.shared, asked.count, asked.decay if self.rule == "attention" else 0.0, self.rule)
-        for block in asked.blocks():
+    def __call__(self, request: PartitionRequest, put: EmitParts) -> Int32:
+        carried = Streaming.begin(request.shared, request.count, request.decay if self.rule == "attention" else 0.0, self.rule)
+        for block in request.blocks():
             put(carried.take(*block))
         idle = np.flatnonzero(carried.node == UNSEEN)
-        carried.node[idle] = idle % asked.count
+        carried.node[idle] = idle % request.count
         return carried.node

@@ -51,20 +51,20 @@ def compute_contributions(
     """
     span = slice(whole.start, whole.stop)
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1).ravel().astype(np.int64)
-    of, event = np.repeat(holder, 2), np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
+    rank_of_end, event = np.repeat(holder, 2), np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
     ranks = int(holder.max(initial=0)) + 1
     apart = np.zeros(ends.size, np.bool_) if home is None or newest else home[ends] == SHARED
-    key = ends * (ranks + 1) + np.where(apart, of + 1, 0)
+    key = ends * (ranks + 1) + np.where(apart, rank_of_end + 1, 0)
     last = ends.size - 1 - np.unique(key[::-1], return_index=True)[1]
-    writes = of[last] + ends[last] * ranks  # who computes what
+    writes = rank_of_end[last] + ends[last] * ranks  # who computes what
     if not delivers:
-        return _order_contributions(of[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
-    found = deliver_mail(source, whole, delivers)
-    mails = holder[found.event - whole.start] + found.nodes[found.to] * ranks
+        return _order_contributions(rank_of_end[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
+    delivery = deliver_mail(source, whole, delivers)
+    mails = holder[delivery.event - whole.start] + delivery.nodes[delivery.to] * ranks
     keys, place = np.unique(np.concatenate([writes, mails]), return_inverse=True)
     written = np.full(keys.size, -1, np.int64)
     written[place[: last.size]] = event[last]
-    return _order_contributions(keys % ranks, keys // ranks, home, (found.event, place[last.size :]), (source, written))
+    return _order_contributions(keys % ranks, keys // ranks, home, (delivery.event, place[last.size :]), (source, written))
 
 
 def _order_contributions(

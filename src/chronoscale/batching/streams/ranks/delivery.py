@@ -26,11 +26,11 @@ def deliver_mail(source: IndexedStream, whole: range, fanout: int) -> MailDelive
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1)
     nodes, place = np.unique(ends, return_inverse=True)
     place = place.reshape(ends.shape)
-    found = source.tcsr.sample(nodes.astype(np.int32), np.full(nodes.size, whole.start, np.int32), fanout)
+    sampled = source.tcsr.sample(nodes.astype(np.int32), np.full(nodes.size, whole.start, np.int32), fanout)
     event = np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
-    around: Int32 = found.neighbor[place.ravel()]
-    to = np.concatenate([ends.ravel(), around.ravel()]).astype(np.int64)
+    neighbours: Int32 = sampled.neighbor[place.ravel()]
+    to = np.concatenate([ends.ravel(), neighbours.ravel()]).astype(np.int64)
     keys = (to << 32) | np.concatenate([event, np.repeat(event, fanout)])
     keys = np.unique(keys[to >= 0])
-    receivers, at = np.unique(keys >> 32, return_inverse=True)
-    return MailDelivery(receivers, at.astype(np.int64), keys & 0xFFFFFFFF)
+    receivers, positions = np.unique(keys >> 32, return_inverse=True)
+    return MailDelivery(receivers, positions.astype(np.int64), keys & 0xFFFFFFFF)

@@ -45,8 +45,8 @@ class DistributedStream:
             key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
         shared = spread.shared if self.ranks > 1 else 0.0  # with nobody
-        given = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
-        return partition_stream(data.whole.stream, self.ranks, *given, folder)
+        settings = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
+        return partition_stream(data.whole.stream, self.ranks, *settings, folder)
 
     def source(self, validates: bool) -> IndexedStream:
         """Return the stream that batches are sampled from: all events for validation, those that may be seen for training."""
@@ -111,10 +111,10 @@ class DistributedStream:
     def _count(self, allotment: RankAssignment, validates: bool, sampling: Sampling, edges: bool) -> DistributedStatistics:
         data, seed = self.data, self.data.protocol.seed
 
-        told = data.negatives_of(validates, 0, seed)
+        fixed_negatives = data.negatives_of(validates, 0, seed)
 
         def others(events: Int64, rank: int) -> Int32:
-            return told(events) if validates else self.negatives(events, rank, 0, seed)[0]
+            return fixed_negatives(events) if validates else self.negatives(events, rank, 0, seed)[0]
 
-        drawn = draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
-        return count_distributed_batches(self.source(validates), allotment, self.spread, sampling, others, drawn, edges)
+        sampling_seed = draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
+        return count_distributed_batches(self.source(validates), allotment, self.spread, sampling, others, sampling_seed, edges)

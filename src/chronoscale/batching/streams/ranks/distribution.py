@@ -69,8 +69,8 @@ class RankAssignment:
     def rank_events(self, iteration: int, rank: int) -> Int64:
         """Return the events of a rank in an iteration, ascending, int64 [B]."""
         if self.parts is None:
-            found = self._span(rank).all_events(iteration)
-            return np.arange(found.start, max(found.start, found.stop), dtype=np.int64)
+            numbers = self._span(rank).all_events(iteration)
+            return np.arange(numbers.start, max(numbers.start, numbers.stop), dtype=np.int64)
         together = self.deal.all_events(iteration)
         return np.flatnonzero(self.part_of(together) == rank) + together.start
 

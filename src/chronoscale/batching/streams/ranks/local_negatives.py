@@ -45,9 +45,9 @@ def local_training_negatives(
     key = draws.derive_key(seed, negatives.LOCAL, epoch)
     every, own = (nodes.size - negatives.contains(nodes, dst) for nodes in (among, local))  # N and L of each event
     far = (own == 0) | (draws.draw_fraction(key, event, 1) < remote)
-    drawn = np.where(far[:, None], anywhere, negatives.draw_negatives(key, dst, event, local))
+    negative = np.where(far[:, None], anywhere, negatives.draw_negatives(key, dst, event, local))
     inside = own / np.maximum((1 - remote) * every + remote * own, 1)  # less than 1 only where no node is counted
-    weight = np.where(negatives.contains(local, drawn[:, 0]), inside, 1 / remote if remote else 0)
+    weight = np.where(negatives.contains(local, negative[:, 0]), inside, 1 / remote if remote else 0)
     if variant == "as-published":
         weight *= every / np.maximum(own, 1)
-    return drawn, np.where(own == 0, 1, weight).astype(np.float32)[:, None]
+    return negative, np.where(own == 0, 1, weight).astype(np.float32)[:, None]

@@ -59,17 +59,19 @@ class RowsByOwner:
     @property
     def asked(self) -> np.ndarray:
         """Ids of rows to ask others for, rank by rank."""
-        found: np.ndarray = self.ids[self.own :]
-        return found
+        ids: np.ndarray = self.ids[self.own :]
+        return ids
 
 
-def rows_by_owner(found: Neighbourhood, source: IndexedStream, seat: LocalPart, edges: bool) -> tuple[RowsByOwner, RowsByOwner]:
+def rows_by_owner(
+    neighbourhood: Neighbourhood, source: IndexedStream, local_part: LocalPart, edges: bool
+) -> tuple[RowsByOwner, RowsByOwner]:
     """Order the rows of a batch's nodes and of its edges by owner, edges by their numbers in the whole stream; `edges`: whether a model
     reads their features."""
-    parts, rank = seat
-    nodes = RowsByOwner(found.nodes, parts.node[found.nodes], rank, parts.count)
-    home = parts.event[found.edges] if edges else np.full(found.edges.size, rank)
-    return nodes, RowsByOwner(source.original(found.edges), home, rank, parts.count)
+    parts, rank = local_part
+    nodes = RowsByOwner(neighbourhood.nodes, parts.node[neighbourhood.nodes], rank, parts.count)
+    home = parts.event[neighbourhood.edges] if edges else np.full(neighbourhood.edges.size, rank)
+    return nodes, RowsByOwner(source.original(neighbourhood.edges), home, rank, parts.count)
 
 
 def iteration_contributions(
@@ -98,34 +100,36 @@ def count_distributed_batches(
 ) -> DistributedStatistics:
     """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), allotment.ranks
-    made = DistributedStatistics.zeros(allotment.iterations * ranks, hops)
+    counts = DistributedStatistics.zeros(allotment.iterations * ranks, hops)
     for iteration in range(allotment.iterations):
         first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
-        done = (iteration_contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
-        _count_exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
+        contributed = (
+            iteration_contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart
+        )
+        _count_exchanged(counts, np.sum(list(contributed), axis=0), slice(first, first + ranks), spread.newest)
         for rank in range(ranks):
             if not len(own := allotment.rank_events(iteration, rank)):
                 continue
-            at = first + rank
+            batch = first + rank
             roots = source.roots(own, others(own, rank), allotment.before(iteration, rank), sampling.sources)
-            seat = None if allotment.parts is None else LocalPart(allotment.parts, rank)
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=seat)
-            made["events"][at], made["roots"][at] = own.size, found.trees[0].levels[0].size
-            made["targets"][at] = [level.size for level in found.trees[0].levels]
-            made["sampled"][at] = [np.count_nonzero(hop.there) for hop in found.trees[0].hops]
-            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            if seat is not None:
-                for what, table in zip(("nodes", "edges"), rows_by_owner(found, source, seat, edges), strict=True):
-                    made[f"asked_{what}"][at] = table.counts.sum()
-                    made[f"served_{what}"][first : first + ranks] += table.counts
-    return DistributedStatistics(**made)
+            local_part = None if allotment.parts is None else LocalPart(allotment.parts, rank)
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=local_part)
+            counts["events"][batch], counts["roots"][batch] = own.size, sampled.trees[0].levels[0].size
+            counts["targets"][batch] = [level.size for level in sampled.trees[0].levels]
+            counts["sampled"][batch] = [np.count_nonzero(hop.there) for hop in sampled.trees[0].hops]
+            counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
+            if local_part is not None:
+                for table_name, table in zip(("nodes", "edges"), rows_by_owner(sampled, source, local_part, edges), strict=True):
+                    counts[f"asked_{table_name}"][batch] = table.counts.sum()
+                    counts[f"served_{table_name}"][first : first + ranks] += table.counts
+    return DistributedStatistics(**counts)
 
 
-def _count_exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
+def _count_exchanged(arrays: dict[str, np.ndarray], counts: Int64, batches: slice, newest: bool) -> None:
     """Add the counts of an iteration's exchanged contributions, from `Contributions.counts` of all ranks."""
     shared, placed = counts[:, 0], counts[:, 1:]
     own, settled = placed.diagonal(), placed.sum(0)
-    made["sent"][at], made["come"][at] = placed.sum(1) - own, settled - own
-    made["shared"][at], made["everywhere"][at] = shared, shared.sum()
-    made["computed"][at] = counts.sum(1)
-    made["settled"][at] = settled if newest else settled + shared
+    arrays["sent"][batches], arrays["come"][batches] = placed.sum(1) - own, settled - own
+    arrays["shared"][batches], arrays["everywhere"][batches] = shared, shared.sum()
+    arrays["computed"][batches] = counts.sum(1)
+    arrays["settled"][batches] = settled if newest else settled + shared

@@ -40,9 +40,9 @@ def thread_affinity(
         used = node if by_chunk else node[: each * threads]
         if not len(used):
             continue
-        root, found = _neighbourhood_nodes(tcsr, used, before[: len(used)], fanouts)
+        root, node_ids = _neighbourhood_nodes(tcsr, used, before[: len(used)], fanouts)
         thread, position = np.divmod(root, each)
-        total += _jaccard(np.zeros_like(position) if by_chunk else position, thread, found.astype(np.int64), threads)
+        total += _jaccard(np.zeros_like(position) if by_chunk else position, thread, node_ids.astype(np.int64), threads)
     total = np.triu(total, 1)
     total += total.T
     np.fill_diagonal(total, -1.0)
@@ -56,8 +56,8 @@ def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequen
         width *= fanout
         nodes.append(hop.sampled.neighbor.ravel())
         roots.append(np.repeat(np.arange(len(node)), width))
-    root, found = np.concatenate(roots), np.concatenate(nodes)
-    return root[found >= 0], found[found >= 0]
+    root, node_ids = np.concatenate(roots), np.concatenate(nodes)
+    return root[node_ids >= 0], node_ids[node_ids >= 0]
 
 
 def _jaccard(block: Int64, thread: Int64, node: Int64, threads: int) -> Float64:

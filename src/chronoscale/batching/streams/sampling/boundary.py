@@ -45,7 +45,15 @@ class LocalPart(NamedTuple):
 
 
 def sample(
-    tcsr: TCSR, t: Numbers, seat: LocalPart, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
+    tcsr: TCSR,
+    t: Numbers,
+    local_part: LocalPart,
+    node: Int32,
+    before: Int32,
+    fanout: int,
+    boundary: Boundary,
+    seed: int = 0,
+    threads: int = 0,
 ) -> Weighed:
     """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the
     events.
@@ -53,8 +61,8 @@ def sample(
     An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
     that has no part.
     """
-    if not 0 <= seat.rank < seat.parts.count:
-        raise UserError(f"LocalPart.rank: expected a part from 0 to {seat.parts.count - 1}, got {seat.rank}")
-    owned = Owned(seat.parts.node, seat.parts.event, seat.rank)
+    if not 0 <= local_part.rank < local_part.parts.count:
+        raise UserError(f"LocalPart.rank: expected a part from 0 to {local_part.parts.count - 1}, got {local_part.rank}")
+    owned = Owned(local_part.parts.node, local_part.parts.event, local_part.rank)
     rows = tcsr.indptr, tcsr.neighbor, tcsr.event
     return kernel.sample(rows, t, owned, node, before, fanout, boundary.theta, boundary.decay, boundary.complete, seed, threads)

@@ -65,14 +65,14 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
         first = np.where(more & (tcsr.event[first + np.maximum(half, 1) - 1] < before[searched]), first + half, first)
         left, step = np.where(more, left - half, left), step + 1
     read(searched, 1, 1, first, step)
-    found = first + (tcsr.event[first] < before[searched])
-    least = np.maximum(found - fanout, tcsr.indptr[node[searched]])
-    found, least, searched = found[found > least], least[found > least], searched[found > least]
+    last = first + (tcsr.event[first] < before[searched])
+    least = np.maximum(last - fanout, tcsr.indptr[node[searched]])
+    last, least, searched = last[last > least], least[last > least], searched[last > least]
     for step, array in enumerate((2, 1), 2):
         for k in range(0, fanout, LINE // 4):  # what is taken, a line at a time, and its last entry
-            some = least + k < found
+            some = least + k < last
             read(searched[some], 2, array, (least + k)[some], step)
-        read(searched, 2, array, found - 1, step)
+        read(searched, 2, array, last - 1, step)
     of, step_of, line = np.concatenate(root), np.concatenate(steps), np.concatenate(lines)
     thread, position = np.divmod(of, max(1, -(-len(node) // threads)))
     order = np.lexsort((thread, step_of & 255, position % GROUP, step_of >> 8, position // GROUP))

@@ -98,29 +98,31 @@ def sample(
     sampling: Sampling,
     seed: int = 0,
     threads: int = 0,
-    seat: LocalPart | None = None,
+    local_part: LocalPart | None = None,
 ) -> Neighbourhood:
     """Sample the neighbourhoods of roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]:
-    times of the events. seat: whose boundary it is, where `sampling` has one.
+    times of the events. local_part: the part that samples, where `sampling` has a boundary.
 
-    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
+    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a local part.
     """
     windows = _window_roots(t, roots, sampling)
-    grown = [_sample_tree(tcsr, t, level, sampling, draws.derive_key(seed, number), threads, seat) for number, level in enumerate(windows)]
-    ids, place = compact(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
-    filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
+    grown = [
+        _sample_tree(tcsr, t, level, sampling, draws.derive_key(seed, number), threads, local_part) for number, level in enumerate(windows)
+    ]
+    ids, place = compact(np.concatenate([level.node for tree in grown for level in tree.levels]), sampling.unique)
+    filled = [event[there] for tree in grown for event, there in zip(tree.events, tree.there, strict=True)]
     edges, edge_place = compact(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
     trees, node_at, edge_at = [], 0, 0
-    for one in grown:
+    for tree in grown:
         levels, hops = [], []
-        for level in one.levels:
+        for level in tree.levels:
             levels.append(place[node_at : node_at + level.node.size])
             node_at += level.node.size
-        for number, (event, slot, there, weight) in enumerate(zip(one.events, one.slots, one.there, one.weights, strict=True)):
+        for number, (event, slot, there, weight) in enumerate(zip(tree.events, tree.slots, tree.there, tree.weights, strict=True)):
             edge, count = np.zeros(there.shape, np.int64), int(np.count_nonzero(there))
             edge[there] = edge_place[edge_at : edge_at + count]
             edge_at += count
-            elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
+            elapsed = (tree.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
             hops.append(Hop(slot, there, edge, elapsed, weight))
         trees.append(Tree(levels, hops))
     return Neighbourhood(ids, edges, trees)
@@ -148,16 +150,16 @@ def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sam
 
 
 def _sample_tree(
-    tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: LocalPart | None
+    tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, local_part: LocalPart | None
 ) -> _SampledLevels:
     """Sample the levels and hops of one tree."""
     grown = _SampledLevels([roots], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
-        found = _sample_level(tcsr, t, level, fanout, sampling, draws.derive_key(seed, hop), threads, seat)
-        there = np.arange(fanout) < found.counts[:, None]
-        event, node = found.event[there], found.neighbor[there]
-        since = None if level.since is None else np.repeat(level.since, found.counts)
+        sampled = _sample_level(tcsr, t, level, fanout, sampling, draws.derive_key(seed, hop), threads, local_part)
+        there = np.arange(fanout) < sampled.counts[:, None]
+        event, node = sampled.event[there], sampled.neighbor[there]
+        since = None if level.since is None else np.repeat(level.since, sampled.counts)
         index = np.arange(event.size)
         if sampling.unique:
             index = _number_targets(node, event, since, hop + 1 == len(sampling.fanouts))
@@ -168,21 +170,21 @@ def _sample_tree(
         if not node.size:  # a row that no slot means
             node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
         grown.levels.append(_Level(node, event, since, t[event]))
-        grown.events.append(found.event)
+        grown.events.append(sampled.event)
         grown.slots.append(slot)
         grown.there.append(there)
-        grown.weights.append(found.weight if isinstance(found, Weighed) else None)
+        grown.weights.append(sampled.weight if isinstance(sampled, Weighed) else None)
     return grown
 
 
 def _sample_level(
-    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: LocalPart | None
+    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, local_part: LocalPart | None
 ) -> Sampled | Weighed:
     if sampling.boundary is None:
         return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
-    if seat is None:
-        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a seat")
-    return boundary.sample(tcsr, t, seat, level.node, level.before, fanout, sampling.boundary, key, threads)
+    if local_part is None:
+        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a local part")
+    return boundary.sample(tcsr, t, local_part, level.node, level.before, fanout, sampling.boundary, key, threads)
 
 
 def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
@@ -190,8 +192,8 @@ def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) 
     others also when it was met, and how far back is seen."""
     if last:
         return distinct(node)[1]
-    met, index = distinct(event)
-    end = np.empty(met.size, np.int32)
+    events, index = distinct(event)
+    end = np.empty(events.size, np.int32)
     end[index] = node
     alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
     if since is None:
@@ -202,6 +204,6 @@ def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) 
 
 def _values_by_number(values: Int32, index: Int64) -> Int32:
     """Return the value of each number in index [n], of which those that are alike have one."""
-    found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
-    found[index] = values
-    return found
+    distinct_values = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
+    distinct_values[index] = values
+    return distinct_values

@@ -27,26 +27,26 @@ def sample_batches(
         for rank in ranks or range(deal.ranks):
             if own := deal.rank_events(iteration, rank):
                 roots = source.roots(own, others(own), before, sampling.sources)
-                found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
-                yield iteration * deal.ranks + rank, found
+                sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
+                yield iteration * deal.ranks + rank, sampled
 
 
 def rows_by_batch(
     source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, rank: int
 ) -> list[CachedRows]:
     """Return the different nodes and events that each of a rank's batches reads, ascending."""
-    return [distinct_rows(found, source) for _, found in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1))]
+    return [distinct_rows(sampled, source) for _, sampled in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1))]
 
 
-def distinct_rows(found: Neighbourhood, source: IndexedStream) -> CachedRows:
+def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
     """Return the different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
-    return CachedRows(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
+    return CachedRows(distinct(sampled.nodes)[0], source.original(distinct(sampled.edges)[0]))
 
 
 def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
     """Count in how many of the batches each node and each event is (FAST, Algorithm 1, lines 1 to 5)."""
-    seen = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
+    frequencies = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
     for batch in batches:
-        seen.nodes[batch.nodes] += 1
-        seen.edges[batch.edges] += 1
-    return seen
+        frequencies.nodes[batch.nodes] += 1
+        frequencies.edges[batch.edges] += 1
+    return frequencies

@@ -72,8 +72,8 @@ class Redundancy:
     @property
     def degree_of_found(self) -> float:
         """Mean over the roots that have a neighbour; NaN where none has."""
-        found = int(self.degrees[1:].sum())
-        return float(self.degrees @ np.arange(self.degrees.size)) / found if found else float("nan")
+        roots = int(self.degrees[1:].sum())
+        return float(self.degrees @ np.arange(self.degrees.size)) / roots if roots else float("nan")
 
     @property
     def distribution(self) -> Float64:
@@ -103,13 +103,13 @@ def measure_redundancy(
     ahead: dict[int, _BatchIds] = {}
     for iteration in range(deal.iterations):
         part = deal.all_events(iteration)
-        one = ahead.pop(part.start, None) or _sample_ids(source, part, reading, others)
-        degrees += one.degrees
-        repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(one.different, one.total, strict=True)])
+        current = ahead.pop(part.start, None) or _sample_ids(source, part, reading, others)
+        degrees += current.degrees
+        repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(current.different, current.total, strict=True)])
         start = part.start + reading.lag * deal.size
         if start < deal.part.stop:
             later = _sample_ids(source, range(start, min(start + deal.size, deal.part.stop)), reading, others)
-            matches.append([_match_rate(*pair) for pair in zip(one.different, later.different, strict=True)])
+            matches.append([_match_rate(*pair) for pair in zip(current.different, later.different, strict=True)])
             ahead = {start: later}  # the next one, where every batch is looked at
     return Redundancy(_mean_rates(matches), _mean_rates(repeats), degrees)
 
@@ -128,9 +128,9 @@ def _sample_ids(source: IndexedStream, part: range, reading: RedundancyDefinitio
     return _BatchIds((ids[0].size, ids[1].size), (np.unique(ids[0]), np.unique(ids[1])), degrees)
 
 
-def _match_rate(one: Int32, other: Int32) -> float:
-    least = min(one.size, other.size)
-    return np.intersect1d(one, other, assume_unique=True).size / least if least else float("nan")
+def _match_rate(first: Int32, second: Int32) -> float:
+    least = min(first.size, second.size)
+    return np.intersect1d(first, second, assume_unique=True).size / least if least else float("nan")
 
 
 def _mean_rates(rates: list[list[float]]) -> RedundancyRates:

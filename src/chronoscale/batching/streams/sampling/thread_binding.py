@@ -76,7 +76,9 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
 
     def to_neighbours(pair: int, level: Level) -> float:
         shared = getattr(place[0], level)
-        return sum(float(affinity[pair, other]) for other, held in zip(order, places, strict=False) if getattr(held[0], level) == shared)
+        return sum(
+            float(affinity[pair, other]) for other, neighbour in zip(order, places, strict=False) if getattr(neighbour[0], level) == shared
+        )
 
     def rank(pair: int) -> tuple[float, ...]:
         return len(pairs[pair]), to_neighbours(pair, "l3"), to_neighbours(pair, "node"), float(affinity[pair].sum()), -pair
@@ -87,25 +89,25 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
 def _places(topology: Topology) -> list[Place]:
     """Return all CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest
     first."""
-    left, found = topology, list[tuple[int, Place]]()
-    for at, level in enumerate((*LEVELS, None)):
-        groups = [list(left.cpus)] if level is None else left.groups(level)
-        made = [(group[n], group[n + 1]) for group in groups for n in range(0, len(group) - 1, 2)]
-        found += [(at, place) for place in made]
-        taken = {cpu for place in made for cpu in place}
-        rest = tuple(cpu for cpu in left.cpus if cpu not in taken)
-        if not rest:
+    remaining, ranked = topology, list[tuple[int, Place]]()
+    for step, level in enumerate((*LEVELS, None)):
+        groups = [list(remaining.cpus)] if level is None else remaining.groups(level)
+        pairs = [(group[n], group[n + 1]) for group in groups for n in range(0, len(group) - 1, 2)]
+        ranked += [(step, place) for place in pairs]
+        taken = {cpu for place in pairs for cpu in place}
+        unpaired = tuple(cpu for cpu in remaining.cpus if cpu not in taken)
+        if not unpaired:
             break
-        left = Topology(rest)
+        remaining = Topology(unpaired)
     else:
-        found.append((len(LEVELS) + 1, (left.cpus[0],)))
+        ranked.append((len(LEVELS) + 1, (remaining.cpus[0],)))
     size = {level: {getattr(group[0], level): -len(group) for group in topology.groups(level)} for level in LEVELS}
 
     def rank(of: tuple[int, Place]) -> tuple[int, ...]:
-        at, (cpu, *_) = of
-        return at, size["node"][cpu.node], cpu.node, size["l3"][cpu.l3], cpu.l3, cpu.number
+        step, (cpu, *_) = of
+        return step, size["node"][cpu.node], cpu.node, size["l3"][cpu.l3], cpu.l3, cpu.number
 
-    return [place for _, place in sorted(found, key=rank)]
+    return [place for _, place in sorted(ranked, key=rank)]
 
 
 def reason_unbound(topology: Topology) -> str:
@@ -113,5 +115,5 @@ def reason_unbound(topology: Topology) -> str:
     bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""
-    told = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
-    return f"{told}, so that it makes no difference where a thread runs"
+    finding = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
+    return f"{finding}, so that it makes no difference where a thread runs"

@@ -74,11 +74,11 @@ def _encode(text: str, _encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _bytes(content: Any = b"", *rest: Any) -> bytes:
+def _bytes(content: Any = b"", *encoding: Any) -> bytes:
     """Return bytes of bytes, text or a list. Raises UnpicklingError for a number, which would make so many zeros."""
     if isinstance(content, int):
         raise pickle.UnpicklingError(f"refused {content} bytes of nothing")
-    return bytes(content, *rest)
+    return bytes(content, *encoding)
 
 
 _ALLOWED: dict[str, Callable[..., Any] | None] = {

@@ -24,7 +24,7 @@ class BoundedUnpickler(pickle._Unpickler):
 
     def counted(self, make: Callable[..., Any], *arguments: Any) -> Any:
         """Call what copies its arguments, whose copies count. Raises UnpicklingError where they come to too much."""
-        self._left -= sum(len(one) for one in arguments if isinstance(one, (str, bytes, bytearray, list)))
+        self._left -= sum(len(argument) for argument in arguments if isinstance(argument, (str, bytes, bytearray, list)))
         if self._left < 0:
             raise pickle.UnpicklingError("refused copies that fill memory")
         return make(*arguments)

@@ -61,7 +61,7 @@ class _View:
 
 def _build_view(storage: object, offset: object, size: object, stride: object, *_: object) -> _View:
     plain = [offset, *size, *stride] if isinstance(size, tuple) and isinstance(stride, tuple) else [None]
-    if not isinstance(storage, _Storage) or not all(type(one) is int and one >= 0 for one in plain):
+    if not isinstance(storage, _Storage) or not all(type(number) is int and number >= 0 for number in plain):
         raise pickle.UnpicklingError("a tensor that is no dense one")
     return _View(storage, plain[0], tuple(size), tuple(stride))  # type: ignore[arg-type]
 
@@ -95,16 +95,16 @@ class _Unpickler(BoundedUnpickler):
 def read_tensor(path: Path) -> NDArray[Any]:
     """Map the tensor of a .pt file. Raises UserError for a file that is missing, damaged, of a torch before 1.6, or that holds anything but
     one dense tensor of numbers."""
-    again = f"numpy.save('{path.stem}.npy', torch.load('{path.name}').float().numpy()) writes what can be read"
+    advice = f"numpy.save('{path.stem}.npy', torch.load('{path.name}').float().numpy()) writes what can be read"
     try:
         with path.open("rb") as file:
             if file.read(len(_OLD)) == _OLD:
-                raise UserError(f"{path}: written by a torch before 1.6, whose files are not read; {again}")
+                raise UserError(f"{path}: written by a torch before 1.6, whose files are not read; {advice}")
             return _map_tensor(path, file)
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
     except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: expected one tensor of numbers ({' '.join(str(error).split())}); {again}") from None
+        raise UserError(f"{path}: expected one tensor of numbers ({' '.join(str(error).split())}); {advice}") from None
     except _DAMAGED as error:
         raise UserError(f"{path}: truncated or not a file of torch.save ({' '.join(str(error).split())})") from None
 
@@ -118,19 +118,19 @@ def _read_small_member(archive: zipfile.ZipFile, name: str) -> bytes:
 def _map_tensor(path: Path, file: Any) -> NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         (pickled,) = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-        found = _Unpickler(_read_small_member(archive, pickled)).load()
-        if not isinstance(found, _View):
-            raise pickle.UnpicklingError(f"found {type(found).__name__}")
+        view = _Unpickler(_read_small_member(archive, pickled)).load()
+        if not isinstance(view, _View):
+            raise pickle.UnpicklingError(f"found {type(view).__name__}")
         folder = pickled.removesuffix("data.pkl")
         big = f"{folder}byteorder" in archive.namelist() and _read_small_member(archive, f"{folder}byteorder") == b"big"
-        member = archive.getinfo(f"{folder}data/{found.storage.member}")
-    dtype = np.dtype(found.storage.kind.code).newbyteorder(">" if big else "<")
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != found.storage.size * dtype.itemsize:
-        raise ValueError(f"{member.filename} has not the {found.storage.size} numbers that are promised")
-    if 0 in found.size:
-        return np.empty(found.size, dtype)
+        member = archive.getinfo(f"{folder}data/{view.storage.member}")
+    dtype = np.dtype(view.storage.kind.code).newbyteorder(">" if big else "<")
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size != view.storage.size * dtype.itemsize:
+        raise ValueError(f"{member.filename} has not the {view.storage.size} numbers that are promised")
+    if 0 in view.size:
+        return np.empty(view.size, dtype)
     file.seek(member.header_offset)
     begin = member.header_offset + _LOCAL.size + sum(_LOCAL.unpack(file.read(_LOCAL.size)))
-    mapped = np.memmap(path, dtype, "r", begin, (found.storage.size,))
-    strides = tuple(step * dtype.itemsize for step in found.stride)
-    return np.ndarray(found.size, dtype, mapped, found.offset * dtype.itemsize, strides)  # refuses what is outside the bytes
+    mapped = np.memmap(path, dtype, "r", begin, (view.storage.size,))
+    strides = tuple(step * dtype.itemsize for step in view.stride)
+    return np.ndarray(view.size, dtype, mapped, view.offset * dtype.itemsize, strides)  # refuses what is outside the bytes

@@ -53,19 +53,21 @@ def read(
     path = Path(path)
     sensors, values, times = _read_table(path, key)
     beside = _find_adjacency(path) if adjacency is None else Path(adjacency)
-    found = _read_adjacency(beside)
-    if len(found.sensors) != len(sensors) or found.matrix.shape != (len(sensors),) * 2:
-        rows, columns = found.matrix.shape
+    neighbours = _read_adjacency(beside)
+    if len(neighbours.sensors) != len(sensors) or neighbours.matrix.shape != (len(sensors),) * 2:
+        rows, columns = neighbours.matrix.shape
         raise UserError(f"{beside}: expected {len(sensors)} x {len(sensors)} for the sensors of {path.name}, found {rows} x {columns}")
-    place = {sensor: row for row, sensor in enumerate(found.sensors)}
+    place = {sensor: row for row, sensor in enumerate(neighbours.sensors)}
     if strange := [sensor for sensor in sensors if sensor not in place]:
         raise UserError(f"{beside}: no sensor '{strange[0]}', which {path.name} has")
     order = np.array([place[sensor] for sensor in sensors], np.int64)
-    weights = found.matrix[np.ix_(order, order)]
+    weights = neighbours.matrix[np.ix_(order, order)]
     src, dst = np.nonzero(weights)
-    edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
+    edges, edge_weights = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
     try:
-        signal = Signal.from_readings(values[:, :, None], edges, kept, _integers(sensors), path.stem, {"files": [path.name, beside.name]})
+        signal = Signal.from_readings(
+            values[:, :, None], edges, edge_weights, _integers(sensors), path.stem, {"files": [path.name, beside.name]}
+        )
         if times is not None:
             require_times(signal, times)
         return apply_signal_options(signal, missing, time_of_day, times)
@@ -100,8 +102,8 @@ def _read_table(path: Path, key: str | None) -> _Readings:
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: truncated or not pandas' HDF5 ({error})") from None
     if columns.dtype.kind not in "iuS" or values.dtype.kind not in "iuf" or values.shape != (steps, len(columns)):
-        what = f"{values.dtype} {values.shape} for {steps} steps of {len(columns)} sensors"
-        raise UserError(f"{path}: {name}: expected a number a step and sensor, found {what}")
+        shapes = f"{values.dtype} {values.shape} for {steps} steps of {len(columns)} sensors"
+        raise UserError(f"{path}: {name}: expected a number a step and sensor, found {shapes}")
     sensors = [column.decode("latin1") if isinstance(column, bytes) else str(column) for column in columns.tolist()]
     return _Readings(sensors, values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64), times)
 
@@ -109,17 +111,17 @@ def _read_table(path: Path, key: str | None) -> _Readings:
 def _times(index: h5py.Dataset) -> Times | None:
     """Return datetime64 [T] of a pandas index of local times, which are integers with a note of their kind; None for any other index."""
     kind = index.attrs.get("kind", "")
-    found = KIND.fullmatch(kind.decode("latin1") if isinstance(kind, bytes) else str(kind))
-    if found is None or "tz" in index.attrs or index.dtype.kind != "i":
+    unit = KIND.fullmatch(kind.decode("latin1") if isinstance(kind, bytes) else str(kind))
+    if unit is None or "tz" in index.attrs or index.dtype.kind != "i":
         return None
-    return np.asarray(index[()].astype(np.int64).view(f"datetime64[{found[1] or 'ns'}]"))
+    return np.asarray(index[()].astype(np.int64).view(f"datetime64[{unit[1] or 'ns'}]"))
 
 
 def _find_adjacency(path: Path) -> Path:
     beside = sorted(path.parent.glob("adj_mx*.pkl"))
     if len(beside) != 1:
-        found = ", ".join(file.name for file in beside) or "none"
-        raise UserError(f"{path}: expected one adj_mx*.pkl beside it, found {found}; say which with adjacency=")
+        names = ", ".join(file.name for file in beside) or "none"
+        raise UserError(f"{path}: expected one adj_mx*.pkl beside it, found {names}; say which with adjacency=")
     return beside[0]
 
 

@@ -30,8 +30,8 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
     src, dst = np.nonzero(weights)
     values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
     try:
-        edges, kept = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
-        signal = Signal.from_readings(values, edges, kept, name=path.parent.name, account={"files": [path.name, adjacency.name]})
+        edges, edge_weights = np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
+        signal = Signal.from_readings(values, edges, edge_weights, name=path.parent.name, account={"files": [path.name, adjacency.name]})
         return apply_signal_options(signal, missing, time_of_day)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

@@ -48,21 +48,21 @@ def read(
     for option, key in (("values", values), ("weight", weight), *(("ignore", key) for key in left_out)):
         if key is not None and key not in arrays:
             raise UserError(f"{path}: {option}: no array '{key}'; found {', '.join(sorted(arrays)) or 'none'}")
-    chosen = {key: array for key, array in arrays.items() if key not in left_out}
+    selected = {key: array for key, array in arrays.items() if key not in left_out}
     try:
-        if {values or "x", "edge_index"} <= chosen.keys():
-            signal, read = _read_signal(path, chosen, values or "x", weight)
+        if {values or "x", "edge_index"} <= selected.keys():
+            signal, read = _read_signal(path, selected, values or "x", weight)
             return apply_signal_options(replace(signal, account=_describe(path, arrays, read, left_out)), missing, time_of_day)
-        given = {"values": values, "weight": weight, "missing": missing, "time_of_day": time_of_day or None}
-        if asked := [name for name, value in given.items() if value is not None]:
+        signal_options = {"values": values, "weight": weight, "missing": missing, "time_of_day": time_of_day or None}
+        if unused := [name for name, value in signal_options.items() if value is not None]:
             raise UserError(
-                f"{asked[0]}: an option of a signal, which needs {values or 'x'} and edge_index; found {', '.join(sorted(arrays))}"
+                f"{unused[0]}: an option of a signal, which needs {values or 'x'} and edge_index; found {', '.join(sorted(arrays))}"
             )
-        if {"src", "dst", "ptr"} <= chosen.keys():
-            snapshots, read = _read_snapshots(path, chosen)
+        if {"src", "dst", "ptr"} <= selected.keys():
+            snapshots, read = _read_snapshots(path, selected)
             return replace(snapshots, account={**_describe(path, arrays, read, left_out), **snapshots.account})
-        if {"src", "dst", "t"} <= chosen.keys():
-            events, read = _read_events(path, chosen, order_policy(sort, strict))
+        if {"src", "dst", "t"} <= selected.keys():
+            events, read = _read_events(path, selected, order_policy(sort, strict))
             return replace(events, account={**_describe(path, arrays, read, left_out), **events.account})
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -76,8 +76,8 @@ def _describe(path: Path, arrays: Arrays, read: list[str], left_out: list[str]) 
     """
     dropped = [key for key in arrays if key not in {name.split(" ")[0] for name in read}]
     if unread := [key for key in dropped if key not in left_out]:
-        said = f"{path}: arrays that nobody reads: {', '.join(unread)}; the option ignore={','.join(unread)} says that this is meant"
-        warnings.warn(said, ChronoscaleWarning, stacklevel=3)
+        message = f"{path}: arrays that nobody reads: {', '.join(unread)}; the option ignore={','.join(unread)} says that this is meant"
+        warnings.warn(message, ChronoscaleWarning, stacklevel=3)
     return {"files": [path.name], "arrays": read, "dropped": dropped}
 
 
@@ -86,13 +86,13 @@ def _read_snapshots(path: Path, arrays: Arrays) -> tuple[SnapshotSequence, list[
     weight = _number_array(arrays, "weight", "iuf", 1) if "weight" in arrays else None
     labels = _labels(arrays["snapshot"]) if "snapshot" in arrays else None
     read = [key for key in arrays if key in ("src", "dst", "ptr", "weight", "snapshot", "num_nodes", "classes")]
-    found = SnapshotSequence.from_edges(_num_nodes(arrays, src, dst, read), ptr, src, dst, weight, path.parent.name, labels)
+    sequence = SnapshotSequence.from_edges(_num_nodes(arrays, src, dst, read), ptr, src, dst, weight, path.parent.name, labels)
     if "classes" in arrays:
         classes = _number_array(arrays, "classes", "iu", 1)
         require_classes(classes, "classes")
-        require(classes, "classes", "int64", (found.num_nodes,))
-        found = replace(found, classes=classes.astype(np.int32))
-    return replace(found, account={"merged": f"{src.size - found.num_edges:,} repeated edges"}), read
+        require(classes, "classes", "int64", (sequence.num_nodes,))
+        sequence = replace(sequence, classes=classes.astype(np.int32))
+    return replace(sequence, account={"merged": f"{src.size - sequence.num_edges:,} repeated edges"}), read
 
 
 def _read_events(path: Path, arrays: Arrays, order: OrderPolicy) -> tuple[EventStream, list[str]]:
@@ -131,8 +131,8 @@ def _read_signal(path: Path, arrays: Arrays, values: str, weight: str | None) ->
 def _number_array(arrays: Arrays, key: str, kinds: str, *dimensions: int) -> NDArray[Any]:
     array = arrays[key]
     if array.dtype.kind not in kinds or array.ndim not in dimensions:
-        what = "integers" if "f" not in kinds else "numbers"
-        raise UserError(f"{key}: expected {what} in {' or '.join(map(str, dimensions))} dimensions, got {array.dtype} {array.shape}")
+        numbers = "integers" if "f" not in kinds else "numbers"
+        raise UserError(f"{key}: expected {numbers} in {' or '.join(map(str, dimensions))} dimensions, got {array.dtype} {array.shape}")
     if array.dtype.kind == "u":
         if array.size and int(array.max()) > np.iinfo(np.int64).max:
             raise UserError(f"{key}: {array.max()} is beyond int64")

@@ -14,9 +14,9 @@ from chronoscale.errors import UserError
 def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = False) -> Dataset:
     """Map a folder that `store.save` wrote. Raises UserError naming a file that is missing or damaged, and for options of a signal where
     the folder holds none."""
-    found = store.load(path)
-    if isinstance(found, Signal):
-        return apply_signal_options(found, missing, time_of_day)
+    dataset = store.load(path)
+    if isinstance(dataset, Signal):
+        return apply_signal_options(dataset, missing, time_of_day)
     if missing is not None or time_of_day:
-        raise UserError(f"{path}: missing and time_of_day are options of a signal, the folder holds {type(found).__name__}")
-    return found
+        raise UserError(f"{path}: missing and time_of_day are options of a signal, the folder holds {type(dataset).__name__}")
+    return dataset

@@ -44,40 +44,40 @@ class LinkFormat:
     features: Callable[..., Float32]
 
 
-def _numbers(words: Words, what: str, where: RowError) -> NDArray[Any]:
+def _numbers(words: Words, meaning: str, row_error: RowError) -> NDArray[Any]:
     import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
 
-    found = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy()
-    if found.dtype.kind not in "if" or not np.isfinite(found).all():
-        at = int(np.argmin(np.isfinite(found.astype(np.float64))))
-        raise where(at, f"expected a {what}, found '{words[at][:40]}'")
-    return found.astype(np.int64 if found.dtype.kind == "i" else np.float64, copy=False)
+    numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy()
+    if numbers.dtype.kind not in "if" or not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers.astype(np.float64))))
+        raise row_error(row, f"expected a {meaning}, found '{words[row][:40]}'")
+    return numbers.astype(np.int64 if numbers.dtype.kind == "i" else np.float64, copy=False)
 
 
-def _weight_features(where: RowError, weight: Words) -> Float32:
+def _weight_features(row_error: RowError, weight: Words) -> Float32:
     """Return the logarithms of weights to base 2, float32 [M, 1]; a weight of 0 counts as 1. Raises UserError for one below 0."""
-    found = _numbers(weight, "weight", where).astype(np.float64)
-    if (below := found < 0).any():
-        raise where(int(np.argmax(below)), f"expected a weight of 0 or more, found {weight[np.argmax(below)]}")
-    return np.log2(np.where(found == 0, 1, found)).astype(np.float32)[:, None]
+    weights = _numbers(weight, "weight", row_error).astype(np.float64)
+    if (below := weights < 0).any():
+        raise row_error(int(np.argmax(below)), f"expected a weight of 0 or more, found {weight[np.argmax(below)]}")
+    return np.log2(np.where(weights == 0, 1, weights)).astype(np.float32)[:, None]
 
 
-def _comment_features(where: RowError, words: Words, score: Words) -> Float32:
+def _comment_features(row_error: RowError, words: Words, score: Words) -> Float32:
     """Return a comment's number of words / 5000 and its score, float32 [M, 2]."""
-    columns = _numbers(words, "number of words", where) / WORDS, _numbers(score, "score", where)
+    columns = _numbers(words, "number of words", row_error) / WORDS, _numbers(score, "score", row_error)
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _flight_features(where: RowError, callsign: Words, typecode: Words) -> Float32:
+def _flight_features(row_error: RowError, callsign: Words, typecode: Words) -> Float32:
     """Return eight characters of a call sign and of a type of aircraft as numbers, float32 [M, 16]: a digit is itself, what is not there
     -1, a letter its place after A = 30."""
     sides = []
     for side in (callsign, np.where(np.char.str_len(typecode.astype("U")) > LETTERS, "", typecode)):
-        held = np.char.ljust(side.astype("U"), LETTERS, "!").astype(f"U{LETTERS}")
-        codes = np.ascontiguousarray(held).view(np.uint32).reshape(len(held), LETTERS)
+        padded = np.char.ljust(side.astype("U"), LETTERS, "!").astype(f"U{LETTERS}")
+        codes = np.ascontiguousarray(padded).view(np.uint32).reshape(len(padded), LETTERS)
         if (strange := (codes >= len(_CODES)).any(axis=1)).any():
-            at = int(np.argmax(strange))
-            raise where(at, f"expected letters and digits of ASCII, found '{side[at]}'")
+            row = int(np.argmax(strange))
+            raise row_error(row, f"expected letters and digits of ASCII, found '{side[row]}'")
         sides.append(_CODES[codes])
     return np.concatenate(sides, axis=1)
 
@@ -120,25 +120,25 @@ def _read_links(table: TextTable, name: str, links: LinkFormat, order: OrderPoli
     named = len(header) == table.fields and {*links.fields} <= {*header}
     places = [header.index(field) if named else 3 + at for at, field in enumerate(links.fields)]
     if table.fields < 3 + len(links.fields):
-        wanted = ",".join(("time", "src", "dst", *links.fields))
-        raise UserError(f"{table.path}:{table.first_line()[0]}: expected {wanted}, found {table.fields} fields")
+        expected = ",".join(("time", "src", "dst", *links.fields))
+        raise UserError(f"{table.path}:{table.first_line()[0]}: expected {expected}, found {table.fields} fields")
     ends, times, features, nodes = Spool(np.int64, (2,)), TimeColumn(), Spool(np.float32, (links.width,)), _NodeNumbers()
     for frame in table.text_blocks():
         start = table.rows
 
-        def where(row: int, what: str, start: int = start) -> UserError:
+        def row_error(row: int, what: str, start: int = start) -> UserError:
             return table.error(start + row, what)
 
         words = [frame.iloc[:, place].to_numpy(object) for place in range(frame.shape[1])]
-        times.append(_seconds(words[0], where), where)
-        ends.append(nodes.numbered(words[1], words[2], where))
-        features.append(links.features(where, *(words[place] for place in places)))
+        times.append(_seconds(words[0], row_error), row_error)
+        ends.append(nodes.numbered(words[1], words[2], row_error))
+        features.append(links.features(row_error, *(words[place] for place in places)))
     numbers = ends.array()
     columns = {"src": numbers[:, 0], "dst": numbers[:, 1], "time": times.array(), "features": features.array()}
     placed = EventOrder(columns["time"], order, table.error, "; field 1 is read as the time")
     roles = ["time", "src", "dst", *(f"{field} (feature)" for field in links.fields)]
-    left = [f"column {place + 1}" for place in range(3, table.fields) if place not in places]
-    account = {"files": [table.path.name], "columns": roles, "nodes": nodes.said, **placed.account, "dropped": left}
+    unread = [f"column {place + 1}" for place in range(3, table.fields) if place not in places]
+    account = {"files": [table.path.name], "columns": roles, "nodes": nodes.said, **placed.account, "dropped": unread}
     return replace(build_stream(table.path, columns, placed, account), name=name, node_ids=nodes.ids())
 
 
@@ -150,14 +150,14 @@ class _NodeNumbers:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
-    def numbered(self, src: Words, dst: Words, where: RowError) -> Int64:
+    def numbered(self, src: Words, dst: Words, row_error: RowError) -> Int64:
         """Return the numbers of the ends of events, int64 [M, 2]; names that are new get the next ones. Raises UserError for an empty
         name."""
         import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
 
         codes, names = pd.factorize(np.stack([src, dst], axis=1).ravel())
         if "" in names:
-            raise where(int(np.argmax(codes == list(names).index(""))) // 2, "expected a node, found ''")
+            raise row_error(int(np.argmax(codes == list(names).index(""))) // 2, "expected a node, found ''")
         known = self._numbers
         return np.array([known.setdefault(name, len(known)) for name in names], np.int64)[codes].reshape(-1, 2)
 
@@ -168,14 +168,14 @@ class _NodeNumbers:
         return np.array([int(name) for name in self._numbers], np.int64)
 
 
-def _seconds(words: Words, where: RowError) -> NDArray[Any]:
+def _seconds(words: Words, row_error: RowError) -> NDArray[Any]:
     """Return times as they are, or days (2019-01-31) as seconds since 1970."""
     if words.size and "-" in words[0][1:]:
         import pandas as pd  # noqa: PLC0415 (heavy, and other formats do without)
 
         days = pd.to_datetime(pd.Series(words), format="%Y-%m-%d", errors="coerce").to_numpy("datetime64[s]")
         if (wrong := np.isnat(days)).any():
-            at = int(np.argmax(wrong))
-            raise where(at, f"expected a day, found '{words[at][:40]}'")
+            row = int(np.argmax(wrong))
+            raise row_error(row, f"expected a day, found '{words[row][:40]}'")
         return days.astype(np.int64)
-    return _numbers(words, "time", where)
+    return _numbers(words, "time", row_error)

@@ -50,10 +50,10 @@ def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStr
     files, order = as_paths(path), order_policy(sort, strict)
     if len(files) == 1 and files[0].is_dir():
         return _read_folder(files[0], order)
-    found = _read_edges(files)
-    placed = EventOrder(found.columns["time"], order, found.error, found.timed)
+    table = _read_edges(files)
+    placed = EventOrder(table.columns["time"], order, table.error, table.timed)
     return build_stream(
-        files[0], found.columns, placed, {"files": [file.name for file in files], **_describe_columns(found), **placed.account}
+        files[0], table.columns, placed, {"files": [file.name for file in files], **_describe_columns(table), **placed.account}
     )
 
 
@@ -61,12 +61,12 @@ def _read_folder(folder: Path, order: OrderPolicy) -> EventStream:
     edges, graph = folder / tgl_folder.EDGES, folder / tgl_folder.GRAPH
     account: Account
     if edges.exists():
-        found = _read_edges([edges])
-        columns, files = found.columns, [edges.name]
-        placed = EventOrder(columns["time"], order, found.error, found.timed)
-        account = _describe_columns(found)
+        table = _read_edges([edges])
+        columns, files = table.columns, [edges.name]
+        placed = EventOrder(columns["time"], order, table.error, table.timed)
+        account = _describe_columns(table)
         if graph.exists():
-            tgl_folder.check_graph(graph, len(found), int(max(columns["src"].max(), columns["dst"].max())) + 1)
+            tgl_folder.check_graph(graph, len(table), int(max(columns["src"].max(), columns["dst"].max())) + 1)
             account = {**account, "dropped": [*account["dropped"], f"{graph.name}, but for its number of events"]}
     else:
         columns, files = tgl_folder.read_graph(graph), [graph.name]
@@ -96,29 +96,29 @@ def _read_edges(files: Sequence[Path]) -> EventTable:
             raise UserError(f"{table.path}:{table.first_line()[0]}: expected {len(header)} fields as in the header, found {table.fields}")
     names = (name if place == 0 or name else f"_{name}" for place, name in enumerate(header))
     roles: Roles = tuple(name if name in HEADER else ROLES.get(name, f"_{name}") for name in names)
-    found, begin = EventTable(tables, roles), 0
+    events, begin = EventTable(tables, roles), 0
     for table in tables:
         if "id" in roles:
-            _require_distinct_ids(found, found.columns["id"][begin : begin + table.rows], begin)
+            _require_distinct_ids(events, events.columns["id"][begin : begin + table.rows], begin)
         begin += table.rows
-    return found
+    return events
 
 
-def _require_distinct_ids(found: EventTable, ids: Int64, begin: int) -> None:
+def _require_distinct_ids(table: EventTable, ids: Int64, begin: int) -> None:
     """Check that no event id of a file, whose rows begin with row `begin`, stands twice. Raises UserError."""
     if are_consecutive(ids):
         return
     order = np.argsort(ids, kind="stable")
-    again = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
-    if again.size:
-        at = int(np.argmin(order[again + 1]))
-        first, second = int(order[again[at]]), int(order[again[at] + 1])
-        raise found.error(begin + second, f"event id {ids[second]} stands twice, first in line {found.line(begin + first)}")
+    repeats = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    if repeats.size:
+        place = int(np.argmin(order[repeats + 1]))
+        first, second = int(order[repeats[place]]), int(order[repeats[place] + 1])
+        raise table.error(begin + second, f"event id {ids[second]} stands twice, first in line {table.line(begin + first)}")
 
 
-def _describe_columns(found: EventTable) -> dict[str, str | list[str]]:
-    account: dict[str, str | list[str]] = {"columns": shorten_columns(found.roles)}
-    if (split := found.columns.get("split")) is not None:
+def _describe_columns(table: EventTable) -> dict[str, str | list[str]]:
+    account: dict[str, str | list[str]] = {"columns": shorten_columns(table.roles)}
+    if (split := table.columns.get("split")) is not None:
         parts: dict[int, int] = {}
         ascends = True
         for begin in range(0, len(split), BLOCK):
@@ -128,4 +128,4 @@ def _describe_columns(found: EventTable) -> dict[str, str | list[str]]:
                 parts[int(value)] = parts.get(int(value), 0) + int(count)
         counts = ", ".join(f"{count:,} {PARTS.get(value, f'of ext_roll {value}')}" for value, count in sorted(parts.items()))
         account["split"] = f"{counts} ({'in this order' if ascends else 'mixed'}): read, and not used"
-    return {**account, "dropped": dropped_columns(found.roles)}
+    return {**account, "dropped": dropped_columns(table.roles)}

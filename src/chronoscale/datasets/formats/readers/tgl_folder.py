@@ -49,16 +49,16 @@ def read_graph(path: Path) -> EventColumns:
     for key, ids in (("indices", indices), ("eid", eid)):
         if ids.size and ids.min() < 0:
             raise UserError(f"{path}: {key}[{int(np.argmin(ids))}]: {'node' if key == 'indices' else 'event'} id {ids.min()} is below 0")
-    seen = np.zeros(events, np.int8)
+    times_seen = np.zeros(events, np.int8)
     if events and eid.max() < events:
-        np.add.at(seen, eid, 1)
-    if events % 2 == 0 and events and (seen[: events // 2] == 2).all():
+        np.add.at(times_seen, eid, 1)
+    if events % 2 == 0 and events and (times_seen[: events // 2] == 2).all():
         raise UserError(f"{path}: every event stands in it twice (gen_graph.py --add_reverse): which end is the source, {EDGES} alone says")
-    if (wrong := seen != 1).any():
-        said = f"event {int(np.argmax(wrong))} stands in it {int(seen[np.argmax(wrong)])} times, expected once"
-        raise UserError(f"{path}: eid: expected the events 0 to {events - 1:,}; {said if eid.max() < events else f'found {eid.max()}'}")
-    if (at := find_not_finite(ts)) is not None:
-        raise UserError(f"{path}: ts[{at}]: expected a finite number, found {ts[at]}")
+    if (wrong := times_seen != 1).any():
+        message = f"event {int(np.argmax(wrong))} stands in it {int(times_seen[np.argmax(wrong)])} times, expected once"
+        raise UserError(f"{path}: eid: expected the events 0 to {events - 1:,}; {message if eid.max() < events else f'found {eid.max()}'}")
+    if (index := find_not_finite(ts)) is not None:
+        raise UserError(f"{path}: ts[{index}]: expected a finite number, found {ts[index]}")
     place = np.argsort(eid)
     src = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return {"src": src[place], "dst": indices[place], "time": ts.astype(np.float64 if ts.dtype.kind == "f" else np.int64)[place]}
@@ -67,10 +67,10 @@ def read_graph(path: Path) -> EventColumns:
 def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float32] | None:
     """Read features of events: the file, if there is one, and its rows in the order of the events, float32 [M, D]. The row of an event is
     its id. Raises UserError where there is not a row for each event, or a number is not finite."""
-    found = _read_matrix(folder, "edge_features")
-    if found is None:
+    matrix = _read_matrix(folder, "edge_features")
+    if matrix is None:
         return None
-    path, rows = found
+    path, rows = matrix
     events = len(columns["src"])
     ids = columns.get("id")
     if len(rows) != events:
@@ -85,23 +85,23 @@ def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float
 def add_node_features(folder: Path, stream: EventStream) -> EventStream:
     """Return the stream with the rows of its nodes, where the folder has any; what is left out is told. Raises UserError where a node has
     no row, or a number is not finite."""
-    found = _read_matrix(folder, "node_features")
-    if found is None:
+    matrix = _read_matrix(folder, "node_features")
+    if matrix is None:
         return stream
-    path, rows = found
+    path, rows = matrix
     assert stream.node_ids is not None
     if (top := int(stream.node_ids.max(initial=-1))) >= len(rows):
         raise UserError(f"{path}: {len(rows):,} rows, the events name node {top}")
-    kept = (
+    features = (
         _as_float32(rows)
         if are_consecutive(stream.node_ids) and len(rows) == stream.num_nodes
         else take_rows(rows, stream.node_ids, np.float32)
     )
-    require_finite(kept, str(path))
+    require_finite(features, str(path))
     account = {**stream.account, "files": [*stream.account["files"], path.name]}
     if len(rows) > stream.num_nodes:
         account["dropped"] = [*account["dropped"], f"{len(rows) - stream.num_nodes:,} rows of {path.name}, of nodes without an event"]
-    return replace(stream, node_features=kept, account=account)
+    return replace(stream, node_features=features, account=account)
 
 
 def add_labels(path: Path, columns: EventColumns) -> str:
@@ -112,17 +112,17 @@ def add_labels(path: Path, columns: EventColumns) -> str:
     table = TextTable(path, separator=",", skip=1)
     if table.fields != len(header):
         raise UserError(f"{path}:{table.first_line()[0]}: expected {len(header)} fields as in the header, found {table.fields}")
-    found = EventTable([table], tuple(name if name in ("node", "time", "label") else f"_{name}" for name in header)).columns
+    label_columns = EventTable([table], tuple(name if name in ("node", "time", "label") else f"_{name}" for name in header)).columns
     events = len(columns["src"])
-    if len(found["node"]) == events:
-        ours, theirs = np.lexsort((columns["src"], columns["time"])), np.lexsort((found["node"], found["time"]))
-        same = (np.array_equal(columns[a][ours], found[b][theirs]) for a, b in (("src", "node"), ("time", "time")))
+    if len(label_columns["node"]) == events:
+        event_order, label_order = np.lexsort((columns["src"], columns["time"])), np.lexsort((label_columns["node"], label_columns["time"]))
+        same = (np.array_equal(columns[a][event_order], label_columns[b][label_order]) for a, b in (("src", "node"), ("time", "time")))
         if all(same):
             labels = np.empty(events, np.int64)
-            labels[ours] = found["label"][theirs]
+            labels[event_order] = label_columns["label"][label_order]
             columns["label"] = labels
             return f"one for each event, of its source, from {path.name}"
-    return f"{len(found['node']):,} in {path.name}, not one for each source and time of the {events:,} events: not kept"
+    return f"{len(label_columns['node']):,} in {path.name}, not one for each source and time of the {events:,} events: not kept"
 
 
 def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:

@@ -46,17 +46,17 @@ class EdgeList:
     ) -> EventStream:
         """Return the events of tables that are open. Raises as `read`."""
         try:
-            said = None if columns is None else parse_roles(columns)
+            named = None if columns is None else parse_roles(columns)
         except UserError as error:
             raise UserError(f"{tables[0].path}: {error}") from None
-        roles = [self._roles(table, said) for table in tables]
+        roles = [self._roles(table, named) for table in tables]
         if len({*roles}) > 1:
             raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
         events = read_events(tables, roles[0], bipartite=bipartite, order=order, smallest_id=self.smallest_id)
-        if said is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
-            field, one = roles[0].index("time") + 1, events.t[0]
+        if named is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
+            field, time = roles[0].index("time") + 1, events.t[0]
             meant = "say what each is, as in columns=src,dst,weight or columns=src,dst,time, an option of the reader"
-            raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {one} in every line; {meant}")
+            raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {time} in every line; {meant}")
         return events
 
     def _table(self, file: Path, skip: int) -> TextTable:
@@ -75,15 +75,15 @@ class EdgeList:
             raise UserError(f"{file}:{number}: expected numbers, found '{first.strip()[:SHOWN]}'; {header}")
         return TextTable(file, separator=separator, comment=self.comment, skip=skip)
 
-    def _roles(self, table: TextTable, said: Roles | None) -> Roles:
+    def _roles(self, table: TextTable, named: Roles | None) -> Roles:
         documented = {len(layout.split()): tuple(layout.split()) for layout in self.layouts}
-        if said is not None and len(said) == table.fields:
-            return said
-        if said is None and table.fields in documented:
+        if named is not None and len(named) == table.fields:
+            return named
+        if named is None and table.fields in documented:
             return documented[table.fields]
         number, line = table.first_line()
-        if said is not None:
-            raise FieldCountError(f"{table.path}:{number}", table.fields, line, f"the {len(said)} of columns={','.join(said)}")
+        if named is not None:
+            raise FieldCountError(f"{table.path}:{number}", table.fields, line, f"the {len(named)} of columns={','.join(named)}")
         orders = " or ".join(f"'{layout.replace('_', '')}'" for layout in self.layouts)
         raise FieldCountError(
             f"{table.path}:{number}",

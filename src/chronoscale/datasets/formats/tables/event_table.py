@@ -51,10 +51,10 @@ class EventTable:
     def __len__(self) -> int:
         return sum(table.rows for table in self.tables)
 
-    def error(self, row: int, what: str) -> UserError:
+    def error(self, row: int, problem: str) -> UserError:
         """Return the error at `row` of all files together, with file and line."""
         table, row = self._place(row)
-        return table.error(row, what)
+        return table.error(row, problem)
 
     def line(self, row: int) -> int:
         """Return the line of its file that holds `row` of all files together."""
@@ -96,16 +96,16 @@ class TimeColumn:
         return self._spool.array()
 
 
-def _integer_column(part: TableBlock, place: int, what: str, smallest: int | None) -> Int64:
+def _integer_column(part: TableBlock, place: int, meaning: str, smallest: int | None) -> Int64:
     numbers = part.column(place)
     if numbers.dtype != np.int64:
         if (wrong := (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)).any():
             row = int(np.argmax(wrong))
-            raise part.error(row, f"expected an integer {what}, found {numbers[row]}")
+            raise part.error(row, f"expected an integer {meaning}, found {numbers[row]}")
         numbers = numbers.astype(np.int64)
     if smallest is not None and numbers.size and numbers.min() < smallest:
         row = int(np.argmax(numbers < smallest))
-        raise part.error(row, f"{what} {numbers[row]} is below {smallest}")
+        raise part.error(row, f"{meaning} {numbers[row]} is below {smallest}")
     return numbers
 
 
@@ -114,12 +114,12 @@ def compact_ids(*ends: Int64) -> tuple[list[NDArray[np.int32]], Int64]:
     else a sort."""
     top, size = max(int(ids.max(initial=0)) for ids in ends), sum(ids.size for ids in ends)
     if top < 4 * size + 1024:
-        seen = np.zeros(top + 1, dtype=np.bool_)
+        occurs = np.zeros(top + 1, dtype=np.bool_)
         for ids in ends:
             for begin in range(0, ids.size, BLOCK):
-                seen[ids[begin : begin + BLOCK]] = True
-        distinct = np.flatnonzero(seen).astype(np.int64)
-        rank = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+                occurs[ids[begin : begin + BLOCK]] = True
+        distinct = np.flatnonzero(occurs).astype(np.int64)
+        rank = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
         return [map_rows(ids, lambda block: rank[block], np.int32) for ids in ends], distinct
     distinct = np.empty(0, np.int64)
     for ids in ends:

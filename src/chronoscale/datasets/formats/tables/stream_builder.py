@@ -24,7 +24,7 @@ Paths = str | Path | Sequence[str | Path]
 
 def as_paths(path: Paths) -> list[Path]:
     """Return the files of one stream, in their order."""
-    return [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
+    return [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
 
 
 def read_events(
@@ -37,12 +37,14 @@ def read_events(
     are two id spaces, destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError,
     `file:line: what`, as `EventTable`, and as `order` has it for time that falls.
     """
-    found = EventTable(tables, roles, smallest_id)
+    event_table = EventTable(tables, roles, smallest_id)
     account: Account = {"files": [table.path.name for table in tables], "columns": shorten_columns(roles)}
     if "time" not in roles:
         account = {**account, "time": "the order of the events, from 0 on: no column holds a time"}
-    placed = EventOrder(found.columns["time"], order, found.error, found.timed)
-    return build_stream(tables[0].path, found.columns, placed, {**account, **placed.account, "dropped": dropped_columns(roles)}, bipartite)
+    placed = EventOrder(event_table.columns["time"], order, event_table.error, event_table.timed)
+    return build_stream(
+        tables[0].path, event_table.columns, placed, {**account, **placed.account, "dropped": dropped_columns(roles)}, bipartite
+    )
 
 
 def build_stream(
@@ -60,8 +62,8 @@ def build_stream(
         (u, v), node_ids = compact_ids(columns["src"], columns["dst"])
     if node_ids.size > MAX_NODES:
         raise UserError(f"{path}: {node_ids.size} distinct nodes are more than int32 ids can name")
-    kept = [u, v, *(columns.get(role) for role in ("time", "features", "label"))]
-    u, v, time, features, labels = map(placed.sort, kept)
+    unsorted = [u, v, *(columns.get(role) for role in ("time", "features", "label"))]
+    u, v, time, features, labels = map(placed.sort, unsorted)
     try:
         stream = EventStream(node_ids.size, u, v, time, features, labels, node_ids, path.stem, account)
     except UserError as error:

@@ -96,9 +96,9 @@ class TextTable:
             raise UserError(f"{self.path}: no data")
         return first
 
-    def error(self, row: int, what: str) -> UserError:
+    def error(self, row: int, problem: str) -> UserError:
         """Return the error at data row `row` (from 0), with the line of the file that holds it."""
-        return UserError(f"{self.path}:{self.line(row)}: {what}")
+        return UserError(f"{self.path}:{self.line(row)}: {problem}")
 
     def line(self, row: int) -> int:
         """Number of the line that holds a data row."""
@@ -159,10 +159,10 @@ class TableBlock:
         frame = self._frame if places is None else self._frame.iloc[:, list(places)]
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
-        if not (held := (~np.isinf(numbers)).all(axis=1)).all():
-            raise self.error(int(np.argmin(held)), "a number beyond the range of float32")
+        if not (representable := (~np.isinf(numbers)).all(axis=1)).all():
+            raise self.error(int(np.argmin(representable)), "a number beyond the range of float32")
         return numbers
 
-    def error(self, row: int, what: str) -> UserError:
+    def error(self, row: int, problem: str) -> UserError:
         """Return the error at row `row` of these, with the line of the file that holds it."""
-        return self.table.error(self.start + row, what)
+        return self.table.error(self.start + row, problem)

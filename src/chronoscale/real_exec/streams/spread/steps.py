@@ -73,7 +73,7 @@ class SpreadSteps(Steps):
     ) -> SpreadBatch:
         """The batch of these events, told from others [B, k], with what each of those counts for."""
         roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
             away = (_own(found.nodes, self.context), _own(source.original(found.edges), self.context))
         else:
