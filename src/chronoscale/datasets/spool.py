@@ -20,7 +20,9 @@ class Spool:
     files (TMPDIR); it goes with the last array that maps it."""
 
     def __init__(self, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
-        self.dtype, self.row, self.rows = np.dtype(dtype), row, 0
+        self.dtype = np.dtype(dtype)
+        self.row = row
+        self.rows = 0
         self._held: list[NDArray[Any]] = []
         self._file: IO[bytes] | None = None
 

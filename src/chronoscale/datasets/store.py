@@ -162,7 +162,10 @@ class _GrowingArray:
     """An .npy file that grows by rows of one shape; its header is written again at the end (NumPy pads it for that)."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...] = ()) -> None:
-        self.dtype, self.rows, self._path, self.row = dtype, 0, path, row
+        self.dtype = dtype
+        self.rows = 0
+        self._path = path
+        self.row = row
 
     def __enter__(self) -> _GrowingArray:
         self._file = self._path.open("wb")

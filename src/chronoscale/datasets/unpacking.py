@@ -97,7 +97,9 @@ def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
 def gunzip(path: Path, data: bytes) -> bytes:
     """Unpack the content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged
     one."""
-    content, limit, most = io.BytesIO(), free_memory(), largest_plausible_size(len(data))
+    content = io.BytesIO()
+    limit = free_memory()
+    most = largest_plausible_size(len(data))
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while part := file.read(CHUNK):
             content.write(part)
@@ -116,7 +118,10 @@ class GzipReader(io.RawIOBase):
     is free (whoever reads lines holds one, several times), and once there is more than is likely."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file, self._line, self._limit = path, gzip.GzipFile(path), 0, free_memory() // 4
+        self._path = path
+        self._file = gzip.GzipFile(path)
+        self._line = 0
+        self._limit = free_memory() // 4
         self._left = largest_plausible_size(path.stat().st_size)
 
     def readable(self) -> bool:

@@ -15,12 +15,16 @@ def measure_event_gaps(source: IndexedStream, events: int) -> tuple[float, float
     rows, t = source.tcsr, source.stream.t
     first = np.zeros(rows.neighbor.size + 1, np.bool_)  # entries that begin a node's row
     first[rows.indptr] = True
-    count, total, squares = 0, 0.0, 0.0
+    count = 0
+    total = 0.0
+    squares = 0.0
     for begin in range(0, max(rows.neighbor.size - 1, 0), BLOCK):
         event = rows.event[begin : begin + BLOCK + 1]
         follows = ~first[begin + 1 : begin + event.size] & (event[1:] < events)
         gaps = (t[event[1:]] - t[event[:-1]])[follows].astype(np.float64)
-        count, total, squares = count + gaps.size, total + float(gaps.sum()), squares + float(np.square(gaps).sum())
+        count = count + gaps.size
+        total = total + float(gaps.sum())
+        squares = squares + float(np.square(gaps).sum())
     if not count:
         return 0.0, 0.0
     mean = total / count

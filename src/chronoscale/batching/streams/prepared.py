@@ -30,7 +30,10 @@ from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 from chronoscale.records import read_array, read_json
 
-META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+META = "prepared.json"
+TRAINING = "training"
+NEW = "new.npy"
+WORK = "work"
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
 NO_FEATURES = Loading()  # no rows of features
 
@@ -254,12 +257,12 @@ def _load_events(folder: Path) -> EventStream:
     return stream
 
 
-def _select_events(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:
+def _select_events(events: EventStream, mask: Bool) -> tuple[EventStream, Int32]:
     """Return some of the events, under numbers of their own, and those that they had, int32."""
-    columns = {name: getattr(events, name)[chosen] for name in ("src", "dst", "t")}
-    features = None if events.features is None else events.features[chosen]
-    labels = None if events.labels is None else events.labels[chosen]
-    return replace(events, **columns, features=features, labels=labels), np.flatnonzero(chosen).astype(np.int32)
+    columns = {name: getattr(events, name)[mask] for name in ("src", "dst", "t")}
+    features = None if events.features is None else events.features[mask]
+    labels = None if events.labels is None else events.labels[mask]
+    return replace(events, **columns, features=features, labels=labels), np.flatnonzero(mask).astype(np.int32)
 
 
 def _event_numbers(part: EventNumbers) -> Int64:

@@ -98,7 +98,9 @@ def count_batches(
         mailed = deliver_mail(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
         for rank in range(deal.ranks):
             batch, own = iteration * deal.ranks + rank, deal.rank_events(iteration, rank)
-            counts["events"][batch], counts["written"][batch], counts["mailed"][batch] = len(own), last.size, mailed
+            counts["events"][batch] = len(own)
+            counts["written"][batch] = last.size
+            counts["mailed"][batch] = mailed
             counts["updated"][batch] = np.count_nonzero((last >= own.start) & (last < own.stop))
     for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
         device = resident.for_epoch(rows_by_batch(source, deal, sampling, others, seed, rank)) if resident.ahead else resident

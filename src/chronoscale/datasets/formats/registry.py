@@ -112,7 +112,11 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     try:
         dataset = form.read(files if len(files) > 1 else files[0], **arguments)
     except FieldCountError as error:
-        others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
+        others = [
+            other_name
+            for other_name, candidate in FORMATS.items()
+            if other_name != name and error.fields in (len(lay.split()) for lay in candidate.layouts)
+        ]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
         raise UserError(f"{error}{hint}") from None
     return dataset if name == STORED or "reader" in dataset.account else replace(dataset, account={"reader": name, **dataset.account})

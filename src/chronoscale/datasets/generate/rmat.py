@@ -39,7 +39,9 @@ def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) 
 
 def _draw(num_nodes: int, edges: int, skew: float, rng: np.random.Generator) -> Int64:
     remainder = (1 - skew) / (1 - QUADRANTS[0])
-    a, b, c = skew, QUADRANTS[1] * remainder, QUADRANTS[2] * remainder
+    a = skew
+    b = QUADRANTS[1] * remainder
+    c = QUADRANTS[2] * remainder
     src, dst = np.zeros(edges, dtype=np.int64), np.zeros(edges, dtype=np.int64)
     for _ in range((num_nodes - 1).bit_length()):
         u = rng.random(edges, dtype=np.float32)

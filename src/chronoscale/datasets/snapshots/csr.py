@@ -58,15 +58,15 @@ class WeightedCSR:
         r = inverse_root(in_degree)
         indptr = np.zeros(num_nodes + 1, dtype=np.int64)
         np.cumsum(in_degree + 1, out=indptr[1:])
-        at = np.arange(dst.size, dtype=np.int64) + dst + 1  # rows 0..v put v + 1 self-loops before an edge of row v
+        edge_places = np.arange(dst.size, dtype=np.int64) + dst + 1  # rows 0..v put v + 1 self-loops before an edge of row v
         indices = np.empty(dst.size + num_nodes, dtype=np.int32)
         values = np.empty(indices.size, dtype=np.float32)
         indices[indptr[:-1]] = np.arange(num_nodes, dtype=np.int32)
-        indices[at] = src
+        indices[edge_places] = src
         if variant == "exact":
-            values[indptr[:-1]], values[at] = c, c[src]
+            values[indptr[:-1]], values[edge_places] = c, c[src]
             return cls(indptr, indices, values, r.astype(np.float32))
-        values[indptr[:-1]], values[at] = c * r, c[src] * r[dst]
+        values[indptr[:-1]], values[edge_places] = c * r, c[src] * r[dst]
         return cls(indptr, indices, values, np.ones(num_nodes, dtype=np.float32))
 
     @property

@@ -76,7 +76,9 @@ class DifferenceMap:
 
     def apply(self, before: Snapshot) -> Snapshot:
         """Return the later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
-        keys, removed, added = before.keys(), self.removed_keys(), self.added_keys()
+        keys = before.keys()
+        removed = self.removed_keys()
+        added = self.added_keys()
         fits = edge_keys.contains(keys, removed).all() and not edge_keys.contains(keys, added).any()
         if before.num_nodes != self.num_nodes or not fits:
             raise UserError("this difference map does not belong to this snapshot")
@@ -165,7 +167,9 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
     values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept_edges]], step[nodes]])
     entries = np.bincount(dst, minlength=r1.size)
     fresh = (entries > 0) & (entries >= after.in_degree() + 1)
-    partial, whole, loops = np.flatnonzero(~fresh[dst]), np.flatnonzero(fresh[after.dst]), np.flatnonzero(fresh).astype(np.int32)
+    partial = np.flatnonzero(~fresh[dst])
+    whole = np.flatnonzero(fresh[after.dst])
+    loops = np.flatnonzero(fresh).astype(np.int32)
     src = np.concatenate([src[partial], after.src[whole], loops])
     dst = np.concatenate([dst[partial], after.dst[whole], loops])
     return _rows(src, dst, np.concatenate([values[partial], c1[after.src[whole]], c1[loops]]), fresh, r1)

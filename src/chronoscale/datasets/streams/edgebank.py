@@ -54,10 +54,10 @@ class EdgeBank:
         pair, known = pair[known_pair], known[known_pair]
         newest = np.searchsorted(self._met, (pair << 32) | known) - 1  # this pair's newest known event, or an older pair's, or -1: the last
         newest_event = self._met[newest]
-        there = (newest >= 0) & (newest_event >> 32 == pair)
+        remembered = (newest >= 0) & (newest_event >> 32 == pair)
         if window is not None:
-            there &= self._t[np.maximum(known - 1, 0)] - self._t[newest_event & 0xFFFFFFFF] <= window
-        known_pair[known_pair] = there
+            remembered &= self._t[np.maximum(known - 1, 0)] - self._t[newest_event & 0xFFFFFFFF] <= window
+        known_pair[known_pair] = remembered
         return known_pair
 
 

@@ -168,7 +168,9 @@ def evaluation_negatives(
     rows_at_once = max(CELLS // k, 1)
     for begin in range(0, len(part), rows_at_once):
         block = slice(begin, begin + rows_at_once)
-        s, g, event = source[block], group[block], order[block] + part.start
+        s = source[block]
+        g = group[block]
+        event = order[block] + part.start
         old = met.counts[s] - taken_met.counts[g]
         new = among.size - met.counts[s] - taken_unmet.counts[g]
         num_old = np.minimum(old, limit)

@@ -54,8 +54,8 @@ def split_by_time(events: EventStream, train: float = 0.70, validation: float = 
         raise UserError("a stream without events cannot be split")
     # The quantile lies between two events in time order and below the later one unless both have one time: what is no later than it is
     # what is no later than the earlier one. Thus no time is rounded to float64, as nanoseconds would be.
-    last = [int(fraction * (len(events) - 1)) for fraction in (train, train + validation)]
-    ends = np.searchsorted(events.t, events.t[last], side="right")
+    boundaries = [int(fraction * (len(events) - 1)) for fraction in (train, train + validation)]
+    ends = np.searchsorted(events.t, events.t[boundaries], side="right")
     return EventSplit(int(ends[0]), int(ends[1]), len(events))
 
 

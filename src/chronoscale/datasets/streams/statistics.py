@@ -62,7 +62,9 @@ def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
 def _count_duplicates(events: EventStream) -> int:
     """Return events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time
     changes."""
-    time, duplicates, begin = events.t, 0, 0
+    time = events.t
+    duplicates = 0
+    begin = 0
     while begin < len(events):
         end = len(events) if begin + _BLOCK >= len(events) else int(np.searchsorted(time, time[begin + _BLOCK], "left"))
         if end <= begin:  # a time with more events than a block

@@ -68,7 +68,9 @@ class TGLSampler:
         times = _times("t", t)
         if (times[1:] < times[:-1]).any():
             raise UserError(f"t[{int(np.argmax(times[1:] < times[:-1])) + 1}]: time falls")
-        self._graph, self._recent, self._propagate = graph, policy == "recent", propagate
+        self._graph = graph
+        self._recent = policy == "recent"
+        self._propagate = propagate
         self._t = np.append(times, np.float32(np.inf))  # the last is that of event -1: no neighbour
         self._windows, self._duration = windows, np.float32(duration)
         self.reset()
@@ -109,11 +111,11 @@ class TGLSampler:
                 roots[back] = sampled.neighbor.ravel(), np.where(there, times, np.float32(0))
         return windows[::-1]
 
-    def _walk(self, which: int, node: Int32, time: Float32, offset: np.float32) -> None:
+    def _walk(self, window: int, node: Int32, time: Float32, offset: np.float32) -> None:
         """Move these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
         there = node >= 0
         last = self._later(node[there], time[there] + offset - MARGIN) - 1
-        np.maximum.at(self.pointers[which], node[there], last)
+        np.maximum.at(self.pointers[window], node[there], last)
 
     def _window(self, node: Int32, time: Float32, back: int, offset: np.float32, walked: bool) -> tuple[Int64, Int64]:
         """Return the entries [R] that a root's window begins and ends with; TGL returns that which it begins with only by a draw."""

@@ -40,7 +40,7 @@ class CachePlacement(Protocol):
     @property
     def dynamic(self) -> bool: ...
 
-    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
+    def fill(self, frequencies: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """Choose the rows that each slot has when training begins."""
         ...
 

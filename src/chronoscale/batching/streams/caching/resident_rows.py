@@ -48,7 +48,9 @@ class ResidentRows:
     epoch by `following`, and then asked for them in that order."""
 
     def __init__(self, loading: Loading, cached: CachedRows, nodes: int, events: int) -> None:
-        self._loading, self.cached, self._sizes = loading, cached, (nodes, events)
+        self._loading = loading
+        self.cached = cached
+        self._sizes = (nodes, events)
         self._slots = tuple(_slot_of_rows(ids, rows) for ids, rows in zip(cached, self._sizes, strict=True))
         self._retained: Sequence[RetainedRows] = ()
 

@@ -22,7 +22,9 @@ class RetainedRows:
 
     def __init__(self, batches: Sequence[Int32], rows: int, room: int) -> None:
         self.slots: Int64 = np.full(rows, -1, np.int64)
-        self._room, self._batches, self._at = room, batches, 0
+        self._room = room
+        self._batches = batches
+        self._at = 0
         self._held: Int32 = np.full(room, -1, np.int32)  # the row in each slot
         self._next: Int32 = np.full(rows, NEVER, np.int32)  # the batch of a row's next use
         self._then: list[Int32] = []  # of each batch's rows, the next use behind it; the last batch first

@@ -17,7 +17,9 @@ from chronoscale.records import read_json, reading
 
 SHARED = -1  # in place of a node's part
 _BLOCK = 1 << 20  # entries that are read at a time
-META, NODE, EVENT = "parts.json", "node.npy", "event.npy"
+META = "parts.json"
+NODE = "node.npy"
+EVENT = "event.npy"
 _AGAIN = "delete the folder and cut the stream again"
 
 

@@ -42,7 +42,9 @@ class PartitionQuality:
             )
         size = parts.count * batch
         batches, together = -(-len(stream) // size), max(_BLOCK // size, 1)
-        loads, cut, remote = np.zeros((batches, parts.count), np.int64), np.zeros(batches, np.int64), np.zeros(batches, np.int64)
+        loads = np.zeros((batches, parts.count), np.int64)
+        cut = np.zeros(batches, np.int64)
+        remote = np.zeros(batches, np.int64)
         for first in range(0, batches, together):
             span = slice(first * size, (first + together) * size)
             part, ends = parts.event[span], [parts.node[end[span]] for end in (stream.src, stream.dst)]

@@ -95,7 +95,9 @@ def partition_negatives(stream: EventStream, parts: EventPartition, remote: floa
 def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
     """Count roots, away, slots, edges, nodes, int64 [5, 3], of a block of events [B]: roots and their homes, int32 [B, 2 or 3], parts,
     batches. recent [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
-    neighbours, width, node = recent.shape[2], roots.shape[1], roots.ravel()
+    neighbours = recent.shape[2]
+    width = roots.shape[1]
+    node = roots.ravel()
     order = np.argsort(node, kind="stable")
     node, (event, side) = node[order], np.divmod(order, width)
     own, lies = part[event], home.ravel()[order]

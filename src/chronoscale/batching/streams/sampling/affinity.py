@@ -51,7 +51,9 @@ def thread_affinity(
 
 def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
     """Return the nodes that roots [R] and their neighbourhoods hold, and the root of each."""
-    roots, nodes, width = [np.arange(len(node))], [node], 1
+    roots = [np.arange(len(node))]
+    nodes = [node]
+    width = 1
     for fanout, hop in zip(fanouts, tcsr.hops(node, before, fanouts), strict=True):
         width *= fanout
         nodes.append(hop.sampled.neighbor.ravel())

@@ -43,7 +43,9 @@ class MemoryAccesses(NamedTuple):
 
 def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
     """Return what T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
-    root, steps, lines = [], [], []
+    root = []
+    steps = []
+    lines = []
     node, before = (np.asarray(ids, np.int64) for ids in roots)
     there = np.flatnonzero(node >= 0)
 
@@ -58,7 +60,10 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
     for step in (0, 1):
         read(there, 0, 0, node[there] + step, step)
     begin, end = tcsr.indptr[node[there]], tcsr.indptr[node[there] + 1]
-    searched, left, first, step = there[end > begin], (end - begin)[end > begin], begin[end > begin], 0
+    searched = there[end > begin]
+    left = (end - begin)[end > begin]
+    first = begin[end > begin]
+    step = 0
     while (more := left > 1).any():  # as `earlier` halves a row
         half = left // 2
         read(searched[more], 1, 1, (first + half - 1)[more], step)
@@ -70,10 +75,12 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
     last, least, searched = last[last > least], least[last > least], searched[last > least]
     for step, array in enumerate((2, 1), 2):
         for k in range(0, fanout, LINE // 4):  # what is taken, a line at a time, and its last entry
-            some = least + k < last
-            read(searched[some], 2, array, (least + k)[some], step)
+            taken_here = least + k < last
+            read(searched[taken_here], 2, array, (least + k)[taken_here], step)
         read(searched, 2, array, last - 1, step)
-    of, step_of, line = np.concatenate(root), np.concatenate(steps), np.concatenate(lines)
+    of = np.concatenate(root)
+    step_of = np.concatenate(steps)
+    line = np.concatenate(lines)
     thread, position = np.divmod(of, max(1, -(-len(node) // threads)))
     order = np.lexsort((thread, step_of & 255, position % GROUP, step_of >> 8, position // GROUP))
     return MemoryAccesses(thread[order], line[order])
@@ -92,7 +99,9 @@ def hit_rates(
             raise UserError(f"locality: CPU {strange[0]} is none of this machine's")
         line.append(batch.line)
         place.append(np.array([numbers[cpu] for cpu in where])[batch.thread])
-    lines, places, rates = np.concatenate(line), np.concatenate(place), []
+    lines = np.concatenate(line)
+    places = np.concatenate(place)
+    rates = []
     for level in levels:
         shared = [getattr(cpu, level.level) for cpu in topology.cpus]
         kinds, of = np.unique(shared, return_inverse=True)

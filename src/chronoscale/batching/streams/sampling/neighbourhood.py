@@ -112,7 +112,9 @@ def sample(
     ids, place = compact(np.concatenate([level.node for tree in grown for level in tree.levels]), sampling.unique)
     filled = [event[there] for tree in grown for event, there in zip(tree.events, tree.there, strict=True)]
     edges, edge_place = compact(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
-    trees, node_at, edge_at = [], 0, 0
+    trees = []
+    node_at = 0
+    edge_at = 0
     for tree in grown:
         levels, hops = [], []
         for level in tree.levels:
@@ -168,7 +170,9 @@ def _sample_tree(
         node, event = _values_by_number(node, index), _values_by_number(event, index)
         since = None if since is None else _values_by_number(since, index)
         if not node.size:  # a row that no slot means
-            node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
+            node = level.node[:1]
+            event = np.zeros(1, np.int32)
+            since = None if since is None else np.zeros(1, np.int32)
         grown.levels.append(_Level(node, event, since, t[event]))
         grown.events.append(sampled.event)
         grown.slots.append(slot)

@@ -99,7 +99,9 @@ def measure_redundancy(
     """
     if deal.ranks != 1 or not deal.iterations:
         raise UserError(f"redundancy: expected batches of one rank, got {deal.iterations} of {deal.ranks}")
-    repeats, matches, degrees = [], [], np.zeros(reading.fanouts[0] + 1, np.int64)
+    repeats = []
+    matches = []
+    degrees = np.zeros(reading.fanouts[0] + 1, np.int64)
     ahead: dict[int, _BatchIds] = {}
     for iteration in range(deal.iterations):
         part = deal.all_events(iteration)

@@ -95,7 +95,9 @@ def _read_table(path: Path, key: str | None) -> _Readings:
             if blocks != ["block0_values"]:
                 raise UserError(f"{path}: {name}: expected columns of one type, found {len(blocks)} blocks of them")
             require_memory(path, sum(group[part].nbytes for part in ("axis0", "axis1", "block0_values")))
-            columns, steps, values = group["axis0"][()], len(group["axis1"]), group["block0_values"][()]
+            columns = group["axis0"][()]
+            steps = len(group["axis1"])
+            values = group["block0_values"][()]
             times = _times(group["axis1"])
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None

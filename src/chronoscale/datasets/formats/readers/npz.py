@@ -106,11 +106,13 @@ def _read_events(path: Path, arrays: Arrays, order: OrderPolicy) -> tuple[EventS
     wide = [(arrays[key] if arrays[key].ndim == 2 else arrays[key][:, None]).astype(np.float32) for key in extra]
     features = np.concatenate(wide, axis=1) if extra else None
     time = t.astype(np.int64) if t.dtype.kind in "iu" else t.astype(np.float64)
-    if (at := find_not_finite(time)) is not None:
-        raise UserError(f"t[{at}]: expected a finite number, found {time[at]}")
+    if (place := find_not_finite(time)) is not None:
+        raise UserError(f"t[{place}]: expected a finite number, found {time[place]}")
     require(src, "src", "int64", (t.size,))
     require(dst, "dst", "int64", (t.size,))
-    placed = EventOrder(time, order, lambda at, what: UserError(f"t[{at}]: {what}" if order == "refused" else f"{path}: t[{at}]: {what}"))
+    placed = EventOrder(
+        time, order, lambda place, problem: UserError(f"t[{place}]: {problem}" if order == "refused" else f"{path}: t[{place}]: {problem}")
+    )
     src, dst, time, features = map(placed.sort, (src.astype(np.int32), dst.astype(np.int32), time, features))
     stream = EventStream(nodes, src, dst, time, features, name=path.parent.name, account=placed.account)
     return stream, read + [f"{key} (feature)" for key in extra]

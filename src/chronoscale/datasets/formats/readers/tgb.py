@@ -122,7 +122,10 @@ def _read_links(table: TextTable, name: str, links: LinkFormat, order: OrderPoli
     if table.fields < 3 + len(links.fields):
         expected = ",".join(("time", "src", "dst", *links.fields))
         raise UserError(f"{table.path}:{table.first_line()[0]}: expected {expected}, found {table.fields} fields")
-    ends, times, features, nodes = Spool(np.int64, (2,)), TimeColumn(), Spool(np.float32, (links.width,)), _NodeNumbers()
+    ends = Spool(np.int64, (2,))
+    times = TimeColumn()
+    features = Spool(np.float32, (links.width,))
+    nodes = _NodeNumbers()
     for frame in table.text_blocks():
         start = table.rows
 

@@ -70,7 +70,7 @@ def _read_folder(folder: Path, order: OrderPolicy) -> EventStream:
             account = {**account, "dropped": [*account["dropped"], f"{graph.name}, but for its number of events"]}
     else:
         columns, files = tgl_folder.read_graph(graph), [graph.name]
-        placed = EventOrder(columns["time"], order, lambda at, what: UserError(f"{graph}: event {at}: {what}"))
+        placed = EventOrder(columns["time"], order, lambda event, problem: UserError(f"{graph}: event {event}: {problem}"))
         account = {"columns": ["indptr", "indices", "ts", "eid"], "dropped": []}
     if features := tgl_folder.read_edge_features(folder, columns):
         columns["features"] = features[1]

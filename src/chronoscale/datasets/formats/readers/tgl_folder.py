@@ -19,7 +19,9 @@ from chronoscale.datasets.spool import map_rows, take_rows
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
-EDGES, GRAPH, LABELS = "edges.csv", "ext_full.npz", "labels.csv"
+EDGES = "edges.csv"
+GRAPH = "ext_full.npz"
+LABELS = "labels.csv"
 ARRAYS = ("indptr", "indices", "ts", "eid")
 EventColumns = dict[str, NDArray[Any]]
 

@@ -30,9 +30,9 @@ def parse_roles(columns: str | Sequence[str]) -> Roles:
     return named
 
 
-def column_places(roles: Roles, *wanted: str) -> list[int]:
+def column_places(roles: Roles, *kinds: str) -> list[int]:
     """Return where the columns of these roles are."""
-    return [place for place, role in enumerate(roles) if role in wanted]
+    return [place for place, role in enumerate(roles) if role in kinds]
 
 
 def dropped_columns(roles: Roles) -> list[str]:

@@ -32,7 +32,11 @@ class TextTable:
     def __init__(
         self, path: str | Path, separator: str | None = None, comment: str | None = None, skip: int = 0, gaps: bool = False
     ) -> None:
-        self.path, self.separator, self.comment, self.skip, self.gaps = Path(path), separator, comment, skip, gaps
+        self.path = Path(path)
+        self.separator = separator
+        self.comment = comment
+        self.skip = skip
+        self.gaps = gaps
         self.rows = 0
         self.promised: int | None = None
         self.fields = len(self.first_line()[1].split(separator))
@@ -139,7 +143,9 @@ class TableBlock:
     float64."""
 
     def __init__(self, table: TextTable, frame: pd.DataFrame, start: int) -> None:
-        self.table, self.start, self._frame = table, start, frame
+        self.table = table
+        self.start = start
+        self._frame = frame
 
     def __len__(self) -> int:
         return len(self._frame)
