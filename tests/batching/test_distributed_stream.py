@@ -97,9 +97,9 @@ def test_every_event_is_of_one_rank(part: range, ranks: int, size: int, limit: i
     """By parts those of the deal's iterations, by replicas each span's own; what is evaluated, the last replica has all of."""
     events = np.random.default_rng(seed).integers(0, ranks, part.stop).astype(np.int32)
     cut = RankAssignment(BatchAssignment(part, ranks, size, limit, every), EventPartition(np.zeros(3, np.int32), events, ranks))
-    assert cut.iterations == cut.deal.iterations
+    assert cut.iterations == cut.batches.iterations
     for i in range(cut.iterations):
-        whole = cut.deal.all_events(i)
+        whole = cut.batches.all_events(i)
         own = [cut.rank_events(i, rank) for rank in range(ranks)]
         assert sorted(np.concatenate(own).tolist()) == list(whole) and cut.size(i) == len(whole)
         assert all(events[numbers].tolist() == [rank] * len(numbers) for rank, numbers in enumerate(own))
@@ -179,7 +179,9 @@ def test_work(tmp_path, name: str, ranks: int, validates: bool, hidden: float, e
             assert (work.asked_nodes[at], work.asked_edges[at]) == tuple(sum(len(one[k]) for one in asked[rank]) for k in (0, 1))
             assert (work.served_nodes[at], work.served_edges[at]) == tuple(sum(len(one[rank][k]) for one in asked) for k in (0, 1))
         ranks_of = (
-            [(allotment.deal.all_events(i), None)] if cut is not None else [(allotment.rank_events(i, rank), rank) for rank in range(ranks)]
+            [(allotment.batches.all_events(i), None)]
+            if cut is not None
+            else [(allotment.rank_events(i, rank), rank) for rank in range(ranks)]
         )
         keys: list[tuple[int, int, int]] = []
         for events, rank in ranks_of:

@@ -86,25 +86,28 @@ class StreamStatistics:
 
 
 def count_batches(
-    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, resident: ResidentRows
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, resident: ResidentRows
 ) -> BatchStatistics:
     """Count what an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the first."""
     events, hops = source.stream, len(sampling.fanouts)
-    count = deal.iterations * deal.ranks
+    count = assignment.iterations * assignment.ranks
     counts = BatchStatistics.zeros(count, hops)
-    for iteration in range(deal.iterations):
-        together = deal.all_events(iteration)
-        last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start
-        mailed = deliver_mail(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
-        for rank in range(deal.ranks):
-            batch, own = iteration * deal.ranks + rank, deal.rank_events(iteration, rank)
+    for iteration in range(assignment.iterations):
+        all_events = assignment.all_events(iteration)
+        last = (
+            last_events(events.src[all_events.start : all_events.stop], events.dst[all_events.start : all_events.stop])[1]
+            + all_events.start
+        )
+        mailed = deliver_mail(source, all_events, sampling.delivers).nodes.size if sampling.delivers else last.size
+        for rank in range(assignment.ranks):
+            batch, own = iteration * assignment.ranks + rank, assignment.rank_events(iteration, rank)
             counts["events"][batch] = len(own)
             counts["written"][batch] = last.size
             counts["mailed"][batch] = mailed
             counts["updated"][batch] = np.count_nonzero((last >= own.start) & (last < own.stop))
-    for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
-        device = resident.for_epoch(rows_by_batch(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
-        for batch, sampled in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1)):
+    for rank in range(assignment.ranks):  # one after another: what changes on a device is a table of all rows
+        device = resident.for_epoch(rows_by_batch(source, assignment, sampling, negatives, seed, rank)) if resident.ahead else resident
+        for batch, sampled in sample_batches(source, assignment, sampling, negatives, seed, range(rank, rank + 1)):
             counts["roots"][batch] = sampled.trees[0].levels[0].size
             counts["targets"][batch] = sum(np.array([level.size for level in tree.levels]) for tree in sampled.trees)
             if hops:

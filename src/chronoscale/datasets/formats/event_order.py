@@ -16,14 +16,14 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 
 Sort = Annotated[bool, "bring events into the order of time without a notice"]
 Strict = Annotated[bool, "refuse events that are not in the order of time"]
-OrderPolicy = Literal["told", "meant", "refused"]
+OrderPolicy = Literal["warn", "sort", "refuse"]
 
 
 def order_policy(sort: bool, strict: bool) -> OrderPolicy:
     """Return what is done with events out of order, from the two options of a reader. Raises UserError where both are given."""
     if sort and strict:
         raise UserError("sort and strict exclude each other: one sorts, the other refuses")
-    return "meant" if sort else "refused" if strict else "told"
+    return "sort" if sort else "refuse" if strict else "warn"
 
 
 class EventOrder:
@@ -41,10 +41,10 @@ class EventOrder:
         if not count:
             return
         message = f"time {time[first]} is before the {time[first - 1]} that precedes it{read}"
-        if order == "refused":
+        if order == "refuse":
             raise row_error(first, f"{message}; without the option strict=true, events are sorted")
         self.said = f"sorted by time: {count:,} of {len(time):,} events came after a later one"
-        if order == "told":
+        if order == "warn":
             meant = "sort=true says that this is meant, strict=true refuses it"
             warnings.warn(f"{row_error(first, message)}; {self.said}; {meant}", ChronoscaleWarning, stacklevel=2)
         places = np.argsort(time, kind="stable")

@@ -37,15 +37,15 @@ class DistributedStream:
     @cached_property
     def parts(self) -> EventPartition | None:
         """The partition of the stream; None where every rank has all of it. Raises UserError as `partition_stream`."""
-        spread, data = self.spread, self.data
-        if not spread.policy:
+        distribution, data = self.spread, self.data
+        if not distribution.policy:
             return None
         folder = None
         if data.folder is not None:
-            key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
+            key = f"{self.ranks} {distribution.policy} {distribution.shared} {distribution.decay}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
-        shared = spread.shared if self.ranks > 1 else 0.0  # with nobody
-        settings = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
+        shared = distribution.shared if self.ranks > 1 else 0.0  # with nobody
+        settings = distribution.policy, shared, distribution.decay, data.protocol.seed, data.split.train_end
         return partition_stream(data.whole.stream, self.ranks, *settings, folder)
 
     def source(self, validates: bool) -> IndexedStream:
@@ -102,13 +102,13 @@ class DistributedStream:
         draws them; counted once, then read. edges: whether a model reads features of sampled events."""
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
-        allotment = self.assignment(part, size, limit, every, validates)
+        assignment = self.assignment(part, size, limit, every, validates)
         key = f"spread {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
         return data.cache.counts(
-            key, allotment.iterations * self.ranks, DistributedStatistics, lambda: self._count(allotment, validates, sampling, edges)
+            key, assignment.iterations * self.ranks, DistributedStatistics, lambda: self._count(assignment, validates, sampling, edges)
         )
 
-    def _count(self, allotment: RankAssignment, validates: bool, sampling: Sampling, edges: bool) -> DistributedStatistics:
+    def _count(self, assignment: RankAssignment, validates: bool, sampling: Sampling, edges: bool) -> DistributedStatistics:
         data, seed = self.data, self.data.protocol.seed
 
         fixed_negatives = data.negatives_of(validates, 0, seed)
@@ -117,4 +117,4 @@ class DistributedStream:
             return fixed_negatives(events) if validates else self.negatives(events, rank, 0, seed)[0]
 
         sampling_seed = draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
-        return count_distributed_batches(self.source(validates), allotment, self.spread, sampling, others, sampling_seed, edges)
+        return count_distributed_batches(self.source(validates), assignment, self.spread, sampling, others, sampling_seed, edges)

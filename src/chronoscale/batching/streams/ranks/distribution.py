@@ -37,33 +37,33 @@ class StreamDistribution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankAssignment:
-    """Assignment of a distributed stream's events to ranks and iterations. By parts: iteration i has the events that `deal` gives it, ranks
-    x size in the order of time, and each rank those of its part: all see what was there before the first of them. Without parts (DistTGL's
-    memory parallelism): rank r has the r-th of equal spans of time, `deal.size` events of it an iteration, and sees what was there before
-    its own first one; of what is evaluated, the last rank has all.
+    """Assignment of a distributed stream's events to ranks and iterations. By parts: iteration i has the events that `batches` gives it,
+    ranks x size in the order of time, and each rank those of its part: all see what was there before the first of them. Without parts
+    (DistTGL's memory parallelism): rank r has the r-th of equal spans of time, `batches.size` events of it an iteration, and sees what was
+    there before its own first one; of what is evaluated, the last rank has all.
 
-    whole: the last rank has all of it. Parts number events as the deal does.
+    whole: the last rank has all of it. Parts number events as `batches` does.
     """
 
-    deal: BatchAssignment
+    batches: BatchAssignment
     parts: EventPartition | None = None
     whole: bool = False
 
     @property
     def ranks(self) -> int:
-        return self.deal.ranks
+        return self.batches.ranks
 
     def _span(self, rank: int) -> BatchAssignment:
-        part, ranks = self.deal.part, self.ranks
+        part, ranks = self.batches.part, self.ranks
         first, last = (len(part) * at // ranks for at in (rank, rank + 1))
         if self.whole:
             first, last = 0, len(part) * (rank == ranks - 1)
-        return BatchAssignment(part[first:last], 1, self.deal.size, self.deal.limit, self.deal.every)
+        return BatchAssignment(part[first:last], 1, self.batches.size, self.batches.limit, self.batches.every)
 
     @property
     def iterations(self) -> int:
         if self.parts is not None:
-            return self.deal.iterations
+            return self.batches.iterations
         return max(self._span(rank).iterations for rank in range(self.ranks))
 
     def rank_events(self, iteration: int, rank: int) -> Int64:
@@ -71,13 +71,13 @@ class RankAssignment:
         if self.parts is None:
             numbers = self._span(rank).all_events(iteration)
             return np.arange(numbers.start, max(numbers.start, numbers.stop), dtype=np.int64)
-        together = self.deal.all_events(iteration)
+        together = self.batches.all_events(iteration)
         return np.flatnonzero(self.part_of(together) == rank) + together.start
 
     def every_rank(self, iteration: int) -> EventNumbers:
         """Return the events of an iteration, of all ranks."""
         if self.parts is not None:
-            return self.deal.all_events(iteration)
+            return self.batches.all_events(iteration)
         return np.concatenate([self.rank_events(iteration, rank) for rank in range(self.ranks)])
 
     def part_of(self, together: range) -> Int64:
@@ -87,10 +87,10 @@ class RankAssignment:
 
     def before(self, iteration: int, rank: int) -> int:
         """Return the first event that the neighbourhoods of a rank's events do not reach in an iteration."""
-        return (self.deal if self.parts is not None else self._span(rank)).all_events(iteration).start
+        return (self.batches if self.parts is not None else self._span(rank)).all_events(iteration).start
 
     def size(self, iteration: int) -> int:
         """Return the number of events of an iteration, of all ranks."""
         if self.parts is not None:
-            return len(self.deal.all_events(iteration))
+            return len(self.batches.all_events(iteration))
         return sum(len(self._span(rank).all_events(iteration)) for rank in range(self.ranks))

@@ -23,8 +23,8 @@ class DistributedStatistics(BatchCounts):
     """Counts of a distributed stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of
     n levels or hops.
 
-    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from them, and
-    settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
+    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from
+    them, and settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
     """
 
     events: Int64
@@ -75,15 +75,15 @@ def rows_by_owner(
 
 
 def iteration_contributions(
-    source: IndexedStream, allotment: RankAssignment, iteration: int, rank: int, spread: StreamDistribution, delivers: int
+    source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
 ) -> Contributions:
     """Compute the contributions of an iteration: of all ranks, or, without parts, of this one alone."""
-    if allotment.parts is None:
-        own = allotment.rank_events(iteration, rank)
+    if assignment.parts is None:
+        own = assignment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
-        return compute_contributions(source, whole, np.full(own.size, rank, np.int64), None, spread.newest, delivers)
-    whole = allotment.deal.all_events(iteration)
-    return compute_contributions(source, whole, allotment.part_of(whole), allotment.parts.node, spread.newest, delivers)
+        return compute_contributions(source, whole, np.full(own.size, rank, np.int64), None, distribution.newest, delivers)
+    whole = assignment.batches.all_events(iteration)
+    return compute_contributions(source, whole, assignment.part_of(whole), assignment.parts.node, distribution.newest, delivers)
 
 
 RankNegatives = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
@@ -91,28 +91,28 @@ RankNegatives = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's
 
 def count_distributed_batches(
     source: IndexedStream,
-    allotment: RankAssignment,
-    spread: StreamDistribution,
+    assignment: RankAssignment,
+    distribution: StreamDistribution,
     sampling: Sampling,
-    others: RankNegatives,
+    negatives: RankNegatives,
     seed: int,
     edges: bool,
 ) -> DistributedStatistics:
     """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
-    hops, ranks = len(sampling.fanouts), allotment.ranks
-    counts = DistributedStatistics.zeros(allotment.iterations * ranks, hops)
-    for iteration in range(allotment.iterations):
-        first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
+    hops, ranks = len(sampling.fanouts), assignment.ranks
+    counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
+    for iteration in range(assignment.iterations):
+        first, apart = iteration * ranks, range(ranks) if assignment.parts is None else range(1)
         contributed = (
-            iteration_contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart
+            iteration_contributions(source, assignment, iteration, rank, distribution, sampling.delivers).counts(ranks) for rank in apart
         )
-        _count_exchanged(counts, np.sum(list(contributed), axis=0), slice(first, first + ranks), spread.newest)
+        _count_exchanged(counts, np.sum(list(contributed), axis=0), slice(first, first + ranks), distribution.newest)
         for rank in range(ranks):
-            if not len(own := allotment.rank_events(iteration, rank)):
+            if not len(own := assignment.rank_events(iteration, rank)):
                 continue
             batch = first + rank
-            roots = source.roots(own, others(own, rank), allotment.before(iteration, rank), sampling.sources)
-            local_part = None if allotment.parts is None else LocalPart(allotment.parts, rank)
+            roots = source.roots(own, negatives(own, rank), assignment.before(iteration, rank), sampling.sources)
+            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank)
             sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=local_part)
             counts["events"][batch], counts["roots"][batch] = own.size, sampled.trees[0].levels[0].size
             counts["targets"][batch] = [level.size for level in sampled.trees[0].levels]

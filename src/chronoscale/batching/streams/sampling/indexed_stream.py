@@ -35,14 +35,14 @@ class IndexedStream:
         """Return numbers in the whole stream; they ascend where these do."""
         return events if self.numbers is None else self.numbers[events]
 
-    def roots(self, part: EventNumbers, others: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
-        """Return roots of a batch: sources, destinations, and `others` [B, k] that each event is told from, event by event; the first event
+    def roots(self, part: EventNumbers, negatives: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
+        """Return roots of a batch: sources, destinations, and `negatives` [B, k], event by event; the first event
         that they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
 
         sources: without the destinations, R = B (1 + k).
         """
         span = row_index(part)
-        others = others.reshape(len(part), -1)
+        negatives = negatives.reshape(len(part), -1)
         ends = [self.stream.src[span]] if sources else [self.stream.src[span], self.stream.dst[span]]
-        node, t = np.concatenate([*ends, others.ravel()]), np.asarray(self.stream.t[span])
-        return node, np.full(node.size, before, np.int32), np.concatenate([*[t] * len(ends), np.repeat(t, others.shape[1])])
+        node, t = np.concatenate([*ends, negatives.ravel()]), np.asarray(self.stream.t[span])
+        return node, np.full(node.size, before, np.int32), np.concatenate([*[t] * len(ends), np.repeat(t, negatives.shape[1])])

@@ -19,23 +19,26 @@ BatchNegatives = Callable[[EventNumbers], Int32]  # nodes [B] or [B, k] that the
 
 
 def sample_batches(
-    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, ranks: range | None = None
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, ranks: range | None = None
 ) -> Iterator[tuple[int, Neighbourhood]]:
     """Sample batches that have events, one by one, of these ranks (None: all), each with its number, iteration x ranks + rank."""
-    for iteration in range(deal.iterations):
-        before = deal.all_events(iteration).start
-        for rank in ranks or range(deal.ranks):
-            if own := deal.rank_events(iteration, rank):
-                roots = source.roots(own, others(own), before, sampling.sources)
+    for iteration in range(assignment.iterations):
+        before = assignment.all_events(iteration).start
+        for rank in ranks or range(assignment.ranks):
+            if own := assignment.rank_events(iteration, rank):
+                roots = source.roots(own, negatives(own), before, sampling.sources)
                 sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
-                yield iteration * deal.ranks + rank, sampled
+                yield iteration * assignment.ranks + rank, sampled
 
 
 def rows_by_batch(
-    source: IndexedStream, deal: BatchAssignment, sampling: Sampling, others: BatchNegatives, seed: int, rank: int
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, rank: int
 ) -> list[CachedRows]:
     """Return the different nodes and events that each of a rank's batches reads, ascending."""
-    return [distinct_rows(sampled, source) for _, sampled in sample_batches(source, deal, sampling, others, seed, range(rank, rank + 1))]
+    return [
+        distinct_rows(sampled, source)
+        for _, sampled in sample_batches(source, assignment, sampling, negatives, seed, range(rank, rank + 1))
+    ]
 
 
 def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:

@@ -90,35 +90,38 @@ class _BatchIds(NamedTuple):
 
 
 def measure_redundancy(
-    source: IndexedStream, deal: BatchAssignment, reading: RedundancyDefinition = DEFAULT, others: Callable[[range], Int32] | None = None
+    source: IndexedStream,
+    assignment: BatchAssignment,
+    reading: RedundancyDefinition = DEFAULT,
+    negatives: Callable[[range], Int32] | None = None,
 ) -> Redundancy:
     """Measure, exactly, how much repeats within each batch and from it to the one `reading.lag` later, with most recent neighbours.
 
-    others: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError where
-    the deal is of several ranks, or has no batch.
+    negatives: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError
+    where the assignment is of several ranks, or has no batch.
     """
-    if deal.ranks != 1 or not deal.iterations:
-        raise UserError(f"redundancy: expected batches of one rank, got {deal.iterations} of {deal.ranks}")
+    if assignment.ranks != 1 or not assignment.iterations:
+        raise UserError(f"redundancy: expected batches of one rank, got {assignment.iterations} of {assignment.ranks}")
     repeats = []
     matches = []
     degrees = np.zeros(reading.fanouts[0] + 1, np.int64)
     ahead: dict[int, _BatchIds] = {}
-    for iteration in range(deal.iterations):
-        part = deal.all_events(iteration)
-        current = ahead.pop(part.start, None) or _sample_ids(source, part, reading, others)
+    for iteration in range(assignment.iterations):
+        part = assignment.all_events(iteration)
+        current = ahead.pop(part.start, None) or _sample_ids(source, part, reading, negatives)
         degrees += current.degrees
         repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(current.different, current.total, strict=True)])
-        start = part.start + reading.lag * deal.size
-        if start < deal.part.stop:
-            later = _sample_ids(source, range(start, min(start + deal.size, deal.part.stop)), reading, others)
+        start = part.start + reading.lag * assignment.size
+        if start < assignment.part.stop:
+            later = _sample_ids(source, range(start, min(start + assignment.size, assignment.part.stop)), reading, negatives)
             matches.append([_match_rate(*pair) for pair in zip(current.different, later.different, strict=True)])
             ahead = {start: later}  # the next one, where every batch is looked at
     return Redundancy(_mean_rates(matches), _mean_rates(repeats), degrees)
 
 
-def _sample_ids(source: IndexedStream, part: range, reading: RedundancyDefinition, others: Callable[[range], Int32] | None) -> _BatchIds:
-    negatives = np.empty((len(part), 0), np.int32) if others is None else others(part)
-    node, before, _ = source.roots(part, negatives, part.start)
+def _sample_ids(source: IndexedStream, part: range, reading: RedundancyDefinition, negatives: Callable[[range], Int32] | None) -> _BatchIds:
+    negative = np.empty((len(part), 0), np.int32) if negatives is None else negatives(part)
+    node, before, _ = source.roots(part, negative, part.start)
     nodes, edges = [node] if reading.roots else [], []
     hops = source.tcsr.hops(node, before, reading.fanouts)
     for hop in hops:

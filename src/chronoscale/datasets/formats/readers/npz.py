@@ -111,7 +111,7 @@ def _read_events(path: Path, arrays: Arrays, order: OrderPolicy) -> tuple[EventS
     require(src, "src", "int64", (t.size,))
     require(dst, "dst", "int64", (t.size,))
     placed = EventOrder(
-        time, order, lambda place, problem: UserError(f"t[{place}]: {problem}" if order == "refused" else f"{path}: t[{place}]: {problem}")
+        time, order, lambda place, problem: UserError(f"t[{place}]: {problem}" if order == "refuse" else f"{path}: t[{place}]: {problem}")
     )
     src, dst, time, features = map(placed.sort, (src.astype(np.int32), dst.astype(np.int32), time, features))
     stream = EventStream(nodes, src, dst, time, features, name=path.parent.name, account=placed.account)

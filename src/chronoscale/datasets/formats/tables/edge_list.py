@@ -31,7 +31,7 @@ class EdgeList:
     smallest_id: int = 0
 
     def read(
-        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "told", skip: int = 0
+        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn", skip: int = 0
     ) -> EventStream:
         """Read events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
         is documented as the time never changes: weights are like that."""
@@ -42,7 +42,7 @@ class EdgeList:
         return [self._table(file, skip) for file in as_paths(path)]
 
     def events(
-        self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "told"
+        self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn"
     ) -> EventStream:
         """Return the events of tables that are open. Raises as `read`."""
         try:

@@ -28,7 +28,7 @@ def as_paths(path: Paths) -> list[Path]:
 
 
 def read_events(
-    tables: Sequence[TextTable], roles: Roles, *, bipartite: bool = False, order: OrderPolicy = "told", smallest_id: int = 0
+    tables: Sequence[TextTable], roles: Roles, *, bipartite: bool = False, order: OrderPolicy = "warn", smallest_id: int = 0
 ) -> EventStream:
     """Return events from the columns that `roles` names, of one file after another. Memory is a block of lines, a table of the ids and,
     where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.

@@ -142,9 +142,9 @@ class SpreadProgram(BatchProgram):
     def seen(self) -> Bool:
         """As BatchProgram says."""
         allotment = self.allotments[1]
-        found = np.zeros(len(allotment.deal.part), np.bool_)
+        found = np.zeros(len(allotment.batches.part), np.bool_)
         for iteration in range(allotment.iterations):
-            found[row_index(relative_to(allotment.every_rank(iteration), allotment.deal.part.start))] = True
+            found[row_index(relative_to(allotment.every_rank(iteration), allotment.batches.part.start))] = True
         return found
 
     def place(self, task: Task) -> tuple[RankAssignment, int]:
