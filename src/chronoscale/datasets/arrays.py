@@ -74,8 +74,8 @@ def find_not_finite(array: NDArray[Any]) -> int | None:
 
 
 def count_falls(column: NDArray[Any]) -> tuple[int, int]:
-    """Return how many entries are below the one before them, and the place of the first that is (0 where there is none); some megabytes at
-    a time."""
+    """Count the entries that are below the one before them, and find the place of the first that is (0 where there is none); some megabytes
+    at a time."""
     count, first = 0, 0
     for begin in range(1, len(column), SCAN_BYTES // 8):
         end = min(begin + SCAN_BYTES // 8, len(column))

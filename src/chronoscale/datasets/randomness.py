@@ -13,13 +13,13 @@ _ROUNDS = 3
 
 
 def uniform(at: Int64, key: int) -> Float64:
-    """Return a number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
+    """Draw a number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
     bits = _mix(at.astype(np.uint64) * np.uint64(_STEP) + np.uint64(key)) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53
 
 
 def permute(at: Int64, size: int, key: int, back: bool = False) -> Int64:
-    """Return where a random permutation of range(size) takes `at` int64 [n]: int64 [n]; `back`: what it takes there.
+    """Permute numbers `at` int64 [n] of range(size) at random: int64 [n]; `back`: by the inverse permutation.
 
     Multiplications by odd numbers and xor-shifts permute the next power of two; what falls outside goes round again (cycle walking, Black
     and Rogaway, 2002), less than twice on average.

@@ -52,7 +52,7 @@ class HeldOut:
         return parts
 
     def training_count(self, snapshots: int) -> int:
-        """Return how many of `snapshots` snapshots are trained on."""
+        """Count the snapshots that are trained on, of a sequence of `snapshots`."""
         return snapshots - round(snapshots * self.share)
 
     def required_snapshots(self, trained: int) -> int:

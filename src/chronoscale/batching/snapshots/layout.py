@@ -101,7 +101,7 @@ class Layout:
         return RankBlock(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
 
     def _kept(self, depth: Int64, rank: Int32 | Int64) -> Int64:
-        """Return how many have each depth and more, by rank."""
+        """Count nodes of each depth and more, by rank: int64 [levels, ranks]."""
         counts = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
         return np.cumsum(counts[::-1], axis=0)[::-1].astype(np.int64)
 

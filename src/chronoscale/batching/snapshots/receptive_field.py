@@ -68,7 +68,7 @@ def count_cached_rows(snapshots: Sequence[Snapshot], own: Int64, layers: int) ->
 
 
 def _row_bounds(snapshot: Snapshot, rows: Int64) -> tuple[Int64, Int64]:
-    """Return where the in-edges of nodes begin, and how many there are of each."""
+    """Return the first in-edge of each node of `rows` and its number of in-edges."""
     begin = np.searchsorted(snapshot.dst, rows.astype(np.int32))
     return begin, np.searchsorted(snapshot.dst, rows.astype(np.int32), side="right") - begin
 

@@ -24,7 +24,7 @@ class EpochDraws:
     each: bool = False
 
     def depth(self, chunks: int, retention: Retention, ranks: int) -> Int64:
-        """Return how many of the cutoffs below the whole a chunk survives, int64 [chunks]: see `levels`."""
+        """Count the cutoffs below the whole that each chunk survives, int64 [chunks]: see `levels`."""
         if not self.each:
             return _depth(self._order(chunks, 0), levels(retention, chunks))
         depths = np.empty(chunks, np.int64)
@@ -72,12 +72,12 @@ def levels(retention: Retention, chunks: int) -> Int64:
 
 
 def level_of(retention: Retention, chunks: int) -> Int64:
-    """Return which of `levels` a snapshot of each age keeps, int64 [window]."""
+    """Return the number in `levels` of what a snapshot of each age keeps, int64 [window]."""
     return np.searchsorted(-levels(retention, chunks), -retention.kept_chunks(chunks))
 
 
 def rank_of(chunks: int, ranks: int) -> Int64:
-    """Return which rank has each chunk, int64 [chunks]: consecutive ones, as evenly as may be."""
+    """Return the rank that has each chunk, int64 [chunks]: consecutive ones, as evenly as may be."""
     return np.arange(chunks) * ranks // chunks
 
 
@@ -86,6 +86,6 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
-    """Return how many of a rank's `own` chunks are kept at each level of all chunks, int64 [levels]."""
+    """Count the chunks of a rank's `own` that are kept at each level of all chunks, int64 [levels]."""
     own_kept, level = retention.kept_chunks(own), level_of(retention, chunks)
     return np.array([own_kept[np.argmax(level == number)] for number in range(len(kept))], np.int64)

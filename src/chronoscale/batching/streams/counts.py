@@ -35,18 +35,19 @@ class BatchCounts:
 
     @classmethod
     def zeros(cls, batches: int, hops: int) -> dict[str, Any]:
-        """Return arrays to count in, by field."""
+        """Return arrays of zeros to count in, by field."""
         sizes = {"targets": (batches, hops + 1), "sampled": (batches, hops)}
         return {field.name: np.zeros(sizes.get(field.name, batches), np.int64) for field in fields(cls)}  # type: ignore[arg-type]
 
     def save(self, path: Path) -> None:
-        """Return an archive (.npz), whole or not at all."""
+        """Write an archive (.npz), whole or not at all."""
         with atomic_file(path) as file:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path, batches: int) -> Self:
-        """Return what `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
+        """Load counts from the archive that `save` wrote. Raises UserError naming a file that is damaged, or of another number of
+        batches."""
         with reading(path, "work of batches", AGAIN):
             counts = cls(**read_archive(path))
             if len(counts) != batches:

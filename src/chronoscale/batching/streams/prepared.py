@@ -167,8 +167,8 @@ class PreparedStream:
         )
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> ResidentRows:
-        """Return what a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed:
-        spread over all of it, whichever of its batches are probed."""
+        """Choose the rows that a device holds when training begins, by batches that are sampled before, of the first epoch of the
+        protocol's seed: spread over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
         placement = loading.placement
         if placement is None:
@@ -190,8 +190,8 @@ class PreparedStream:
     def row_frequencies(
         self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True
     ) -> RowFrequencies:
-        """Return what placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row
-        is read. validated: whether an epoch ends with the events that validate."""
+        """Count in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is read; caches are filled by
+        it. validated: whether an epoch ends with the events that validate."""
         splits = (False, True) if validated else (False,)
         assignments = {validates: self.assignment(validates, ranks, size, limit) for validates in splits}
         iterations = sum(assignment.iterations for assignment in assignments.values())
@@ -258,7 +258,7 @@ def _load_events(folder: Path) -> EventStream:
 
 
 def _select_events(events: EventStream, mask: Bool) -> tuple[EventStream, Int32]:
-    """Return some of the events, under numbers of their own, and those that they had, int32."""
+    """Select the events of a mask, bool [M]: as a stream with numbers of its own, and the numbers that they had, int32."""
     columns = {name: getattr(events, name)[mask] for name in ("src", "dst", "t")}
     features = None if events.features is None else events.features[mask]
     labels = None if events.labels is None else events.labels[mask]

@@ -20,7 +20,7 @@ OrderPolicy = Literal["warn", "sort", "refuse"]
 
 
 def order_policy(sort: bool, strict: bool) -> OrderPolicy:
-    """Return what is done with events out of order, from the two options of a reader. Raises UserError where both are given."""
+    """Return the policy for events out of order that the two options of a reader name. Raises UserError where both are given."""
     if sort and strict:
         raise UserError("sort and strict exclude each other: one sorts, the other refuses")
     return "sort" if sort else "refuse" if strict else "warn"

@@ -20,8 +20,8 @@ def option_names(read: Callable[..., Any]) -> list[str]:
 
 
 def validate_options(format: str, read: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with
-    those that it has, and for a value that the annotation does not allow."""
+    """Validate options and return them as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not
+    have, with those that it has, and for a value that the annotation does not allow."""
     if not values:
         return {}
     known = option_names(read)

@@ -104,7 +104,7 @@ class RandomStream:
             yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), t, features, labels, name=self.name)
 
     def _numbers(self, begin: int, count: int, table: Pairs, keys: list[int]) -> Int64:
-        """Return which pair each event has, int64 [count]."""
+        """Draw the number of the pair of each event, int64 [count]."""
         new, introduced = self._introduced(begin, count, keys[0])
         event = np.arange(begin, begin + count)
         order = np.where(new, introduced - 1, (uniform(event, keys[1]) * introduced).astype(np.int64))
@@ -147,7 +147,7 @@ class RandomStream:
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """Return all of it in memory."""
+        """Generate the whole stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)
 

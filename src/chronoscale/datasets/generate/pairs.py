@@ -14,7 +14,7 @@ _CROWDED = 0.05
 
 
 def most_pairs(owners: int, partners: int | None) -> int:
-    """Return how many pairs `Pairs` can number."""
+    """Count the pairs that `Pairs` can number."""
     return owners * (owners - 1) if partners is None else owners * (partners - 1) + partners
 
 

@@ -113,7 +113,7 @@ class SessionStream:
         return np.where(turned, ends[1], ends[0]), np.where(turned, ends[0], ends[1])
 
     def _met(self, at: Int64, hosting: Bool, side: int, end: int, keys: list[int]) -> Int64:
-        """Return who of a side came earlier and is met at one end of events `at`, int64 [n]: by the order of arrival."""
+        """Draw the node that is at one end of events `at`, int64 [n], of those of a side that came earlier: by the order of arrival."""
         share = 1.0 if not self.items else (self.items if side else self.nodes - self.items) / self.nodes
         lasting, hosts, active = (max(round(count * share), 1) for count in (self.lasting, self.hosts, self.active))
         uniform_rank, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
@@ -140,7 +140,7 @@ class SessionStream:
         return np.asarray(self.founders + before + np.where(coming > 0, within * coming // self.wave, -1), np.int64)
 
     def _around(self, at: Int64, side: int) -> Int64:
-        """Return how many of a side came before the newest at events `at`, int64 [n]."""
+        """Count the nodes of a side that came before the newest at events `at`, int64 [n]."""
         came = self._newest(at)
         items = came * self.items // self.nodes
         return items if side else came - items
@@ -162,6 +162,6 @@ class SessionStream:
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """Return all of it in memory."""
+        """Generate the whole stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)

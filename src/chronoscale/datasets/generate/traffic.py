@@ -137,7 +137,7 @@ class TrafficSignal:
         return remaining
 
     def signal(self) -> Signal:
-        """Return all of it in memory."""
+        """Generate the whole signal in memory."""
         values = np.empty((self.steps, self.sensors, self.channels), np.float32)
         at = 0
         for block in self:
@@ -147,7 +147,7 @@ class TrafficSignal:
 
 
 def _profile(day: Int64, time: np.ndarray) -> Float32:
-    """Return how strong free flow and the two dips are, float32 [steps, 3]."""
+    """Return the strengths of free flow and of the two dips, float32 [steps, 3]."""
     weekday = day % 7 < 5
     dips = [np.exp(-(((time * 24 - hour) / width) ** 2)) * weekday for hour, width in _RUSH]
     return np.stack([np.ones(len(time)), *dips], axis=1).astype(np.float32)

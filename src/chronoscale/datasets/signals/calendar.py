@@ -17,8 +17,9 @@ Times = NDArray[np.datetime64]
 def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
     """Return the signal and one more channel: the share of the day that has passed, in [0, 1), as DCRNN adds it; the same for all nodes.
 
-    Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's
-    files mark a silent sensor by 0, as this channel does midnight: call `masked` first. Raises UserError for less than one step a day.
+    Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's files
+    mark a silent sensor by 0, as this channel does midnight: call `Signal.mark_missing` first. Raises UserError for less than one step a
+    day.
     """
     return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) % steps_per_day / steps_per_day)
 

@@ -125,7 +125,7 @@ class EdgeMap:
 
 
 def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
-    """Return what changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
+    """Compute the edges that changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
     if before.num_nodes != after.num_nodes:
         raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
     added, removed = edge_keys.difference(before.keys(), after.keys())

@@ -27,7 +27,7 @@ def ascend(keys: Int64) -> bool:
 
 
 def contains(keys: Int64, queries: Int64) -> Bool:
-    """Return which of `queries` are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
+    """Return a mask of the `queries` that are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
     if keys.size == 0:
         return np.zeros(queries.size, dtype=np.bool_)
     places = np.searchsorted(keys, queries)

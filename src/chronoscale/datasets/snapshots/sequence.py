@@ -38,7 +38,7 @@ class Snapshot:
 
     @classmethod
     def from_edges(cls, num_nodes: int, src: Numbers, dst: Numbers, weight: Numbers | None = None) -> Snapshot:
-        """Sort edges and merge duplicates, summing their weights.
+        """Build a snapshot: sort edges and merge duplicates, summing their weights.
 
         Raises UserError for ids outside 0..num_nodes-1 and columns of different lengths.
         """

@@ -47,7 +47,8 @@ class EdgeBank:
         return scores
 
     def _remembered(self, keys: Int64, known: Int64, window: float | None) -> Bool:
-        """Return which pairs are: bool [Q] of keys and known [Q]."""
+        """Return a mask of the pairs, keys int64 [Q], that are among the first `known` events [Q] and, with a window, recent enough: bool
+        [Q]."""
         pair = np.searchsorted(self._pairs, keys)
         pair[pair == self._pairs.size] = 0
         known_pair: Bool = self._pairs[pair] == keys
@@ -62,8 +63,8 @@ class EdgeBank:
 
 
 def batch_starts(part: range, size: int) -> Int64:
-    """Return how many events come before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1,
-    all earlier events are known, those of the same time too. Raises UserError for a size below 1."""
+    """Count the events before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1, all earlier
+    events are known, those of the same time too. Raises UserError for a size below 1."""
     if size < 1:
         raise UserError(f"events a batch: expected 1 or more, got {size}")
     return part.start + np.arange(len(part)) // size * size

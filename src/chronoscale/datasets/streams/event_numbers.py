@@ -8,10 +8,10 @@ EventNumbers = range | Int64  # ascending
 
 
 def row_index(events: EventNumbers) -> slice | Int64:
-    """Return what a column [M] is indexed by."""
+    """Return the index of these events' rows in a column [M]."""
     return slice(events.start, events.stop) if isinstance(events, range) else events
 
 
 def relative_to(events: EventNumbers, first: int) -> EventNumbers:
-    """Return their numbers counted from event `first`."""
+    """Return the events' numbers counted from event `first`."""
     return range(events.start - first, events.stop - first) if isinstance(events, range) else events - first

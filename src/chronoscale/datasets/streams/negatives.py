@@ -1,4 +1,4 @@
-"""Negative destinations: those that events are told apart from, in training and in evaluation.
+"""Negative destinations: nodes that an event did not meet, which a model has to score below the one that it did.
 
 Training draws them anew in every epoch and leaves out the event's own destination alone (TGN's code not even that): what its source meets
 at the same time in another event may be drawn. Evaluation leaves that out too, and ranks each event against the same ones in every run.
@@ -71,7 +71,7 @@ def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: 
 
 
 def contains(nodes: Int32, ids: Int32) -> Bool:
-    """Return which of ids [n] are among nodes, ascending and at least one: bool [n]."""
+    """Return a mask of the ids [n] that are among nodes, ascending and at least one: bool [n]."""
     present: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
     return present
 

@@ -15,7 +15,7 @@ Task = Literal["link", "node"]
 class Protocol:
     """Protocol of training and evaluation on a stream.
 
-    task: "link", events are told from destinations drawn at random; "node", the label of an event's source is predicted.
+    task: "link", events are predicted against destinations drawn at random; "node", the label of an event's source is predicted.
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
     ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of

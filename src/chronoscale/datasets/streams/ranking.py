@@ -52,8 +52,9 @@ def roc_area(positive: Numbers, negative: Numbers) -> float:
 
 
 def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
-    """Return scores of destinations [E], each told from the first of its negatives [E, 1 + k] (ap, auc) and ranked among the others, where
-    it has any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as `ranks`."""
+    """Compute scores of predicted links by key: each positive [E] is compared with the first of its negatives [E, 1 + k] (ap, auc) and
+    ranked among the others, where it has any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as
+    `ranks`."""
     scores: dict[str, float] = {}
     for ending, subset in (("", np.ones_like(new)), ("_new", new)):
         compared = subset & np.isfinite(negative[:, 0])
@@ -75,7 +76,7 @@ def label_roc_area(scores: Numbers, labels: Numbers) -> float:
 
 
 def _curve(labels: Numbers, scores: Numbers) -> tuple[Int64, Int64]:
-    """Return how many of label 1 and of label 0 score no less than each of the different scores, from the highest to the lowest."""
+    """Count the labels 1 and 0 that score no less than each of the different scores, from the highest to the lowest."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     true = np.cumsum(labels[order] == 1, dtype=np.int64)[last]

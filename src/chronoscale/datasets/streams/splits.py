@@ -72,7 +72,7 @@ class InductiveSplit:
     training: Bool
 
     def touches(self, events: EventStream, part: range) -> Bool:
-        """Return which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
+        """Return a mask of the events of `part` that are inductive, having a new node at either end: bool [len(part)]."""
         span = slice(part.start, part.stop)
         inductive: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
         return inductive
@@ -107,7 +107,7 @@ def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHA
 
 
 def _node_mask(src: Int32, dst: Int32, num_nodes: int) -> Bool:
-    """Return nodes that have one of these events: bool [num_nodes]."""
+    """Return a mask of the nodes that have one of these events: bool [num_nodes]."""
     mask = np.zeros(num_nodes, np.bool_)
     mask[src] = True
     mask[dst] = True

@@ -37,7 +37,7 @@ def count_stream(events: EventStream) -> StreamCounts:
 
 
 def distinct_pairs(src: Int32, dst: Int32) -> int:
-    """Return how many distinct (src, dst) there are, src and dst int32 [M].
+    """Count distinct pairs (src, dst), src and dst int32 [M].
 
     Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
     part once a block, some M / 16 of 8 bytes, and sorts them.
@@ -84,7 +84,7 @@ def _blocks(size: int) -> Iterator[slice]:
 
 
 def distinct_labels(events: EventStream) -> int:
-    """Return how many values the labels have; 0 without labels."""
+    """Count the values that the labels have; 0 without labels."""
     labels = np.empty(0, np.int64)
     for block in _blocks(0 if events.labels is None else events.labels.size):
         labels = np.union1d(labels, [] if events.labels is None else events.labels[block])
@@ -119,8 +119,8 @@ def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
 
 
 def zipf_exponent(counts: Int64) -> float:
-    """Return the most likely s for which the most active tenth of the nodes, at least ten, has its `counts` int64 [N] by weights rank **
-    -s.
+    """Estimate the exponent s of Zipf's law, weights rank ** -s, that makes the `counts` int64 [N] of the most active tenth of the nodes,
+    at least ten, most likely.
 
     Only the head is read: below it, counts of one or two say little of a law (Clauset et al., 2009, section 3). From 0 to 10; NaN with
     fewer than two nodes that count.

@@ -67,6 +67,6 @@ class Loading:
     validated: bool = True
 
     def room(self, nodes: int, events: int) -> CacheCapacity:
-        """Return what a cache may hold of a stream of so many nodes and events."""
+        """Return the capacity of a cache on a stream of so many nodes and events."""
         total = nodes * self.node + events * self.edge
         return CacheCapacity(round(self.ratio * total) if self.placement else 0, self.node, self.edge)

@@ -44,7 +44,7 @@ class BatchLoads(NamedTuple):
 
 
 class ResidentRows:
-    """Rows on the device of one rank, which holds `cached` of a stream's nodes and events. A dynamic placement is told of the batches of an
+    """Rows on the device of one rank, which holds `cached` of a stream's nodes and events. A dynamic placement learns the batches of an
     epoch by `following`, and then asked for them in that order."""
 
     def __init__(self, loading: Loading, cached: CachedRows, nodes: int, events: int) -> None:

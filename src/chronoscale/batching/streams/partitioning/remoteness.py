@@ -18,7 +18,7 @@ _BLOCK = 1 << 18  # events that are looked at together
 _NONE = -2  # in place of a part: no event yet
 HOT, COLD, NEGATIVE = range(3)
 
-EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the node that each is told from, int32 [B]
+EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the negative of each, int32 [B]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

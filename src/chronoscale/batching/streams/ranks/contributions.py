@@ -29,11 +29,11 @@ class Contributions(NamedTuple):
     event: Int64
 
     def of(self, rank: int) -> slice:
-        """Return where a rank's own contributions lie."""
+        """Return the slice of a rank's own contributions."""
         return slice(int(np.searchsorted(self.holder, rank)), int(np.searchsorted(self.holder, rank, side="right")))
 
     def counts(self, ranks: int) -> Int64:
-        """Return how many each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
+        """Count the contributions that each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
         width = ranks + 1
         return np.bincount(self.holder * width + self.home - SHARED, minlength=ranks * width).reshape(ranks, width)
 

@@ -73,7 +73,7 @@ class DistributedStream:
         return None if parts is None else LocalPart(parts, rank)
 
     def here(self, rank: int) -> Bool:
-        """Return which nodes' rows a rank has, bool [N]."""
+        """Return a mask of the nodes whose rows a rank has, bool [N]."""
         if self.parts is None:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
         return self.parts.here(rank)
@@ -92,7 +92,7 @@ class DistributedStream:
         return local_training_negatives(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
 
     def _local(self, rank: int) -> Int32:
-        """Return destinations that a rank has, ascending."""
+        """Return the destinations that a rank has, ascending, int32."""
         if rank not in self._found:
             self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
         return self._found[rank]

@@ -20,16 +20,16 @@ def local_training_negatives(
     """Draw a negative destination for each training event, mostly of those that the rank has, int32 [B, 1], and its weight in the loss (eq.
     27), float32 [B, 1].
 
-    With probability `remote` (p_r) it is the one that `of_training` draws from `among`, else one of `local` int32 [L], those of `among`
-    that the rank has; ascending both. Neither is the event's own destination: of N and L nodes below, that one is not counted. Where
-    `local` has no other, the draw is `of_training`'s, of weight 1.
+    With probability `remote` (p_r) it is the one that `training_negatives` draws from `among`, else one of `local` int32 [L], those of
+    `among` that the rank has; ascending both. Neither is the event's own destination: of N and L nodes below, that one is not counted.
+    Where `local` has no other, the draw is `training_negatives`'s, of weight 1.
 
     exact: weights are the ratio of the uniform distribution over `among` to that drawn from, L / ((1 - p_r) N + p_r L) for a local node and
-    1 / p_r for another, so that weighted losses have those of `of_training` as their expectation; the mean weight is 1. With p_r = 0 other
-    nodes are never drawn, and nothing makes up for that: weights are L / N. as-published: N / L times that, as the paper prints them, so
-    that their mean is N / L.
+    1 / p_r for another, so that weighted losses have those of `training_negatives` as their expectation; the mean weight is 1. With p_r = 0
+    other nodes are never drawn, and nothing makes up for that: weights are L / N. as-published: N / L times that, as the paper prints them,
+    so that their mean is N / L.
 
-    Draws depend on seed, epoch and the event's number alone. Raises UserError as `of_training`, for a node of `local` that is not in
+    Draws depend on seed, epoch and the event's number alone. Raises UserError as `training_negatives`, for a node of `local` that is not in
     `among`, a probability outside [0, 1] and an unknown variant.
     """
     if variant not in get_args(WeightVariant):

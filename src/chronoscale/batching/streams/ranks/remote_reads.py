@@ -86,7 +86,7 @@ def iteration_contributions(
     return compute_contributions(source, whole, assignment.part_of(whole), assignment.parts.node, distribution.newest, delivers)
 
 
-RankNegatives = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
+RankNegatives = Callable[[Int64, int], np.ndarray]  # negatives [B, k] of a rank's events
 
 
 def count_distributed_batches(

@@ -42,7 +42,7 @@ class MemoryAccesses(NamedTuple):
 
 
 def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
-    """Return what T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
+    """Return the memory accesses of T bound threads that sample the latest `fanout` neighbours of a batch's roots, each its part."""
     root = []
     steps = []
     lines = []

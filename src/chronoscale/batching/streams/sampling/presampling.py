@@ -15,7 +15,7 @@ from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.event_numbers import EventNumbers
 
-BatchNegatives = Callable[[EventNumbers], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
+BatchNegatives = Callable[[EventNumbers], Int32]  # negatives [B] or [B, k] of the events of a batch
 
 
 def sample_batches(
@@ -42,7 +42,7 @@ def rows_by_batch(
 
 
 def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
-    """Return the different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
+    """Return the different nodes of a sampled batch, and its different events by their numbers in the whole stream; ascending."""
     return CachedRows(distinct(sampled.nodes)[0], source.original(distinct(sampled.edges)[0]))
 
 

@@ -47,7 +47,7 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
 
 
 def adjacency_of(path: Path) -> Path:
-    """Return where T-GCN keeps the matrix of `X_speed.csv`: `X_adj.csv`."""
+    """Return the path of the matrix beside `X_speed.csv`: `X_adj.csv`."""
     return path.with_name(path.name.rsplit("_", 1)[0] + "_adj.csv")
 
 

@@ -42,8 +42,8 @@ def matches(path: Path, first: str) -> bool:
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
     """Read TGL's folder, or edge lists. Of a folder: `edges.csv`, or without it `ext_full.npz` where every event stands in it once;
-    `edge_features` and `node_features` (.pt or .npy), `labels.csv` where it has one label an event. Its split (`ext_roll`) is told, and
-    columns of other names are not read.
+    `edge_features` and `node_features` (.pt or .npy), `labels.csv` where it has one label an event. Its split (`ext_roll`) goes into the
+    account, and columns of other names are not read.
 
     Raises UserError, `file:line: what`, and where files of a folder do not fit one another, or an event id stands twice.
     """

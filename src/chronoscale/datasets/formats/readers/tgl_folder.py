@@ -85,8 +85,8 @@ def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float
 
 
 def add_node_features(folder: Path, stream: EventStream) -> EventStream:
-    """Return the stream with the rows of its nodes, where the folder has any; what is left out is told. Raises UserError where a node has
-    no row, or a number is not finite."""
+    """Add the features of its nodes to a stream, where the folder has any; the account says what is left out. Raises UserError where a node
+    has no row, or a number is not finite."""
     matrix = _read_matrix(folder, "node_features")
     if matrix is None:
         return stream

@@ -31,7 +31,7 @@ def parse_roles(columns: str | Sequence[str]) -> Roles:
 
 
 def column_places(roles: Roles, *kinds: str) -> list[int]:
-    """Return where the columns of these roles are."""
+    """Return the places of the columns that have one of these roles."""
     return [place for place, role in enumerate(roles) if role in kinds]
 
 

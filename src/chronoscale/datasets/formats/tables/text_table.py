@@ -170,5 +170,5 @@ class TableBlock:
         return numbers
 
     def error(self, row: int, problem: str) -> UserError:
-        """Return the error at row `row` of these, with the line of the file that holds it."""
+        """Return the error at a row of this block, with the line of the file that holds it."""
         return self.table.error(self.start + row, problem)
