@@ -55,7 +55,7 @@ def test_the_last_whole_batch_is_the_epochs() -> None:
     one = tiny()
     events, found = one.last()
     assert len(one.deal.part) % BATCH, "a part of a batch follows"
-    assert events == one.deal.together(one.deal.iterations - 2)
+    assert events == one.deal.all_events(one.deal.iterations - 2)
     np.testing.assert_array_equal(found.nodes, list(one.neighbourhoods())[-2].nodes)
     np.testing.assert_array_equal(found.edges, list(one.neighbourhoods())[-2].edges)
 

@@ -43,7 +43,7 @@ def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
             into[v] += 1
             out[u] += 1
         matrix = np.diag(1 / np.sqrt((into + 1) * (out + 1)))
-        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
+        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.edge_mask(snapshot, t), strict=True):
             if kept:
                 matrix[v, u] = into[v] / min(into[v], case.fanout) / np.sqrt((into[v] + 1) * (out[u] + 1))
         found.append(torch.from_numpy(matrix))
@@ -196,7 +196,7 @@ def test_plans_balance_and_ranks_agree(case, ranks):
     _, together = np.unique(schedule.collective[schedule.collective >= 0], return_counts=True)
     assert (together == ranks).all() and (len(together) > 0) == (ranks > 1)
     assert (schedule.lane[schedule.op == Op.SAMPLE] == Lane.HOST).all()
-    edges = [sampling_of(case.hyper).kept(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
+    edges = [sampling_of(case.hyper).edge_mask(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
     assert schedule.edges[(schedule.op == Op.AGGREGATE) & (schedule.layer == 0)].sum() == sum(edges) + len(edges) * NODES
 
 

@@ -261,7 +261,7 @@ def test_built_anew_in_every_step() -> None:
 def test_snapshots_of_which_nothing_is_kept_are_no_part() -> None:
     decay = Decay(1, 4, 1e-9)  # 64, 0, ...
     found = planned(FLAREDTDG, decay=replace(decay, alpha=0.0001))
-    kept = [count for count in replace(decay, alpha=0.0001).kept(CHUNKS).tolist() if count]
+    kept = [count for count in replace(decay, alpha=0.0001).kept_chunks(CHUNKS).tolist() if count]
     assert 1 < len(kept) < decay.window and found.step.max() == len(kept) - 1
     assert found.iterations == sum(len(one) for one in segments(decay))
 
