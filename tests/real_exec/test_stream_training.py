@@ -40,7 +40,7 @@ def oracle_of(folder, model, given, made):
 
 
 def batches(deal):
-    return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+    return [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in ("tgat", "dysat")])

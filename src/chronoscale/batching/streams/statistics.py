@@ -19,7 +19,7 @@ from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistic
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.presampling import BatchNegatives, rows_by_batch, sample_batches
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
 
 
@@ -113,8 +113,8 @@ def count_batches(
             if hops:
                 counts["sampled"][batch] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in sampled.trees)
             counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
-            counts["unique_nodes"][batch] = sampled.nodes.size if sampling.unique else distinct(sampled.nodes)[0].size
-            counts["unique_edges"][batch] = sampled.edges.size if sampling.unique else distinct(sampled.edges)[0].size
+            counts["unique_nodes"][batch] = sampled.nodes.size if sampling.unique else unique_ids(sampled.nodes)[0].size
+            counts["unique_edges"][batch] = sampled.edges.size if sampling.unique else unique_ids(sampled.edges)[0].size
             loads = device.load(sampled, source)
             counts["sent_nodes"][batch], counts["sent_edges"][batch], counts["state"][batch] = (load.send.size for load in loads)
             counts["index"][batch] = loads.numbers
@@ -126,7 +126,7 @@ def count_batches(
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
     """Return nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
     ends = np.stack([src, dst], axis=1).ravel()
-    nodes, place = distinct(ends)
+    nodes, place = unique_ids(ends)
     last = np.empty(nodes.size, np.int64)
     last[place] = np.arange(ends.size) // 2  # of several the last one stays
     return nodes, last

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from chronoscale.cuda_ext.sampling import temporal
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
 from chronoscale.datasets.atomic import atomic_folder
@@ -28,7 +28,7 @@ class Hop(NamedTuple):
 
     node: Int32
     before: Int32
-    sampled: Sampled
+    sampled: SampledNeighbors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ class TCSR:
         seed: int = 0,
         threads: int = 0,
         since: Int32 | None = None,
-    ) -> Sampled:
+    ) -> SampledNeighbors:
         """Sample up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see
         temporal.sample.
 

@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import Workload
 
 

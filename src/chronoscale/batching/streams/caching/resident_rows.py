@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import CachedRows, Loading
 from chronoscale.batching.streams.caching.retained_rows import RetainedRows
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
 
 NO_ROWS: Int32 = np.empty(0, np.int32)
@@ -90,7 +90,7 @@ class ResidentRows:
         slots, compressed = self.slots[table], self._loading.compressed
         if not self._retained:
             return _load_fixed(ids, self._slots[table], slots, compressed)
-        once, index = distinct(ids) if compressed else (ids, None)
+        once, index = unique_ids(ids) if compressed else (ids, None)
         load = _load_changing(self._retained[table], once, slots)
         return load if index is None or load.at is None else load._replace(at=load.at[index])
 
@@ -122,7 +122,7 @@ def _load_fixed(ids: Int32, slot: Int64 | None, slots: int, compressed: bool) ->
         compressed = compressed and bool((slot[ids] < 0).any())
     if not compressed:
         return TableLoad(ids) if slot is None else _locate(ids, slot[ids], slots)
-    once, index = distinct(ids)
+    once, index = unique_ids(ids)
     if slot is None:
         return TableLoad(once, index)
     placed = _locate(once, slot[once], slots)

@@ -8,8 +8,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
-from chronoscale.cuda_ext.native.arguments import Owned, Weighed
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.cuda_ext.native.arguments import Ownership, WeightedNeighbors
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -54,8 +54,8 @@ def sample(
     boundary: Boundary,
     seed: int = 0,
     threads: int = 0,
-) -> Weighed:
-    """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the
+) -> WeightedNeighbors:
+    """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as boundary_decay.sample. t [M]: times of the
     events.
 
     An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
@@ -63,6 +63,6 @@ def sample(
     """
     if not 0 <= local_part.rank < local_part.parts.count:
         raise UserError(f"LocalPart.rank: expected a part from 0 to {local_part.parts.count - 1}, got {local_part.rank}")
-    owned = Owned(local_part.parts.node, local_part.parts.event, local_part.rank)
+    owned = Ownership(local_part.parts.node, local_part.parts.event, local_part.rank)
     rows = tcsr.indptr, tcsr.neighbor, tcsr.event
     return kernel.sample(rows, t, owned, node, before, fanout, boundary.theta, boundary.decay, boundary.complete, seed, threads)

@@ -11,9 +11,9 @@ import numpy as np
 
 from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
-from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.sampling.distinct import distinct
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -68,8 +68,8 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """Sampled neighbourhood of a batch. nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the
-    oldest first."""
+    """SampledNeighbors neighbourhood of a batch. nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a
+    window, the oldest first."""
 
     nodes: Int32
     edges: Int32
@@ -134,7 +134,7 @@ def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
     """Return rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
-    return distinct(ids)
+    return unique_ids(ids)
 
 
 def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
@@ -177,13 +177,13 @@ def _sample_tree(
         grown.events.append(sampled.event)
         grown.slots.append(slot)
         grown.there.append(there)
-        grown.weights.append(sampled.weight if isinstance(sampled, Weighed) else None)
+        grown.weights.append(sampled.weight if isinstance(sampled, WeightedNeighbors) else None)
     return grown
 
 
 def _sample_level(
     tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, local_part: LocalPart | None
-) -> Sampled | Weighed:
+) -> SampledNeighbors | WeightedNeighbors:
     if sampling.boundary is None:
         return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
     if local_part is None:
@@ -195,14 +195,14 @@ def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) 
     """Number the targets that slots [n] lead to, int64 [n], one for slots that are alike. Of the last level the node alone is read; of
     others also when it was met, and how far back is seen."""
     if last:
-        return distinct(node)[1]
-    events, index = distinct(event)
+        return unique_ids(node)[1]
+    events, index = unique_ids(event)
     end = np.empty(events.size, np.int32)
     end[index] = node
-    alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
+    alike = unique_ids((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
     if since is None:
         return alike
-    bounds, bound = distinct(since)
+    bounds, bound = unique_ids(since)
     return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
 
 

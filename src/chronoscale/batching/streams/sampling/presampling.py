@@ -11,7 +11,7 @@ from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.event_numbers import EventNumbers
 
@@ -43,7 +43,7 @@ def rows_by_batch(
 
 def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
     """Return the different nodes of a sampled batch, and its different events by their numbers in the whole stream; ascending."""
-    return CachedRows(distinct(sampled.nodes)[0], source.original(distinct(sampled.edges)[0]))
+    return CachedRows(unique_ids(sampled.nodes)[0], source.original(unique_ids(sampled.edges)[0]))
 
 
 def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:

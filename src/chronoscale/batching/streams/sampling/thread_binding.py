@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.topology import LEVELS, Cpu, Level, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import LEVELS, Cpu, CpuTopology, Level
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import UserError
 
@@ -25,7 +25,7 @@ class ThreadBinding:
     note: str = ""
 
 
-def bind_by_affinity(affinity: Float64, topology: Topology) -> ThreadBinding:
+def bind_by_affinity(affinity: Float64, topology: CpuTopology) -> ThreadBinding:
     """Bind T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
     return place_pairs(match_threads(affinity), affinity, topology)
 
@@ -50,7 +50,7 @@ def match_threads(affinity: Float64) -> tuple[Pair, ...]:
     return (*pairs, *((thread,) for thread in alone))
 
 
-def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> ThreadBinding:
+def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: CpuTopology) -> ThreadBinding:
     """Place pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
@@ -86,7 +86,7 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
     return max(set(range(len(pairs))) - set(order), key=rank)
 
 
-def _places(topology: Topology) -> list[Place]:
+def _places(topology: CpuTopology) -> list[Place]:
     """Return all CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest
     first."""
     remaining, ranked = topology, list[tuple[int, Place]]()
@@ -98,7 +98,7 @@ def _places(topology: Topology) -> list[Place]:
         unpaired = tuple(cpu for cpu in remaining.cpus if cpu not in taken)
         if not unpaired:
             break
-        remaining = Topology(unpaired)
+        remaining = CpuTopology(unpaired)
     else:
         ranked.append((len(LEVELS) + 1, (remaining.cpus[0],)))
     size = {level: {getattr(group[0], level): -len(group) for group in topology.groups(level)} for level in LEVELS}
@@ -110,7 +110,7 @@ def _places(topology: Topology) -> list[Place]:
     return [place for _, place in sorted(ranked, key=rank)]
 
 
-def reason_unbound(topology: Topology) -> str:
+def reason_unbound(topology: CpuTopology) -> str:
     """Return why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are
     bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
