@@ -138,11 +138,11 @@ class ModelChoice:
 class SharingHyper:
     """Hyper-parameters of training an event stream on several ranks that spread its node memory (MemShare).
 
-    policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies
-    without shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the fan-out
-    (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory may be
-    behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of shared
-    nodes that alpha lets through, which a plan has to assume.
+    policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies without
+    shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
+    fan-out (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory
+    may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of
+    shared nodes that alpha lets through, which a plan has to assume.
     """
 
     policy: str = "shared-nodes"
