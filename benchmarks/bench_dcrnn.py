@@ -31,7 +31,7 @@ from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.real_exec.signals.forecast.masked import masked_sum
+from chronoscale.real_exec.signals.forecast.masked_errors import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import ModelChoice

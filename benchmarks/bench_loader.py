@@ -25,12 +25,12 @@ from chronoscale.batching.signals.windows import Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.real_exec.communication.collective import Alone
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.ranks.collective import Alone
 from chronoscale.real_exec.ranks.launch import QUIET
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.worker import run_job

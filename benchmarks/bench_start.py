@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from chronoscale.real_exec.ranks.handle import server_of, spent_s
 from chronoscale.real_exec.ranks.launch import start, wait
+from chronoscale.real_exec.ranks.rank_group import server_of, spent_s
 from chronoscale.real_exec.ranks.server import PRELOADED
 
 

@@ -39,9 +39,9 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
+from chronoscale.real_exec.binding import bound, prepared
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import Unheard, counted

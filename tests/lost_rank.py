@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec.execution.exchange import TorchExchange
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.communication.collective import TorchCollective
+from chronoscale.real_exec.communication.exchange import TorchExchange
+from chronoscale.real_exec.execution.row_threads import Progress
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.collective import TorchCollective
 from chronoscale.real_exec.ranks.rank import serve
 from chronoscale.strategies.schedule import Lane, Op
 

@@ -1,7 +1,7 @@
 """What ranks tell each other, executed on this rank: `main(folder)`.
 
 Each operation runs over memory and over a network of RATE and LATENCY. Writes whether the same came of it, bit for bit, and when it began
-and ended, ns on a clock that ranks share; tests/real_exec/test_shaped.py holds them against the model.
+and ended, ns on a clock that ranks share; tests/real_exec/test_traffic_shaping.py holds them against the model.
 """
 
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from chronoscale.real_exec.communication.exchange import all_gather, incoming
 from chronoscale.real_exec.execution.context import Context, joined
-from chronoscale.real_exec.execution.exchange import all_gather, incoming
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks.rank import serve
 

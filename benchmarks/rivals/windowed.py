@@ -6,7 +6,8 @@ from chronoscale.batching.snapshots.chunks import Counted, chunked
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel

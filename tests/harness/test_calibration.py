@@ -22,7 +22,7 @@ from chronoscale.harness.execute.calibration import interleaved
 from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watch
 from chronoscale.harness.practice import Candidate
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import share
 from chronoscale.strategies.costing.request import Asked
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule

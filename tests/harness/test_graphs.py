@@ -17,7 +17,7 @@ from chronoscale.harness.execute.execution import passes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.settings import executed
 from chronoscale.harness.runs.start import of_run
-from chronoscale.real_exec.execution.blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import Launched
 from chronoscale.strategies.schedule import Op
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")

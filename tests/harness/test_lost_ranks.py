@@ -17,7 +17,7 @@ import pytest
 from command_line import command, one_line
 from rank_families import Write, families_in
 
-from chronoscale.real_exec.ranks import handle
+from chronoscale.real_exec.ranks import rank_group as handle
 from chronoscale.real_exec.training.checkpoint import records
 
 WAYS = {

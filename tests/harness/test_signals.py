@@ -25,8 +25,8 @@ from chronoscale.harness.execute import epochs
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.real_exec.execution.context import joined
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.rank_group import Ranks
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.signals.recipe import learner_of
 from chronoscale.real_exec.training.checkpoint import records, restore

@@ -17,8 +17,8 @@ from command_line import command, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.execute import epochs
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.rank_group import Ranks
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.strategies.registry import of

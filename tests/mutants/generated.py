@@ -14,7 +14,7 @@ from anchor import definitions, own
 from fault import Fault
 
 SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
-NOTICE = "tests/real_exec/test_pretended.py"
+NOTICE = "tests/real_exec/test_device_sync.py"
 PAIR = "two_ranks_have_the_losses_of_two_cpus_and_mind_nothing"
 NAMES = (
     *("each_kind_of_program", "one_of_several_ranks_on_snapshots", "one_of_several_ranks_on_streams"),
@@ -26,7 +26,7 @@ APART = {  # marks that two ranks alone need, and their dear cases
     "real_exec/signals/program.py": "dcrnn-dist-index",
 }
 GRAPHS = " ".join(
-    f"tests/real_exec/test_graphed.py::test_{name}"
+    f"tests/real_exec/test_cuda_graphs.py::test_{name}"
     for name in ("lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph", "graphs_compute_what_rows_do")
 )  # of what CUDA graphs alone run
 WRONG = {
@@ -57,7 +57,7 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            tests = GRAPHS if place == "real_exec/execution/graphed.py" or scope.startswith("_Steps") else TESTS
+            tests = GRAPHS if place == "real_exec/execution/cuda_graphs.py" or scope.startswith("_Steps") else TESTS
             tests += f" {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else ""
             yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 

@@ -19,7 +19,7 @@ from torch import Tensor
 import chronoscale
 from chronoscale.cuda_ext.native import abi, backend, cpp_operators
 from chronoscale.real_exec.execution import context, device_lanes, lanes
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import Progress
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.measurement import environment
 from pretended.calls import CUDA, Calls, remember

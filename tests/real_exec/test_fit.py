@@ -11,10 +11,10 @@ from notation import Written, write
 from sklearn.linear_model import LinearRegression
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.interpreter import Pass, rendezvous
-from chronoscale.real_exec.measurement.estimate import means, whole
+from chronoscale.real_exec.execution.interpreter import rendezvous
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.jitter import sway
+from chronoscale.real_exec.measurement.repeats import means, sway, whole
 from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Floats
 from chronoscale.strategies.schedule import Ints, Schedule

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from chronoscale.errors import UserError
 from chronoscale.real_exec.signals.forecast import a3t as a3t_module
 from chronoscale.real_exec.signals.forecast import walks as walks_module
-from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
+from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
 from chronoscale.strategies.workload import ModelChoice

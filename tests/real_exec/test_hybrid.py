@@ -15,14 +15,14 @@ from chronoscale.batching.snapshots.chunks import Expected
 from chronoscale.batching.snapshots.reach import Batches
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
+from chronoscale.real_exec.communication.collective import Alone
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.ranks.collective import Alone
+from chronoscale.real_exec.execution.nonfinite import Unsound
 from chronoscale.real_exec.snapshots.hybrid.agent import EVERY, Agent, state_of
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.training.soundness import Unsound
 from chronoscale.strategies.baselines.snapshots.dynahb import TOLD, Choice, iterations, most, start
 from chronoscale.strategies.registry import executable, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op

@@ -26,9 +26,9 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
+from chronoscale.real_exec.binding import bound, prepared
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import Counter, Unheard, counted
 from chronoscale.real_exec.snapshots.cells.program import CellProgram

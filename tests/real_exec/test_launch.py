@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec.ranks import handle as module
 from chronoscale.real_exec.ranks import launch, positions
+from chronoscale.real_exec.ranks import rank_group as module
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.rank_group import Ranks
 from chronoscale.real_exec.ranks.supervision import Patience
 
 SHORT = Patience(seconds=2.0, rows=0.0)

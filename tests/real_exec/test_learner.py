@@ -10,9 +10,9 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
+from chronoscale.real_exec.binding import bound
 from chronoscale.real_exec.execution.context import Context, joined
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.training.checkpoint import EpochRecord, keep, restore
 from chronoscale.real_exec.training.learner import Learner

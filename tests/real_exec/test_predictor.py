@@ -18,7 +18,7 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import curves
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement import predictor as learning
 from chronoscale.real_exec.measurement.fit import tabulate
 from chronoscale.real_exec.measurement.predictor import learn

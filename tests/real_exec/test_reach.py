@@ -14,8 +14,8 @@ import psutil
 import pytest
 import torch.distributed as dist
 
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import start
+from chronoscale.real_exec.ranks.rank_group import Ranks
 
 ELSEWHERE = "127.0.0.2"  # where a socket answers that is bound to all addresses, and none that is bound to 127.0.0.1
 

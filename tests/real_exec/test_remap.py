@@ -15,9 +15,9 @@ from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.real_exec.snapshots.material import Full, Material
-from chronoscale.real_exec.snapshots.windows.inherited import Inherited, Weights
-from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped
-from chronoscale.real_exec.snapshots.windows.stock import Rows, Stock
+from chronoscale.real_exec.snapshots.windows.host_blocks import Rows, Stock
+from chronoscale.real_exec.snapshots.windows.remap import kept_ids, remapped
+from chronoscale.real_exec.snapshots.windows.states import Inherited, Scattered, Weights
 
 CPU = torch.device("cpu")
 

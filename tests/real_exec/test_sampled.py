@@ -25,7 +25,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.snapshots.scored import windowed
+from chronoscale.real_exec.snapshots.scoring import windowed
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of

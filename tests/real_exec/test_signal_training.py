@@ -17,10 +17,10 @@ from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.real_exec.binding import bound, prepared
 from chronoscale.real_exec.execution.context import Context, joined
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import lanes_for
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch, start, wait

@@ -23,14 +23,14 @@ from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.material import Material
-from chronoscale.real_exec.streams.models.smoothing import Smoothing
-from chronoscale.real_exec.streams.spread import kept
-from chronoscale.real_exec.streams.spread.common import Common, gathered
-from chronoscale.real_exec.streams.spread.held import Held
-from chronoscale.real_exec.streams.spread.history import NEWER, History
-from chronoscale.real_exec.streams.spread.kept import Kept
+from chronoscale.real_exec.streams.models.base import Smoothing
+from chronoscale.real_exec.streams.spread import memory_files as kept
+from chronoscale.real_exec.streams.spread.memory_files import Kept
+from chronoscale.real_exec.streams.spread.memory_part import Held
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
+from chronoscale.real_exec.streams.spread.shared_history import NEWER, History
+from chronoscale.real_exec.streams.spread.shared_nodes import Common, gathered
 from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.phase import pending_bytes, state_bytes

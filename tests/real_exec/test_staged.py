@@ -22,10 +22,10 @@ from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.snapshots import material
 from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material_files import adopt, ship
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.shipment import adopt, ship
+from chronoscale.real_exec.snapshots.published_plans import plan_folder
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.real_exec.training.epoch_loop import ENTRY, train
 from chronoscale.strategies.costing.calibrated import Calibrated, factor

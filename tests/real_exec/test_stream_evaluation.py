@@ -20,7 +20,7 @@ from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.training import epoch_loop
-from chronoscale.real_exec.training.best import BEST, best_of
+from chronoscale.real_exec.training.best_epoch import BEST, best_of
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import EventHyper

@@ -13,7 +13,7 @@ from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches
-from chronoscale.real_exec.streams import cache as caches
+from chronoscale.real_exec.streams import feature_cache as caches
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.workload import EventHyper

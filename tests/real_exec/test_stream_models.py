@@ -18,8 +18,8 @@ from chronoscale.cuda_ext.native import cpp_operators
 from chronoscale.cuda_ext.operators import encoding, gates, slots
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work

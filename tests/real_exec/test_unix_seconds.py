@@ -18,7 +18,7 @@ from torch import Tensor
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.streams.spread.history import History
+from chronoscale.real_exec.streams.spread.shared_history import History
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import stream_shape
 

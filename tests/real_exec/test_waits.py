@@ -30,9 +30,9 @@ from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.real_exec.binding import bound, prepared
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import Unheard
 from chronoscale.real_exec.snapshots.material import Material, Wanted

@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
+from chronoscale.real_exec.binding import bound, prepared
 from chronoscale.real_exec.execution.context import joined
-from chronoscale.real_exec.execution.graphed import graphed
-from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.execution.cuda_graphs import graphed
+from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.nonfinite import checked
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.real_exec.ranks.rank import leave, serve
-from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 

@@ -23,15 +23,15 @@ from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.practice import Candidate
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.collectives import all_reduces
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.jitter import sway
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.measurement.messages import all_reduces
+from chronoscale.real_exec.measurement.repeats import sway
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import share
 from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link

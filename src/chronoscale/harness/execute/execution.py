@@ -25,11 +25,11 @@ from chronoscale.harness.practice import Candidate
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.simulate.estimate import affordable
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import share
 from chronoscale.records import read_json
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check

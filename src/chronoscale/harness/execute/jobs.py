@@ -9,8 +9,8 @@ import numpy as np
 
 from chronoscale.datasets.scores import Scores
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.real_exec.execution.blocks import Launched
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.graph_blocks import Launched
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.records import read_array, read_json, reading
 from chronoscale.strategies.schedule import Schedule

@@ -12,7 +12,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.real_exec.measurement.fit import fit
-from chronoscale.real_exec.measurement.profiled import copies, fittable, join
+from chronoscale.real_exec.measurement.profile_samples import copies, fittable, join
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import FittedCosts

@@ -24,20 +24,20 @@ from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, Contr
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.estimate import means
 from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.ranks.handle import Ranks
+from chronoscale.real_exec.measurement.repeats import means
 from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.rank_group import Ranks
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.material_files import ship
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.shipment import ship
+from chronoscale.real_exec.snapshots.published_plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.reports.charts.staged import WAITING, Activity

@@ -18,9 +18,9 @@ from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.harness.snapshots.tuning import tuned
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.snapshots.evaluated_plans import STAGE
 from chronoscale.real_exec.snapshots.objective import objective_of
-from chronoscale.real_exec.snapshots.plans import PLAN, Published, plan_folder
-from chronoscale.real_exec.snapshots.steady import STAGE
+from chronoscale.real_exec.snapshots.published_plans import PLAN, Published, plan_folder
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks

@@ -8,7 +8,7 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.planners import planners
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import feeds
-from chronoscale.real_exec.streams.crew import place
+from chronoscale.real_exec.streams.sampling_threads import place
 
 
 def warn(experiment: StreamExperiment) -> None:

@@ -13,16 +13,16 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.exchange import Exchange, NoExchange, TorchExchange
+from chronoscale.real_exec.communication.collective import Alone, Collective, TorchCollective
+from chronoscale.real_exec.communication.exchange import Exchange, NoExchange, TorchExchange
+from chronoscale.real_exec.communication.host_relay import RelayedCollective, RelayedExchange
+from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
 from chronoscale.real_exec.execution.lanes import Lanes, Threads, lanes_for
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.allocator import keep_memory
-from chronoscale.real_exec.ranks.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.process_setup import keep_memory
 from chronoscale.real_exec.ranks.rank import pick_device
-from chronoscale.real_exec.ranks.relayed import RelayedCollective, RelayedExchange
-from chronoscale.real_exec.ranks.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import Progress
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Ints, Lane, Op
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
@@ -13,33 +12,19 @@ import torch.distributed as dist
 
 from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
-from chronoscale.real_exec.execution.blocks import Launched
 from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.nonfinite import HELP, Unsound
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.ranges import ranged
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
-from chronoscale.real_exec.training.soundness import HELP, Unsound
 from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.row_name import named
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
 Numbers = TypeVar("Numbers", Ints, Floats)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pass:
-    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
-
-    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`. launched: how, where CUDA graphs were
-    asked for; the trace has one row a graph.
-    """
-
-    trace: Trace
-    losses: Floats
-    scores: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-    launched: Launched | None = None
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
@@ -129,11 +114,20 @@ def _sum(values: Numbers) -> Numbers:
     return cast(Numbers, tensor.cpu().numpy())
 
 
-def medians(passes: Sequence[Pass]) -> Ints:
-    """Median duration of every task over passes, outliers beyond 1.5 interquartile ranges rejected; ns, int64 [tasks]."""
-    times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
-    low, high = np.quantile(times, [0.25, 0.75], axis=0)
-    reach = 1.5 * (high - low)
-    kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
-    middle: Floats = np.nanmedian(kept, axis=0)
-    return np.rint(middle).astype(np.int64)
+Run = Callable[[Task], None]
+
+
+def ranged(run: Run) -> Run:
+    """`run` with each row in a range of its name while a profiler records; itself otherwise, as a range takes microseconds.
+
+    The profiler records the thread that started it, and what that launches on a device; rows of other threads (the host's, where it has one
+    of its own) are not seen.
+    """
+    if not torch.autograd.profiler._is_profiler_enabled:  # as torch.optim asks; there is no public way
+        return run
+
+    def inside(task: Task) -> None:
+        with torch.profiler.record_function(named(task.task, task.op)):
+            run(task)
+
+    return inside

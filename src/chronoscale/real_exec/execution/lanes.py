@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.execution.clock import sleep_until
 from chronoscale.real_exec.execution.device_lanes import CudaStreams, DeviceLanes
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import Progress
+from chronoscale.real_exec.execution.sleep import sleep_until
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule

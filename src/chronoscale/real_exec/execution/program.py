@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import torch
-from torch import Tensor
-
 from chronoscale.datasets.scores import known
-from chronoscale.real_exec.execution.blocks import NOT_CAPTURED, Blocks, Launched
-from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.notes import Note
-from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.ranks.collective import Collective
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.real_exec.communication.collective import Collective
+from chronoscale.real_exec.execution.graph_blocks import NOT_CAPTURED, Blocks, Launched
+from chronoscale.real_exec.execution.task import Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,38 +74,3 @@ class Program(Protocol):
         """Scores of what is held out to test with, by key and the same on each rank; asked after the last pass of a job that is timed. Most
         programs have none."""
         return {}
-
-
-class Losses:
-    """A rank's shares of the losses of a pass; they stay on the device until it has ended."""
-
-    def __init__(self) -> None:
-        self.notes: list[Note] = []
-
-    def add(self, iteration: int, share: Tensor) -> None:
-        """A scalar, added to the iteration's others."""
-        self.notes.append(Note(iteration, share.detach()))
-
-    def finish(self) -> dict[int, float]:
-        """Sums by iteration; the next pass starts from none."""
-        shares: defaultdict[int, list[Tensor]] = defaultdict(list)
-        for note in self.notes:
-            shares[note.iteration].append(note.value)
-        self.notes.clear()
-        return {iteration: float(torch.stack(added).sum()) for iteration, added in shares.items()}
-
-
-class CollectiveProgram(Program):
-    """Executes schedules of collectives alone, to measure them."""
-
-    def __init__(self, schedule: Schedule, context: Context) -> None:
-        self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
-        self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
-
-    def run(self, task: Task) -> None:
-        """All-reduce of `task.bytes` bytes of fp32."""
-        self.collective.all_reduce(self._values[task.bytes])
-
-    def finish(self) -> EpochResult:
-        """Nothing is trained."""
-        return EpochResult()

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.real_exec.execution.interpreter import Pass
-from chronoscale.real_exec.measurement import jitter
-from chronoscale.real_exec.measurement.estimate import means, times
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.measurement import repeats as jitter
+from chronoscale.real_exec.measurement.repeats import means, times
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve
 from chronoscale.strategies.costing.predictor import flags

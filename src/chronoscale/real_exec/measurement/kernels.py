@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_leaves
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.measurement.moved import moved, moved_natively, nbytes
+from chronoscale.real_exec.measurement.memory_traffic import moved, moved_natively, nbytes
 
 _QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
 _TOLD = ("_record_function_enter_new", "_record_function_exit")  # to the profiler

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.cause import cause
-from chronoscale.real_exec.ranks.handle import QUIET, Ranks, server_of
+from chronoscale.real_exec.ranks.rank_group import QUIET, Ranks, server_of
 from chronoscale.real_exec.ranks.request import Request
+from chronoscale.real_exec.ranks.root_cause import cause
 from chronoscale.real_exec.ranks.supervision import Patience, Watch
 
 ENTRY = "chronoscale.real_exec.worker"

@@ -17,8 +17,8 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure
 from chronoscale.real_exec.ranks.membership import Membership
-from chronoscale.real_exec.ranks.pinning import pin
 from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.process_setup import pin
 
 WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 

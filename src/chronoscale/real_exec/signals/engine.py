@@ -21,7 +21,7 @@ from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.signals.feeds import LocalFeed
-from chronoscale.real_exec.signals.holding import moments_of, part_of, take
+from chronoscale.real_exec.signals.worker_tasks import moments_of, part_of, take
 
 HOST = "127.0.0.1"
 START_S = 300

@@ -15,15 +15,16 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
+from chronoscale.real_exec.snapshots.evaluated_plans import Bind, SteadyPlans
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material, shared
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
-from chronoscale.real_exec.snapshots.plans import PublishedPlans
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.published_plans import PublishedPlans
 from chronoscale.real_exec.snapshots.region import Part, Region, Whole
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
-from chronoscale.real_exec.snapshots.scored import Judging, Scored, Trainer, grouped, running, windowed
-from chronoscale.real_exec.snapshots.steady import Bind, SteadyPlans
+from chronoscale.real_exec.snapshots.scoring import Judging, Scored, grouped, running, windowed
+from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import Follow, Kind

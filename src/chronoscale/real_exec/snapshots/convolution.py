@@ -15,7 +15,7 @@ from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
 from chronoscale.real_exec.execution.lanes import used, uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.board import Board, Shelf, used_graph, used_map
+from chronoscale.real_exec.snapshots.device_state import Board, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.snapshots.advance import States, through
-from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.real_exec.snapshots.material import Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.whole_graphs import States, WholeGraphs
 from chronoscale.strategies.workload import Hyper
 
 
@@ -34,29 +34,6 @@ def evaluating(model: SnapshotModel) -> Iterator[None]:
             yield
     finally:
         model.train(training)
-
-
-class WholeGraphs:
-    """Snapshots of a sequence, whole, on the device."""
-
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
-        self.material, self.hyper, self.context = material, hyper, context
-
-    def through(self, model: SnapshotModel, t: int, states: States) -> tuple[Tensor, States]:
-        """As `advance.through`."""
-        found = self.material.form(Wanted(t))
-        assert isinstance(found, Full)
-        graph = found if self.context.device.type == "cpu" else found.to(self.context.device)
-        return through(model, graph, self.material.features(t).to(self.context.device), states)
-
-    def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
-        """As `Objective.sums`."""
-        return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
-
-    def told(self, sums: Tensor) -> Mapping[str, float]:
-        """Scores of what all ranks have summed."""
-        self.context.collective.all_reduce(sums)
-        return self.material.objective.scores(sums)
 
 
 class GroupEvaluation(Evaluation):

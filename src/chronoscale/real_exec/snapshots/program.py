@@ -8,17 +8,17 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
-from chronoscale.real_exec.execution.blocks import Blocks
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.graph_blocks import Blocks
 from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.notes import Note
-from chronoscale.real_exec.execution.program import EpochResult, Losses
+from chronoscale.real_exec.execution.losses import Losses, Note
+from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.convolution import convolution
+from chronoscale.real_exec.snapshots.device_state import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper

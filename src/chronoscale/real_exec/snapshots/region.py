@@ -13,7 +13,7 @@ from torch import Tensor
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints

@@ -15,9 +15,9 @@ from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams.spans import Events
 from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
-from chronoscale.real_exec.streams.cache import Cache
-from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.streams.feature_cache import Cache
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 

@@ -8,7 +8,7 @@ import torch
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.real_exec.streams.outcome import Outcome
+from chronoscale.real_exec.streams.predictions import Outcome
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.updates import Updated, settle
 

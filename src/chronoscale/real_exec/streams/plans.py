@@ -9,14 +9,14 @@ from pathlib import Path
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.nonfinite import checked
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.training.best import best_of, keep_best, restore_best
+from chronoscale.real_exec.training.best_epoch import best_of, keep_best, restore_best
 from chronoscale.real_exec.training.checkpoint import replaced
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
-from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"

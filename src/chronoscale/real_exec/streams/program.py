@@ -16,13 +16,13 @@ from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.program import EpochResult
-from chronoscale.real_exec.execution.sending import brought
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import brought
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.batches import BatchProgram
-from chronoscale.real_exec.streams.crew import Crew
+from chronoscale.real_exec.streams.batch_program import BatchProgram
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.sampling_threads import Crew
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.training.learner import Learner

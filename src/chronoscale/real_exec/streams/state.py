@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 NEVER = float("-inf")

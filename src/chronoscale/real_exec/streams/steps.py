@@ -16,12 +16,12 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.cache import Cache
+from chronoscale.real_exec.streams.feature_cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.state import NodeState
 
 

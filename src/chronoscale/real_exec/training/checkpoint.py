@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.scores import Scores
-from chronoscale.real_exec.execution.blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import Launched
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import Plans
 from chronoscale.records import read_json, reading

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.errors import UserError
+from chronoscale.real_exec.binding import kind_of, prepared
 from chronoscale.real_exec.execution.context import joined
-from chronoscale.real_exec.execution.graphed import graphed
+from chronoscale.real_exec.execution.cuda_graphs import graphed
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.programs import kind_of, prepared
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.training.soundness import Unsound
+from chronoscale.real_exec.execution.nonfinite import Unsound
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -18,8 +18,8 @@ from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.real_exec.binding import bound
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.reports.charts.lines import Panel, lines

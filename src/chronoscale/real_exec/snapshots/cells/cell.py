@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.execution.program import Losses
+from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel

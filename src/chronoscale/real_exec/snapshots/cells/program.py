@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.snapshots.board import groups_of
 from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.cells.groups import GroupGrid
+from chronoscale.real_exec.snapshots.cells.group_grid import GroupGrid
+from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
-from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from chronoscale.real_exec.communication.collective import Collective
 from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.ranks.collective import Collective
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 

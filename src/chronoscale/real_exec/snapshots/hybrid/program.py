@@ -13,15 +13,16 @@ from torch import Tensor
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.reach import Batches
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.program import EpochResult, Losses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.losses import Losses
+from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.drawing import Drawing
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.batch import Batch
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.trainer import Drawing
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
 from chronoscale.strategies.schedule import Op, Schedule

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.snapshots.sampling import Sampling
-from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel

@@ -11,11 +11,11 @@ from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
 from chronoscale.real_exec.snapshots.sampled.share import Share
+from chronoscale.real_exec.snapshots.trainer import Drawing
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.schedule import Op, Schedule

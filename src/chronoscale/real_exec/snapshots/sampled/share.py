@@ -10,8 +10,8 @@ from torch import Tensor
 
 from chronoscale.batching.snapshots.sampling import Sampling, drawn, layout_of
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.real_exec.execution.exchange import Exchange
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.communication.exchange import Exchange
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
 

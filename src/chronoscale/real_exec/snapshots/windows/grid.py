@@ -13,15 +13,15 @@ from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
-from chronoscale.real_exec.snapshots.windows.inherited import Inherited, States, Weights
-from chronoscale.real_exec.snapshots.windows.remap import Scattered, kept_ids, remapped
-from chronoscale.real_exec.snapshots.windows.stock import Rows, Stock
+from chronoscale.real_exec.snapshots.windows.host_blocks import Rows, Stock
+from chronoscale.real_exec.snapshots.windows.remap import kept_ids, remapped
+from chronoscale.real_exec.snapshots.windows.states import Inherited, Scattered, States, Weights
 
 
 @dataclass(frozen=True, slots=True)

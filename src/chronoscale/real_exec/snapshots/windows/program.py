@@ -13,11 +13,11 @@ from chronoscale.real_exec.snapshots.cells.backward import Backward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import Exchange
 from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.drawing import Drawing
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.trainer import Drawing
 from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, Windows, first_of
-from chronoscale.real_exec.snapshots.windows.stock import Stock
+from chronoscale.real_exec.snapshots.windows.host_blocks import Stock
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.schedule import Lane, Op, Schedule

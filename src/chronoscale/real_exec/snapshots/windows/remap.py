@@ -7,8 +7,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.graph import CSR, row_ids
 from chronoscale.real_exec.snapshots.material import Full
-from chronoscale.real_exec.snapshots.windows.inherited import States
-from chronoscale.real_exec.snapshots.windows.stock import Rows
+from chronoscale.real_exec.snapshots.windows.host_blocks import Rows
 
 
 def kept_ids(kept: Tensor, count: int) -> Tensor:
@@ -39,36 +38,3 @@ def remapped(whole: Rows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz
     values = None if graph.values is None else graph.values.new_empty(nnz + 1).scatter_(0, place, graph.values)[:nnz]
     scale = None if whole.full.scale is None else whole.full.scale[ids[:rows]]
     return Rows(Full(CSR(indptr, indices, values, total).trusted(), scale), whole.features[ids])
-
-
-class Scattered(States):
-    """As `Inherited`, of rows that are no prefixes: states go to where their nodes stand among all, and are collected from there.
-
-    `ids` int64: own rows that each place of a window has, the oldest first; `nodes`: all own rows.
-    """
-
-    def __init__(self, ids: list[Tensor], nodes: int) -> None:
-        self._ids, self._nodes = ids, nodes
-        self._fresh: list[Tensor] = []  # of each place, rows that the place before it has not
-        for place, own in enumerate(ids):
-            new = torch.ones(nodes, dtype=torch.bool, device=own.device)
-            new[ids[place - 1] if place else own[:0]] = False
-            self._fresh.append(torch.nonzero(new[own]).squeeze(1))  # once an epoch
-        self._kept: dict[tuple[int, int], list[Tensor]] = {}
-
-    def forget(self) -> None:
-        self._kept.clear()
-
-    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
-        kept = self._kept.get((step, layer))
-        like = before if before is not None else kept
-        if like is None:
-            return None
-        whole = [part.new_zeros(self._nodes, part.shape[1]) for part in like]
-        for ids, parts in ((self._ids[step][self._fresh[step]], kept), (self._ids[step - 1], before)):
-            if parts is not None:
-                whole = [all_rows.index_copy(0, ids, part) for all_rows, part in zip(whole, parts, strict=True)]
-        return [part.index_select(0, self._ids[step]) for part in whole]
-
-    def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
-        self._kept[step, layer] = [part.detach()[self._fresh[step]] for part in after]

@@ -7,10 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked
+from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.models.attention import answered, asked, shares
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.models.slots import shares
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 

@@ -77,3 +77,12 @@ class TemporalAttention(nn.Module):
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
         own = torch.addmm(self.merge.bias, target, by_own.t())
         return cast(Tensor, self.out(torch.addmm(own, answered(sums, self.value.weight), by_sum.t()).relu()))
+
+
+def shares(scores: Tensor, there: Tensor) -> Tensor:
+    """Softmax over the slots that are there: scores [T, heads, K], there bool [T, K] to weights of the scores' shape, 0 where none is.
+
+    A target without any slot has zeros.
+    """
+    empty = ~there[:, None]
+    return scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)

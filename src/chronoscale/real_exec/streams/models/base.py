@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.decoder import LinkDecoder, NodeDecoder
-from chronoscale.real_exec.streams.models.smoothing import Smoothing
-from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Tree
 from chronoscale.strategies.streams.feeding import Operators
 from chronoscale.strategies.streams.models import StreamShape
+
+BEGIN = 0.9  # of gamma
+
+
+class LinkDecoder(nn.Module):
+    """w relu(W_s h_s + W_d h_d + b) + c: the two-layer perceptron on [h_s, h_d] of TGAT's, TGN's and TGL's codes."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.source = nn.Linear(hidden, hidden, bias=False)
+        self.destination = nn.Linear(hidden, hidden)
+        self.score = nn.Linear(hidden, 1)
+
+    def forward(self, src: Tensor, dst: Tensor) -> Tensor:
+        """Logits [B, n] of src [B, H] with each of dst [B, n, H]; a source's part is computed once."""
+        return cast(Tensor, self.score((self.destination(dst) + self.source(src)[:, None]).relu())).squeeze(2)
+
+
+class NodeDecoder(nn.Module):
+    """W_2 relu(W_1 h + b_1) + b_2: a node's class from its embedding (TGN §4, TGL)."""
+
+    def __init__(self, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Logits [B, classes] of rows [B, H]."""
+        return cast(Tensor, self.outer(self.inner(rows).relu()))
+
+
+class Smoothing(nn.Module):
+    """gamma * updated + (1 - gamma) * expected (MemShare §3.4, eq. 21), gamma a trained number between 0 and 1.
+
+    The paper does not say where it begins; from one half it takes many epochs to leave.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((1,), log(BEGIN / (1 - BEGIN))))  # gamma is its sigmoid
+
+    def forward(self, updated: Tensor, expected: Tensor) -> Tensor:
+        """Memory [n, H] as a rank has updated it, and as it is expected to be, [n, H]."""
+        return torch.lerp(expected, updated, self.weight.sigmoid())
 
 
 class StreamModel(nn.Module):

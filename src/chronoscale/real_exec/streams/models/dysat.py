@@ -7,9 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked
+from chronoscale.real_exec.streams.models.attention import answered, asked, shares
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.models.slots import shares
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import StreamShape
 

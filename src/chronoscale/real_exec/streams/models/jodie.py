@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.models.tgat import TGAT
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 

@@ -14,9 +14,9 @@ from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
 from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 

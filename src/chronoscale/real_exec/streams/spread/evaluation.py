@@ -10,7 +10,7 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.datasets.streams.spans import behind, rows_of
 from chronoscale.real_exec.streams.evaluation import ROOTS
-from chronoscale.real_exec.streams.outcome import Outcome
+from chronoscale.real_exec.streams.predictions import Outcome
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.nonfinite import checked
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.plans import STAGE
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
-from chronoscale.real_exec.streams.spread.kept import Kept
+from chronoscale.real_exec.streams.spread.memory_files import Kept
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
-from chronoscale.real_exec.training.best import best_of, keep_best, restore_best
+from chronoscale.real_exec.training.best_epoch import best_of, keep_best, restore_best
 from chronoscale.real_exec.training.checkpoint import replaced
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
-from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.sharing import Sharing
 

@@ -19,17 +19,17 @@ from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.datasets.streams.spans import behind, rows_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
-from chronoscale.real_exec.execution.sending import brought
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.streams.batches import BatchProgram
+from chronoscale.real_exec.execution.transfers import brought
+from chronoscale.real_exec.streams.batch_program import BatchProgram
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
-from chronoscale.real_exec.streams.spread.common import Common
-from chronoscale.real_exec.streams.spread.contributing import Prospect
-from chronoscale.real_exec.streams.spread.held import Held
-from chronoscale.real_exec.streams.spread.history import History
-from chronoscale.real_exec.streams.spread.settling import Settling, Unsettled
+from chronoscale.real_exec.streams.spread.contributions import Prospect
+from chronoscale.real_exec.streams.spread.memory_part import Held
+from chronoscale.real_exec.streams.spread.memory_updates import Settling, Unsettled
+from chronoscale.real_exec.streams.spread.shared_history import History
+from chronoscale.real_exec.streams.spread.shared_nodes import Common
 from chronoscale.real_exec.streams.spread.steps import SpreadSteps, Wanted
 from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner

@@ -21,14 +21,14 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import sent
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
-from chronoscale.real_exec.streams.spread.contributing import Computed
-from chronoscale.real_exec.streams.spread.held import Held
-from chronoscale.real_exec.streams.spread.history import History
+from chronoscale.real_exec.streams.spread.contributions import Computed
+from chronoscale.real_exec.streams.spread.memory_part import Held
+from chronoscale.real_exec.streams.spread.shared_history import History
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.workload import Hyper
 

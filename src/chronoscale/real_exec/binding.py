@@ -1,0 +1,59 @@
+"""Programs: from a schedule's kind to what executes it. Every family contributes its own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.collectives import CollectiveProgram
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.signals import binding as signals
+from chronoscale.real_exec.snapshots import binding as snapshots
+from chronoscale.real_exec.streams import binding as streams
+from chronoscale.real_exec.training.plans import Kind
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+def _collectives(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    return CollectiveProgram(schedule, context)
+
+
+KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KINDS, **signals.KINDS, **streams.KINDS}
+
+
+def kind_of(schedule: Schedule) -> Kind:
+    """Raises UserError for a kind that nothing here executes."""
+    if schedule.kind not in KINDS:
+        raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
+    return KINDS[schedule.kind]
+
+
+def bound(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    """What executes an item's schedule on this rank. Raises UserError as `kind_of` and as its family does."""
+    return kind_of(schedule).bind(item, schedule, choice, context)
+
+
+def prepared(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
+    """Do what has to happen once before an item's first pass: its pass, none where an item with the same `prepare` came first.
+
+    Called on every rank, before the item is bound.
+    """
+    done: list[Pass] = []
+
+    def prepare() -> str:
+        schedule = context.admit(Schedule.load(Path(item.prepare)))
+        program = bound(item, schedule, choice, context)
+        done.append(execute(schedule, program, lanes_for(context.device), device_name(context.device)))
+        return item.prepare
+
+    if item.prepare:
+        context.share(("prepared", item.prepare), prepare)
+    return done

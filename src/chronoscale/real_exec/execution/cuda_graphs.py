@@ -1,0 +1,144 @@
+"""Graphed: a program whose blocks of rows are captured as CUDA graphs, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from chronoscale.errors import MachineError
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.device_lanes import DeviceLanes, Event, Graph
+from chronoscale.real_exec.execution.graph_blocks import Blocks, Launched, merged
+from chronoscale.real_exec.execution.lanes import Lanes, used
+from chronoscale.real_exec.execution.losses import Note
+from chronoscale.real_exec.execution.program import EpochResult, Program
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.strategies.schedule import Lane
+
+WARMING = "the first pass: what is captured has to have run before"
+
+
+class _Captured(NamedTuple):
+    """A graph, and the numbers that its rows noted, float32 [n] on the device; None for none."""
+
+    graph: Graph
+    noted: Tensor | None
+
+
+class Graphed(Program):
+    """Executes the first pass row by row: libraries, kernels and the optimiser make then what they keep. From the second on a block is
+    captured when its shape comes first, and replayed whenever it comes. Rows of no block are launched by themselves.
+
+    Within a graph rows keep their lanes and what they wait for; graphs follow one another on the lane of computation. All graphs of a
+    program have one pool of memory. What rows note is copied out after every replay. `why`: nothing is captured, in words.
+    """
+
+    def __init__(self, program: Program, lanes: Lanes, why: str = "") -> None:
+        self.tasks, self.collective = program.tasks, program.collective
+        self._program, self._rows, self._passes, self._why = program, program.tasks, 0, why
+        self._graphs: dict[Hashable, _Captured] = {}
+        if not why:
+            assert isinstance(lanes, DeviceLanes) and isinstance(program.blocks, Blocks)
+            self._lanes, self._blocks = lanes, program.blocks
+            self._merged, self._pool = merged(program.tasks, program.blocks), lanes.device.pool()
+
+    @property
+    def launched(self) -> Launched:
+        """How the rows of the last pass were launched."""
+        return self._launched
+
+    @property
+    def stands(self) -> Mapping[int, int]:
+        """Of the last pass, for each row that was in a graph the row that stands for it."""
+        return {} if self._launched.why else self._merged.stands
+
+    def begin(self) -> None:
+        """The program's."""
+        self._passes += 1
+        self._launched = Launched(why=self._why or (WARMING if self._passes == 1 else ""))
+        self.tasks = self._rows if self._launched.why else self._merged.tasks
+        self._program.begin()
+
+    def run(self, task: Task) -> None:
+        """The program's, or a replay of the rows that the task stands for.
+
+        Raises MachineError where they cannot be captured.
+        """
+        if self._launched.why or task.task not in self._merged.rows:
+            self._program.run(task)
+            return
+        rows = self._merged.rows[task.task]
+        self._blocks.bring(rows)
+        shape = self._blocks.shape(rows)
+        first = shape not in self._graphs
+        if first:
+            try:
+                self._graphs[shape] = self._captured(rows)
+            except RuntimeError as error:
+                message = f"iteration {task.iteration} could not be captured as a CUDA graph: {error}; launch: eager runs it row by row"
+                raise MachineError(message) from error
+        self._launched = Launched(self._launched.graphs + 1, self._launched.captured + first)
+        self._replay(self._graphs[shape], task.iteration)
+
+    def check(self) -> None:
+        """The program's."""
+        self._program.check()
+
+    def sound(self, iteration: int) -> bool:
+        """The program's."""
+        return self._program.sound(iteration)
+
+    def finish(self) -> EpochResult:
+        """The program's."""
+        return self._program.finish()
+
+    def tested(self) -> Mapping[str, float]:
+        """The program's."""
+        return self._program.tested()
+
+    def _captured(self, rows: Sequence[Task]) -> _Captured:
+        """Capture rows, each on its lane. Nothing of them runs."""
+        device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.notes
+        before, compute = len(notes), of[Lane.COMPUTE]
+        joined = [of[lane] for lane in dict.fromkeys(task.lane for task in rows) if lane is not Lane.COMPUTE]
+        graph, ends, begin = device.graph(self._pool), dict[int, Event](), device.event()
+        with graph.capture(compute):
+            begin.record(compute)
+            for stream in joined:
+                stream.wait_event(begin)
+            for task in rows:
+                stream = of[task.lane]
+                for need in task.deps:
+                    if need in ends:  # others have ended: their graph came before
+                        stream.wait_event(ends[need])
+                with device.on(stream):
+                    self._program.run(task)
+                    ends[task.task] = device.event()
+                    ends[task.task].record(stream)
+            for stream in joined:
+                end = device.event()
+                end.record(stream)
+                compute.wait_event(end)
+            with device.on(compute):
+                noted = torch.stack([used(note.value) for note in notes[before:]]) if notes[before:] else None
+        del notes[before:]
+        return _Captured(graph, noted)
+
+    def _replay(self, captured: _Captured, iteration: int) -> None:
+        captured.graph.replay()
+        if captured.noted is not None:
+            self._blocks.notes.extend(Note(iteration, value) for value in captured.noted.clone())
+
+
+def graphed(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
+    """The program as the job launches it: itself, or with its blocks as CUDA graphs, or with the reason why it has none. timed: its rows
+    are, which a graph would hide."""
+    if context.settings.launch != "graph":
+        return program
+    why = program.blocks if isinstance(program.blocks, str) else ""
+    if timed:
+        why = "its rows are timed, for the plan that follows"
+    return Graphed(program, lanes, why)

@@ -1,0 +1,83 @@
+"""Blocks: runs of rows that one CUDA graph may hold, and how the rows of a pass were launched."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chronoscale.real_exec.execution.losses import Note
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.strategies.schedule import Lane, Op
+
+NOT_CAPTURED = "programs of this kind are not captured"
+
+
+class Blocks(ABC):
+    """The rows of a program as blocks. Rows of a block need nothing of the host, not its memory either but what is pinned and stays where
+    it is, and give the same operations on the same memory whenever they run. `notes`: what they add to, and nothing else of Python's is
+    there when a block has been replayed."""
+
+    notes: list[Note]
+
+    @abstractmethod
+    def of(self, task: Task) -> int | None:
+        """The number of a row's block within a pass; None for a row that is launched by itself."""
+
+    @abstractmethod
+    def shape(self, rows: Sequence[Task]) -> Hashable:
+        """Equal for blocks that one graph does for."""
+
+    def bring(self, rows: Sequence[Task]) -> None:
+        """Put what differs between blocks of one shape where their graph reads it; before every replay, on the lane of computation."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """How a pass was launched that was to be captured. graphs: how many were replayed; captured: of them, captured in this very pass; why:
+    nothing was, in words."""
+
+    graphs: int = 0
+    captured: int = 0
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.why:
+            return f"launched row by row, not as CUDA graphs: {self.why}"
+        return f"launched as {self.graphs} CUDA graph{'s' * (self.graphs != 1)}, {self.captured} of them captured first"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Rows of a rank with each block in the place of its last row, which stands for it as `Op.GRAPH`, on the lane of computation. rows: of
+    each block, by the number of that row; stands: for each row of a block, that number."""
+
+    tasks: list[Task]
+    rows: Mapping[int, Sequence[Task]] = field(default_factory=dict)
+    stands: Mapping[int, int] = field(default_factory=dict)
+
+
+def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
+    """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a row of a
+    block is the host's work, which would be done once, when the block is captured."""
+    members: dict[int, list[Task]] = {}
+    for task in tasks:
+        if (number := blocks.of(task)) is not None:
+            if task.hosted:
+                raise ValueError(f"row {task.task} is the host's work, which no CUDA graph does")
+            members.setdefault(number, []).append(task)
+    rows = {own[-1].task: own for own in members.values()}
+    stands = {task.task: last for last, own in rows.items() for task in own}
+    made = list[Task]()
+    ended = set[int]()
+    for task in tasks:
+        own = rows.get(task.task, () if task.task in stands else (task,))
+        needs = {stands.get(need, need) for one in own for need in one.deps} - {task.task}
+        if any(need in rows and need not in ended for need in needs):
+            raise ValueError(f"row {task.task} waits for a CUDA graph that has not ended before it")
+        if own:
+            entry = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
+            made.append(entry._replace(deps=tuple(sorted(needs))))
+            ended.add(task.task)
+    return Merged(made, rows, stands)

@@ -1,0 +1,38 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from chronoscale.real_exec.execution.graph_blocks import Launched
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
+
+    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`. launched: how, where CUDA graphs were
+    asked for; the trace has one row a graph.
+    """
+
+    trace: Trace
+    losses: Floats
+    scores: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    launched: Launched | None = None
+
+
+def medians(passes: Sequence[Pass]) -> Ints:
+    """Median duration of every task over passes, outliers beyond 1.5 interquartile ranges rejected; ns, int64 [tasks]."""
+    times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
+    low, high = np.quantile(times, [0.25, 0.75], axis=0)
+    reach = 1.5 * (high - low)
+    kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
+    middle: Floats = np.nanmedian(kept, axis=0)
+    return np.rint(middle).astype(np.int64)

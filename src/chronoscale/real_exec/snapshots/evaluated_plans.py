@@ -1,0 +1,78 @@
+"""Judged plans: the model is scored on what is held out; the best epoch's, or the last, is tested at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.nonfinite import checked
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.snapshots.material import shared
+from chronoscale.real_exec.snapshots.scoring import Judge, Judging, Scored
+from chronoscale.real_exec.snapshots.trainer import Trainer
+from chronoscale.real_exec.training.best_epoch import best_of, keep_best, restore_best
+from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+class JudgedPlans(Plans):
+    """A subclass has a `learner`, and says which schedules are followed, by programs that it has `scored`. In the folder of the training:
+    BEST, where snapshots validate, and at the end TEST, where snapshots test."""
+
+    def __init__(self, judge: Judge, folder: Path, context: Context, strategy: str) -> None:
+        """`strategy`: that is named where a score is not finite."""
+        self._judge, self._folder, self._context, self._strategy = judge, folder, context, strategy
+
+    def scored(self, trainer: Trainer) -> Program:
+        """The trainer, its epochs ending with the scores of what validates."""
+        return Scored(trainer, self._judge, validates=True) if self._judge.validation else trainer
+
+    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """Never; the last epoch's model is kept where it is the best."""
+        best = self.best(scores)
+        if best == len(scores) - 1 and self._context.rank == 0:
+            keep_best(self._folder, best, self.learner.model, {})
+        return False
+
+    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
+        """As `best_of`, where snapshots validate."""
+        return best_of(scores) if self._judge.validation else None
+
+    def end(self) -> None:
+        """Score the snapshots that test."""
+        if not self._judge.test:
+            return
+        self._context.collective.barrier()
+        if self._judge.validation:
+            restore_best(self._folder, self.learner.model, lambda kept: None)
+        tested = checked(self._judge.tested(self.learner.model), self._strategy, "after training")
+        if self._context.rank == 0:
+            replaced(self._folder / TEST, json.dumps(dict(tested)).encode())
+
+
+STAGE = "training"
+Bind = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
+
+
+class SteadyPlans(JudgedPlans):
+    """The job's own."""
+
+    def __init__(self, bind: Bind, judging: Judging, job: Job, schedule: Schedule, context: Context) -> None:
+        """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
+        item = job.items[0]
+        trainer = bind(item, context.admit(schedule), job.model, context)
+        trainer.adapts = True
+        judge = judging(shared(item, job.model, context), item.hyper, context, schedule)
+        super().__init__(judge, Path(job.out), context, schedule.name)
+        self.learner = trainer.learner
+        self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))
+
+    def at(self, epoch: int) -> Plan:
+        """The plan, its draws those of the epoch."""
+        self._trainer.epoch = epoch
+        return self._plan

@@ -1,0 +1,49 @@
+"""Drawing: what programs share that draw anew in every epoch, of the snapshots that are trained on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.execution.task import tasks_of
+from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+class Trainer(Program, Protocol):
+    """A program that trains a model on snapshots. `epoch`: the number of its next pass, for those that draw; `adapts`: whether those that
+    choose what rows do may choose, else they do what was planned."""
+
+    learner: Learner[SnapshotModel]
+    epoch: int = 0
+    adapts: bool = False
+
+
+class Drawing(Trainer):
+    """`there`: how many snapshots windows may read, the first ones; their features and targets are made here. What a pass draws follows
+    from its number, `epoch`, and the seed."""
+
+    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        self.epoch, self.material, self.hyper = 0, material, hyper
+        trained = len(hyper.held.split(len(material.snapshots)).training)
+        self.there = max(trained - hyper.horizon, 0)
+        material.read(range(self.there))
+        material.prepare([], range(hyper.horizon, trained))
+
+    @property
+    def blocks(self) -> str:
+        """None."""
+        return "every epoch draws its own windows or samples, and shapes change with them"
+
+    def check(self) -> None:
+        """As `Learner.check`."""
+        self.learner.check()
+
+    def sound(self, iteration: int) -> bool:
+        """Features of all that is read."""
+        return all(bool(self.material.features(number).isfinite().all()) for number in range(self.there))

@@ -1,0 +1,111 @@
+"""Inherited: hidden states that windows hand on (FlareDTDG §3.2), aligned by place alone.
+
+A snapshot of a window has the rows of the one before it, and more, whose state before it no row of this window computes: it was computed
+in the window before, by the same place. Each place keeps those rows of what it has computed; together that is one state a node.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class States(Protocol):
+    """Hidden states that windows hand on, of one rank and epoch."""
+
+    def forget(self) -> None:
+        """A new segment of the sequence: states begin from zero."""
+        ...
+
+    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+        """The whole state before a place's snapshot: `before`, as the place before it has left it in this window, and what is inherited;
+        None where nothing has one yet."""
+        ...
+
+    def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
+        """Of the state after a snapshot what the next window inherits at its place."""
+        ...
+
+
+class Inherited(States):
+    """Of one rank and epoch, on its device. `rows`: how many each place of a window has, the oldest first."""
+
+    def __init__(self, rows: list[int]) -> None:
+        self.rows = rows
+        self._kept: dict[tuple[int, int], list[Tensor]] = {}
+
+    def forget(self) -> None:
+        self._kept.clear()
+
+    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+        first, last = self._range(step)
+        kept = self._kept.get((step, layer))
+        if first == last or (before is None and kept is None):
+            return None if before is None else [part[: self.rows[step]] for part in before]
+        if before is None:
+            return kept  # the oldest of a window
+        if kept is None:
+            kept = [part.new_zeros(last - first, part.shape[1]) for part in before]
+        return [torch.cat([part[:first], rest]) for part, rest in zip(before, kept, strict=True)]
+
+    def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
+        first, last = self._range(step)
+        if first < last:
+            self._kept[step, layer] = [part.detach()[first:last].clone() for part in after]
+
+    def _range(self, step: int) -> tuple[int, int]:
+        """Rows of a place that the one before it has not."""
+        before = self.rows[step - 1] if step else 0
+        return min(before, self.rows[step]), self.rows[step]
+
+
+class Weights(States):
+    """Evolving weights, which are no rows: the oldest snapshot of a window begins with those that it had in the window before."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[Tensor]] = {}
+
+    def forget(self) -> None:
+        self._kept.clear()
+
+    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+        return before if step else self._kept.get(layer)
+
+    def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
+        if step == 0:
+            self._kept[layer] = [part.detach() for part in after]
+
+
+class Scattered(States):
+    """As `Inherited`, of rows that are no prefixes: states go to where their nodes stand among all, and are collected from there.
+
+    `ids` int64: own rows that each place of a window has, the oldest first; `nodes`: all own rows.
+    """
+
+    def __init__(self, ids: list[Tensor], nodes: int) -> None:
+        self._ids, self._nodes = ids, nodes
+        self._fresh: list[Tensor] = []  # of each place, rows that the place before it has not
+        for place, own in enumerate(ids):
+            new = torch.ones(nodes, dtype=torch.bool, device=own.device)
+            new[ids[place - 1] if place else own[:0]] = False
+            self._fresh.append(torch.nonzero(new[own]).squeeze(1))  # once an epoch
+        self._kept: dict[tuple[int, int], list[Tensor]] = {}
+
+    def forget(self) -> None:
+        self._kept.clear()
+
+    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+        kept = self._kept.get((step, layer))
+        like = before if before is not None else kept
+        if like is None:
+            return None
+        whole = [part.new_zeros(self._nodes, part.shape[1]) for part in like]
+        for ids, parts in ((self._ids[step][self._fresh[step]], kept), (self._ids[step - 1], before)):
+            if parts is not None:
+                whole = [all_rows.index_copy(0, ids, part) for all_rows, part in zip(whole, parts, strict=True)]
+        return [part.index_select(0, self._ids[step]) for part in whole]
+
+    def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
+        self._kept[step, layer] = [part.detach()[self._fresh[step]] for part in after]

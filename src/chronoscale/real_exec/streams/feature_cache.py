@@ -1,0 +1,35 @@
+"""Cache: rows of features that lie on a rank's device while it trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.batching.streams.caching.loading import Cached
+from chronoscale.datasets.arrays import Float32, Int32
+from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.streams.material import Material
+
+
+class Cache:
+    """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
+
+    def __init__(self, material: Material, cached: Cached, device: torch.device) -> None:
+        self.nodes = _table(material.node_features, cached.nodes, device)
+        self.edges = _table(material.edge_features, cached.edges, device)
+
+    def keep(self, nodes: Tensor | None, edges: Tensor | None, slots: tuple[Tensor | None, Tensor | None]) -> None:
+        """The first rows of those that were sent, float32 [S, F] and [S, De], in slots int64 [R] of each table."""
+        for table, rows, slot in ((self.nodes, nodes, slots[0]), (self.edges, edges, slots[1])):
+            if table is not None and rows is not None and slot is not None:
+                table.index_copy_(0, slot, rows[: len(slot)])
+
+
+def _table(features: Float32 | None, rows: Int32, device: torch.device) -> Tensor | None:
+    if features is None:
+        return None
+    found = np.zeros((rows.size, features.shape[1]), np.float32)
+    full = rows >= 0
+    found[full] = features[rows[full]]
+    return sent(torch.from_numpy(found), device)
