@@ -18,8 +18,9 @@ from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.operators.aggregation import increment_
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.real_exec.execution.device_lanes import DeviceLanes
-from chronoscale.real_exec.execution.lanes import lanes_for, used
+from chronoscale.real_exec.execution.lanes import lanes_for
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import used
 from chronoscale.strategies.schedule import Lane, Op
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")

@@ -12,10 +12,11 @@ from chronoscale.errors import MachineError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.device_lanes import DeviceLanes, Event, Graph
 from chronoscale.real_exec.execution.graph_blocks import Blocks, Launched, merged
-from chronoscale.real_exec.execution.lanes import Lanes, used
+from chronoscale.real_exec.execution.lanes import Lanes
 from chronoscale.real_exec.execution.losses import Note
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import used
 from chronoscale.strategies.schedule import Lane
 
 WARMING = "the first pass: what is captured has to have run before"

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from chronoscale.real_exec.execution.device_lanes import CudaStreams, DeviceLanes
 from chronoscale.real_exec.execution.row_threads import Progress
@@ -94,19 +93,6 @@ def lanes_for(device: torch.device, threads: Threads | None = None, bus: float =
         return DeviceLanes(CudaStreams(device))
     threads = threads or Threads()
     return CpuLanes(threads.host, bus, threads.communication)
-
-
-def uses(*tensors: Tensor | None) -> None:
-    """Tell the allocator that this lane reads tensors made in another, so that their memory is not reused too early."""
-    for tensor in tensors:
-        if tensor is not None and tensor.is_cuda:
-            tensor.record_stream(torch.cuda.current_stream(tensor.device))
-
-
-def used(tensor: Tensor) -> Tensor:
-    """The tensor, marked as `uses` does."""
-    uses(tensor)
-    return tensor
 
 
 class Threads(NamedTuple):

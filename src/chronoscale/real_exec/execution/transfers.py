@@ -17,3 +17,16 @@ def brought(tensor: Tensor) -> Tensor:
     """Return a copy of a device's tensor in the host's memory; it is there when the row that asks for it has ended on its lane."""
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     return host.copy_(tensor, non_blocking=True)
+
+
+def uses(*tensors: Tensor | None) -> None:
+    """Tell the allocator that this lane reads tensors made in another, so that their memory is not reused too early."""
+    for tensor in tensors:
+        if tensor is not None and tensor.is_cuda:
+            tensor.record_stream(torch.cuda.current_stream(tensor.device))
+
+
+def used(tensor: Tensor) -> Tensor:
+    """The tensor, marked as `uses` does."""
+    uses(tensor)
+    return tensor

@@ -16,8 +16,7 @@ from chronoscale.batching.signals.standard import Moments, Period, Scaler, block
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, used
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device

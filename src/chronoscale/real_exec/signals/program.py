@@ -13,10 +13,10 @@ from chronoscale.batching.signals.windows import Deal
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.graph_blocks import Blocks
-from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
+from chronoscale.real_exec.execution.transfers import used
 from chronoscale.real_exec.signals.feeds import Feed
 from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster

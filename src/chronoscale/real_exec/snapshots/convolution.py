@@ -13,8 +13,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
-from chronoscale.real_exec.execution.lanes import used, uses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import used, uses
 from chronoscale.real_exec.snapshots.device_state import Board, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.attention import Attention
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
-from chronoscale.real_exec.execution.lanes import used, uses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import used, uses
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.strategies.schedule import Op, Schedule

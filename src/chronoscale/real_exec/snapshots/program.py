@@ -10,10 +10,10 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.graph_blocks import Blocks
-from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.losses import Losses, Note
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
+from chronoscale.real_exec.execution.transfers import used
 from chronoscale.real_exec.snapshots.convolution import convolution
 from chronoscale.real_exec.snapshots.device_state import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted

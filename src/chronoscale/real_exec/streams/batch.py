@@ -14,8 +14,7 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams.spans import Events
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, uses
 from chronoscale.real_exec.streams.feature_cache import Cache
 from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree

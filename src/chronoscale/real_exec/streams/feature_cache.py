@@ -9,15 +9,14 @@ from torch import Tensor
 from chronoscale.batching.streams.caching.loading import Cached
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.real_exec.execution.transfers import sent
-from chronoscale.real_exec.streams.material import Material
 
 
 class Cache:
     """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
 
-    def __init__(self, material: Material, cached: Cached, device: torch.device) -> None:
-        self.nodes = _table(material.node_features, cached.nodes, device)
-        self.edges = _table(material.edge_features, cached.edges, device)
+    def __init__(self, nodes: Float32 | None, edges: Float32 | None, cached: Cached, device: torch.device) -> None:
+        self.nodes = _table(nodes, cached.nodes, device)
+        self.edges = _table(edges, cached.edges, device)
 
     def keep(self, nodes: Tensor | None, edges: Tensor | None, slots: tuple[Tensor | None, Tensor | None]) -> None:
         """The first rows of those that were sent, float32 [S, F] and [S, De], in slots int64 [R] of each table."""

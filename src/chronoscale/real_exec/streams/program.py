@@ -14,10 +14,9 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import brought
+from chronoscale.real_exec.execution.transfers import brought, used
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.batch_program import BatchProgram
 from chronoscale.real_exec.streams.material import Material

@@ -15,8 +15,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, S
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.feature_cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows
@@ -32,7 +31,7 @@ class Steps:
         self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
     ) -> None:
         self.material, self.model, self.state, self.residents = material, model, state, residents
-        self.cache = Cache(material, residents.cached, context.device)
+        self.cache = Cache(material.node_features, material.edge_features, residents.cached, context.device)
         self._sampling, self._device = sampling, context.device
         self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"

@@ -13,8 +13,7 @@ from chronoscale.batching.streams.ranks.delivery import delivered
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.batching.streams.statistics import last_events
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, used
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel

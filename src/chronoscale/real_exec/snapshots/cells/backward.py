@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
 
 

@@ -8,8 +8,8 @@ import torch
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.real_exec.communication.exchange import all_gather
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 

@@ -6,8 +6,8 @@ import torch
 
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.strategies.schedule import Op

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.lanes import used
+from chronoscale.real_exec.execution.transfers import used
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 

@@ -12,9 +12,8 @@ from torch.autograd.graph import get_gradient_edge
 from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, uses
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel

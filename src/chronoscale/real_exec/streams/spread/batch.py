@@ -13,8 +13,7 @@ from chronoscale.batching.streams.ranks.remote_reads import Remote
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree

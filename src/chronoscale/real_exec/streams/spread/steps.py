@@ -20,8 +20,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import sent, uses
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
