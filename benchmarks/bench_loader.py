@@ -25,7 +25,7 @@ from chronoscale.batching.signals.windows import Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.real_exec.communication.collective import Alone
+from chronoscale.real_exec.communication.collective import SingleRankCollective
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.program import EpochResult, Program
@@ -45,7 +45,7 @@ class Loader(Program):
     """Executes the rows that bring batches, and drops each batch when it is to be computed on."""
 
     def __init__(self, schedule: Schedule, feed: Feed, starts: list[np.ndarray]) -> None:
-        self.tasks, self.collective, self.feed, self.starts = tasks_of(schedule, 0), Alone(), feed, starts
+        self.tasks, self.collective, self.feed, self.starts = tasks_of(schedule, 0), SingleRankCollective(), feed, starts
         self.batch: dict[int, torch.Tensor] = {}
 
     def run(self, task: Task) -> None:

@@ -25,7 +25,7 @@ from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.material import Material
@@ -66,7 +66,7 @@ def measured(rank: int, options: argparse.Namespace, sequence: SnapshotSequence,
     hyper = Hyper(recency=Recency(Decay(options.full, options.decayed, options.alpha), CHUNKS), task="degrees")
     machine, found = presets.local_cpu(options.ranks, 1e12, Link(1e9, 1e-4)), []
     costs = DatasheetCosts(machine.device)
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for name, kind, layers in CASES:
             shape = model_shape(kind, 2, options.hidden, layers, 2)
             work = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))

@@ -39,12 +39,12 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
-from chronoscale.real_exec.binding import bound, prepared
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -125,7 +125,7 @@ class Coded(kernels.Kernels):
 
 def _counted(program: Program) -> list[int]:
     with emulated():
-        return [count.kernels for count in counted(program)]
+        return [count.kernels for count in count_kernels(program)]
 
 
 def learned(program: Program) -> Program:
@@ -183,13 +183,13 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             ranks = 1 + (reuse == Reuse())  # without reuse as one of two
             schedule = lower("counted", work, deal(work.groups, ranks, each), reuse, UNUSED, forms).head(2)
-            context = Context(collective=Unheard(ranks))
+            context = Context(collective=AbsentPeers(ranks))
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows("groups", structure(shape), schedule, program, {**sizes, "spread": ranks - 1})
         for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
             cut = Cut((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
-            schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+            schedule, others = planner.plan(work, ranks, UNUSED).head(2), AbsentPeers(ranks)
             context = Context(collective=others, exchange=others)
             region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
@@ -208,7 +208,7 @@ def blocks() -> Iterator[dict[str, int | str]]:
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
         plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
-        schedule, others = plan.schedule(UNUSED), Unheard(ranks)
+        schedule, others = plan.schedule(UNUSED), AbsentPeers(ranks)
         context = Context(collective=others, exchange=others)
         material = Material(sequence, 12, hyper.variant)
         program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
@@ -244,8 +244,8 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             planner.prepare(work, 1, UNUSED).save(before)
             schedule, context = planner.plan(work, ranks, UNUSED), Context()
             item = Item("counted", "", str(folder / str(nodes)), hyper, prepare=str(before))
-            prepared(item, choice, context)
-            program = bound(item, schedule, choice, replace(context, collective=Unheard(ranks)))
+            run_preparation(item, choice, context)
+            program = bind_program(item, schedule, choice, replace(context, collective=AbsentPeers(ranks)))
             last = schedule.iterations  # one validation batch tells all
             program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
             found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1}
@@ -288,7 +288,8 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
             for planner in map(strategy, planners):
                 assert isinstance(planner, StreamStrategy)
                 schedule = planner.plan(work, ranks, UNUSED)
-                program = bound(Item("counted", "", str(data), hyper), schedule, choice, Context(rank=rank, collective=Unheard(ranks)))
+                context = Context(rank=rank, collective=AbsentPeers(ranks))
+                program = bind_program(Item("counted", "", str(data), hyper), schedule, choice, context)
                 last = schedule.iterations - 2  # of training: two batches tell all
                 program.tasks = [task for task in program.tasks if task.unit >= last or (task.op is Op.SAMPLE and task.layer == 0)]
                 sizes_of = kernels_of(work, ranks, planner.feeding).sizes

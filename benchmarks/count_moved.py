@@ -42,11 +42,11 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
-from chronoscale.real_exec.binding import bound, prepared
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -126,7 +126,7 @@ def samples(case: Case) -> Iterator[tuple[str, Sample]]:
     terms, (schedule, sizes) = TERMS[case.section], planned(case, ())
     program = case.program(schedule)
     with emulated():
-        counts = counted(learned(program))
+        counts = count_kernels(learned(program))
     worth = worths(case, [(law, term) for law in terms for term in terms[law]], sizes)
     seen: Counter[Any] = Counter()
     for task, count in zip(program.tasks, counts, strict=True):
@@ -219,7 +219,7 @@ def _grouped(material: Material, shape: ModelShape, hyper: Hyper, schedule: Sche
 
 
 def _celled(material: Material, cut: Cut | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
-    context = Context(collective=Unheard(ranks), exchange=Unheard(ranks))
+    context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
     region = Whole(material) if cut is None else Part(material, cut, 0, context.device)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
 
@@ -244,7 +244,7 @@ def blocks(folder: Path) -> Iterator[Case]:
 
 
 def _windows(material: Material, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
-    context = Context(collective=Unheard(ranks), exchange=Unheard(ranks))
+    context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
     return WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
 
 
@@ -273,8 +273,8 @@ def _forecast(work: Workload, choice: ModelChoice, data: Path, schedule: Schedul
     before, context = data.parent / "before.parquet", Context()
     strategy("index").prepare(work, 1, UNUSED).save(before)
     item = Item("counted", "", str(data), work.hyper, prepare=str(before))
-    prepared(item, choice, context)
-    return bound(item, schedule, choice, context)
+    run_preparation(item, choice, context)
+    return bind_program(item, schedule, choice, context)
 
 
 def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
@@ -313,7 +313,7 @@ def streams(folder: Path) -> Iterator[Case]:
 
 
 def _bound(item: Item, choice: ModelChoice, schedule: Schedule) -> Program:
-    return bound(item, schedule, choice, Context())
+    return bind_program(item, schedule, choice, Context())
 
 
 def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:

@@ -18,7 +18,7 @@ from rank_cases import serve_cases
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
@@ -167,7 +167,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     found, trained = {}, {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)

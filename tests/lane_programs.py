@@ -11,7 +11,7 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -42,7 +42,7 @@ def groups(model: str, way: str, layers: int = 2, ranks: int = 1, device: torch.
         forms = Forms(kinds, True)
     reuse = {"psg": Reuse(), "blad": Reuse(pipeline=True)}.get(way, Reuse(snapshots=True, groups=True))
     schedule = lower(way, work, deal(work.groups, ranks, 2), reuse, UNUSED, forms).head(2)
-    context = Context(device=device, collective=Unheard(ranks))
+    context = Context(device=device, collective=AbsentPeers(ranks))
     material = Material(GRAPHS, 6, pin=device != CPU, weighted=work.model.spatial == "gcn")
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), HYPER, context)
 
@@ -52,7 +52,7 @@ def cells(model: str, name: str, ranks: int, device: torch.device = CPU) -> Cell
     planner, shape = strategy(name), model_shape(model, 6, 5, 2)
     cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
-    schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+    schedule, others = planner.plan(work, ranks, UNUSED).head(2), AbsentPeers(ranks)
     context = Context(device=device, collective=others, exchange=others)
     material = Material(GRAPHS, 6, pin=device != CPU, weighted=shape.spatial == "gcn")
     region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
@@ -62,7 +62,7 @@ def cells(model: str, name: str, ranks: int, device: torch.device = CPU) -> Cell
 def blocks(model: str, name: str, ranks: int, device: torch.device = CPU) -> WindowProgram:
     """A rank's share of sliding windows."""
     hyper, chunks = Hyper(recency=Recency(Decay(2, 3, 0.4), 8)), Chunks((np.arange(NODES) % 8).astype(np.int32), 8)
-    shape, others = model_shape(model, 6, 5, 2), Unheard(ranks)
+    shape, others = model_shape(model, 6, 5, 2), AbsentPeers(ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
     context = Context(device=device, collective=others, exchange=others)
     schedule = strategy(name).plan(work, ranks, UNUSED)

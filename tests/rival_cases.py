@@ -14,7 +14,7 @@ from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
@@ -114,7 +114,7 @@ def hybrid(case, context, ranks):
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for train in (sampled, hybrid):
             found = {case.label: train(case, context, ranks) for case in CASES if case.label in labels}
             path = folder / f"{train.__name__}-{ranks}-{rank}"

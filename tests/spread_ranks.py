@@ -12,9 +12,9 @@ from rank_cases import serve_cases
 from stream_case import choice, hyper, planned
 from stream_ranks import GLOBAL
 
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
@@ -107,12 +107,12 @@ def cases():
 def run(folder, rank, ranks, labels):
     """The cases of these labels on this rank; a file of what each gave."""
     given = dict(cases())
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for label in labels:
             case = given[label]
             np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", case, context))
             if case[0] in PIPELINED:
-                beside = lanes_for(context.device, Threads(True, True))
+                beside = make_lanes(context.device, Threads(True, True))
                 np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **found(folder / "prepared", case, context, beside))
 
 

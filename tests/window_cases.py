@@ -17,7 +17,7 @@ from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.material import Material
@@ -125,7 +125,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     found, trained = {}, {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)

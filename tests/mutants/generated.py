@@ -1,6 +1,7 @@
 """Generated faults: what tells a GPU of another lane's use, or spares the host a wait, left out line by line.
 
-Marks (`uses`, `used`), waits for events, pinned memory, copies that do not block: every place where the package says one is a fault.
+Marks (`record_use`, `acquire`), waits for events, pinned memory, copies that do not block: every place where the package has
+one is a fault.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ WRONG = {
 # A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
 # saves copies.
 UNTRIED = {
-    ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
+    ("real_exec/snapshots/convolution.py", "Attending.increment", "acquire(part)"),
     ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
 }
 
@@ -74,13 +75,13 @@ def _changes(root: ast.AST) -> Iterator[tuple[str, str, str]]:
     for node in own(root):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             match node.value.func:
-                case ast.Name("uses"):
+                case ast.Name("record_use"):
                     yield "unmarked", ast.unparse(node), "pass"
                 case ast.Attribute(_, "wait_event"):
                     yield "unordered", ast.unparse(node), "pass"
         if isinstance(node, ast.Call):
             match node.func:
-                case ast.Name("used"):
+                case ast.Name("acquire"):
                     yield "unmarked", ast.unparse(node), ast.unparse(node.args[0])
                 case ast.Attribute(value, "pin_memory"):
                     yield "unpinned", ast.unparse(node), ast.unparse(value)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.binding import KINDS, bound, prepared
+from chronoscale.real_exec.binding import KINDS, bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
@@ -36,17 +36,17 @@ def test_every_kind_has_a_program_and_another_is_refused() -> None:
         "spread",
     }
     with pytest.raises(UserError, match="is of kind 'modelled', which this version cannot execute"):
-        bound(ITEM, replace(all_reduces(1), kind="modelled"), MODEL, Context())
+        bind_program(ITEM, replace(all_reduces(1), kind="modelled"), MODEL, Context())
     for kind, said in (("parts", "names no partition"), ("preparation", "names no preparation")):
         with pytest.raises(UserError, match=said):
-            bound(ITEM, replace(all_reduces(1), kind=kind), MODEL, Context())
+            bind_program(ITEM, replace(all_reduces(1), kind=kind), MODEL, Context())
 
 
 def test_collectives_alone_train_nothing() -> None:
     schedule = all_reduces(1)
-    done = execute(schedule, bound(ITEM, schedule, MODEL, Context()), CpuLanes(False), "cpu")
+    done = execute(schedule, bind_program(ITEM, schedule, MODEL, Context()), CpuLanes(False), "cpu")
     assert len(done.trace) == len(MESSAGES) and not done.losses.any()
-    assert prepared(ITEM, MODEL, Context()) == []
+    assert run_preparation(ITEM, MODEL, Context()) == []
 
 
 def test_a_kind_that_is_not_trained_epoch_after_epoch(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_context_shares_what_was_made_and_admits_its_own_number_of_ranks() -> 
     context = Context()
     assert context.share("key", lambda: [1]) is context.share("key", lambda: [2])
     with pytest.raises(UserError, match="is for 2 ranks, 1 are running"):
-        context.admit(all_reduces(2))
+        context.require_ranks(all_reduces(2))
 
 
 def test_gradients_and_sums_are_one_buffer() -> None:

@@ -17,18 +17,18 @@ from pretended import CUDA, pretended
 from torch import Tensor
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.binding import bound, prepared
-from chronoscale.real_exec.execution.context import Context, joined
-from chronoscale.real_exec.execution.cuda_graphs import Graphed, graphed
-from chronoscale.real_exec.execution.graph_blocks import Blocks, Launched, merged
+from chronoscale.real_exec.binding import bind_program, run_preparation
+from chronoscale.real_exec.execution.context import Context, open_context
+from chronoscale.real_exec.execution.cuda_graphs import GraphedProgram, with_cuda_graphs
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, LaunchSummary, merge_rows
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import lanes_for
-from chronoscale.real_exec.execution.losses import Losses, Note
+from chronoscale.real_exec.execution.lanes import make_lanes
+from chronoscale.real_exec.execution.losses import Losses, LossShare
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 pytestmark = [
@@ -61,10 +61,10 @@ def trained(job: Job, name: str, launch: str, epochs: int = EPOCHS) -> tuple[lis
     with pretended(library()) as findings:
         context = Context(Settings(seed=cases.SEED, launch=launch), CUDA)
         schedule = Schedule.load(Path(item.schedule))
-        prepared(item, job.model, context)
-        inner = bound(item, schedule, job.model, context)
+        run_preparation(item, job.model, context)
+        inner = bind_program(item, schedule, job.model, context)
         lanes = context.lanes(schedule)
-        program, done, weights = graphed(inner, lanes, context), [], []
+        program, done, weights = with_cuda_graphs(inner, lanes, context), [], []
         for _ in range(epochs):
             done.append(execute(schedule, program, lanes, "cuda"))
             weights.append({key: value.detach().cpu().clone() for key, value in inner.learner.model.state_dict().items()})  # type: ignore[attr-defined]
@@ -92,14 +92,14 @@ def test_graphs_compute_what_rows_do(jobs: dict[str, Job], model: str, name: str
     first, second, *rest = [one.launched for one in done]
     assert first is not None and first.why and not first.graphs
     assert second is not None and second.captured > 0
-    assert all(one == Launched(second.graphs) for one in rest)
+    assert all(one == LaunchSummary(second.graphs) for one in rest)
     assert [len(one.trace) for one in done][:2] == [len(eager[0].trace), len(done[-1].trace)]
 
 
 def test_one_graph_serves_all_batches_of_a_size(jobs: dict[str, Job]) -> None:
     """Four steps in batches of 8, two of validation, the last of which is smaller."""
     done, _ = trained(jobs["pgt-dcrnn"], "gpu-index", "graph", 2)
-    assert done[1].launched == Launched(6, 3)
+    assert done[1].launched == LaunchSummary(6, 3)
 
 
 def test_a_trace_has_a_row_for_each_graph_and_what_is_outside(jobs: dict[str, Job]) -> None:
@@ -121,9 +121,9 @@ def test_what_is_not_captured_says_why(jobs: dict[str, Job], model: str, name: s
     with pretended(library()):
         context = Context(Settings(seed=cases.SEED, launch="graph"), CUDA)
         schedule = Schedule.load(Path(item.schedule))
-        program = graphed(bound(item, schedule, jobs[model].model, context), context.lanes(schedule), context)
+        program = with_cuda_graphs(bind_program(item, schedule, jobs[model].model, context), context.lanes(schedule), context)
         done = [execute(schedule, program, context.lanes(schedule), "cuda") for _ in range(2)]
-    assert [one.launched for one in done] == 2 * [Launched(why=ROW_BY_ROW[model, name])]
+    assert [one.launched for one in done] == 2 * [LaunchSummary(why=ROW_BY_ROW[model, name])]
     assert str(done[0].launched) == f"launched row by row, not as CUDA graphs: {ROW_BY_ROW[model, name]}"
     assert all(len(one.trace) == len(schedule) for one in done)
 
@@ -132,7 +132,7 @@ def test_one_of_several_ranks(jobs: dict[str, Job]) -> None:
     """The others say nothing; what ranks do together is not captured."""
     with pretended(library()) as findings:
         program = groups("wd-gcn", "every", ranks=3, device=CUDA)
-        whole = Graphed(program, lanes := lanes_for(CUDA))
+        whole = GraphedProgram(program, lanes := make_lanes(CUDA))
         for _ in range(3):
             whole.begin()
             lanes.run(whole.tasks, whole.run)
@@ -147,23 +147,23 @@ def test_timed_rows_and_probes_are_launched_one_by_one(jobs: dict[str, Job]) -> 
     with pretended(library()):
         context = Context(Settings(seed=cases.SEED, launch="graph"), CUDA)
         schedule = Schedule.load(Path(item.schedule))
-        probing = context.of(replace(item, probes=True))
-        program = bound(item, schedule, jobs["wd-gcn"].model, probing)
-        assert graphed(program, context.lanes(schedule), probing) is program
-        timed = graphed(program, context.lanes(schedule), context, timed=True)
+        probing = context.for_item(replace(item, probes=True))
+        program = bind_program(item, schedule, jobs["wd-gcn"].model, probing)
+        assert with_cuda_graphs(program, context.lanes(schedule), probing) is program
+        timed = with_cuda_graphs(program, context.lanes(schedule), context, timed=True)
         timed.begin()
     assert timed.launched is not None and timed.launched.why == "its rows are timed, for the plan that follows"
 
 
 def test_a_cpu_refuses_graphs() -> None:
-    with pytest.raises(UserError, match="launch: graph is of a GPU"), joined(Settings(device="cpu", launch="graph")):
+    with pytest.raises(UserError, match="launch: graph is of a GPU"), open_context(Settings(device="cpu", launch="graph")):
         pass
 
 
-class Numbered(Blocks):
+class Numbered(GraphBlocks):
     """Blocks by the iteration; rows of the host by themselves."""
 
-    notes: list[Note] = []  # noqa: RUF012 (none)
+    shares: list[LossShare] = []  # noqa: RUF012 (none)
 
     def of(self, task: Task) -> int | None:
         return None if task.lane is Lane.HOST else task.iteration
@@ -178,7 +178,7 @@ def rows(*given: tuple[Lane, int, tuple[int, ...]]) -> list[Task]:
 
 def test_a_block_waits_for_what_its_rows_wait_for() -> None:
     host, h2d, compute = Lane.HOST, Lane.H2D, Lane.COMPUTE
-    found = merged(rows((host, 0, ()), (h2d, 0, (0,)), (compute, 0, (1,)), (host, 1, (2,)), (h2d, 1, (3, 2))), Numbered())
+    found = merge_rows(rows((host, 0, ()), (h2d, 0, (0,)), (compute, 0, (1,)), (host, 1, (2,)), (h2d, 1, (3, 2))), Numbered())
     assert [(task.task, task.lane, task.deps) for task in found.tasks] == [
         *((0, host, ()), (2, compute, (0,)), (3, host, (2,)), (4, compute, (2, 3)))
     ]
@@ -189,18 +189,18 @@ def test_a_block_waits_for_what_its_rows_wait_for() -> None:
 
 def test_a_row_within_a_block_that_waits_for_it_is_refused() -> None:
     with pytest.raises(ValueError, match="row 1 waits for a CUDA graph that has not ended before it"):
-        merged(rows((Lane.COMPUTE, 0, ()), (Lane.HOST, 0, (0,)), (Lane.COMPUTE, 0, (1,))), Numbered())
+        merge_rows(rows((Lane.COMPUTE, 0, ()), (Lane.HOST, 0, (0,)), (Lane.COMPUTE, 0, (1,))), Numbered())
 
 
 def test_the_hosts_work_is_in_no_graph() -> None:
     (row,) = rows((Lane.COMPUTE, 0, ()))
     with pytest.raises(ValueError, match="row 0 is the host's work"):
-        merged([row._replace(hosted=True)], Numbered())
+        merge_rows([row._replace(hosted=True)], Numbered())
 
 
 def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
     class Failing(Program):
-        tasks, collective = rows((Lane.COMPUTE, 0, ())), Unheard(1)
+        tasks, collective = rows((Lane.COMPUTE, 0, ())), AbsentPeers(1)
         blocks = Numbered()  # type: ignore[assignment]
         passes = 0
 
@@ -215,7 +215,7 @@ def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
             return EpochResult()
 
     with pretended(library()):
-        program = Graphed(Failing(), lanes := lanes_for(CUDA))
+        program = GraphedProgram(Failing(), lanes := make_lanes(CUDA))
         for _ in range(2):
             program.begin()
             if program.launched.why:
@@ -227,17 +227,17 @@ def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
 class Counting(Program):
     """Counts to the number of its iterations on two lanes, neither of which waits for the other, and notes each number."""
 
-    collective = Unheard(1)
+    collective = AbsentPeers(1)
 
     def __init__(self) -> None:
         self.tasks = rows(*((lane, iteration, ()) for iteration in range(3) for lane in (Lane.H2D, Lane.COMPUTE)))
         self.count, self.beside, self.losses = torch.zeros(1, device=CUDA), torch.zeros(1, device=CUDA), Losses()
 
     @property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> GraphBlocks:
         alike = Numbered()
         alike.shape = lambda rows: 0  # type: ignore[method-assign]
-        alike.notes = self.losses.notes
+        alike.shares = self.losses.shares
         return alike
 
     def begin(self) -> None:
@@ -254,12 +254,12 @@ class Counting(Program):
 
 def test_lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph() -> None:
     with pretended(library()) as findings:
-        lanes, found = lanes_for(CUDA), list[dict[int, float]]()
-        program = Graphed(Counting(), lanes)
+        lanes, found = make_lanes(CUDA), list[dict[int, float]]()
+        program = GraphedProgram(Counting(), lanes)
         for _ in range(3):
             program.begin()
             lanes.run(program.tasks, program.run)
             found.append(dict(program.finish().losses))
-        assert program.launched == Launched(3)
+        assert program.launched == LaunchSummary(3)
     assert not findings, str(findings)
     assert found == 3 * [{0: 2.0, 1: 4.0, 2: 6.0}]

@@ -17,12 +17,12 @@ from pretended import CUDA, Kind, pretended
 from rank_cases import run_on_ranks
 
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.real_exec.binding import bound
+from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.lanes import make_lanes
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.material_files import adopt, ship
 from chronoscale.real_exec.worker import run_job
@@ -135,7 +135,7 @@ PROGRAMS: list[tuple[Callable[..., Program], str, str]] = [
 def run(program: Program) -> None:
     """One pass of a rank's rows."""
     program.begin()
-    lanes_for(CUDA).run(program.tasks, program.run)
+    make_lanes(CUDA).run(program.tasks, program.run)
     program.check()
     program.finish()
 
@@ -183,10 +183,10 @@ def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) 
     folder = stream_case.prepared(tmp_path, stream_case.stream(features=3))
     sharing = EventHyper(sharing=SharingHyper(shared=0.4, theta=0.5))
     chosen, given = stream_case.choice(model), stream_case.hyper(model, events=sharing)
-    schedule, others = stream_case.planned(folder, chosen, given, name, 2), Unheard(2)
+    schedule, others = stream_case.planned(folder, chosen, given, name, 2), AbsentPeers(2)
     with pretended(library()) as findings:
         context = Context(device=CUDA, collective=others, exchange=others)
-        run(bound(Item(name, "", str(folder), given), schedule, chosen, context))
+        run(bind_program(Item(name, "", str(folder), given), schedule, chosen, context))
     assert not findings, str(findings)
 
 

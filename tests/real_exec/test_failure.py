@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
@@ -55,9 +55,9 @@ def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:
 def test_what_ends_a_rank_is_told_before_what_is_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """By that others fail."""
     said: list[object] = []
-    monkeypatch.setattr(positions.own(), "report", said.append)
+    monkeypatch.setattr(positions.own_page(), "report", said.append)
     error = ValueError("odd")
-    with pytest.raises(ValueError, match="odd"), joined(Settings(device="cpu")) as context:
+    with pytest.raises(ValueError, match="odd"), open_context(Settings(device="cpu")) as context:
         context.stack.callback(said.append, "closed")
         raise error
     assert said == [error, "closed"]

@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.interpreter import rendezvous
 from chronoscale.real_exec.execution.passes import Pass
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.repeats import means, sway, whole
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
+from chronoscale.real_exec.measurement.repeats import counted_passes, mean_durations, rank_sway
 from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Floats
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -42,15 +42,15 @@ def test_waiting_is_no_work() -> None:
 @pytest.mark.parametrize(("passes", "left"), [(1, 1), (2, 2), (6, 6), (7, 5), (13, 11), (14, 10)])
 def test_a_seventh_of_the_passes_is_left_out_at_either_end(passes: int, left: int) -> None:
     totals = np.random.default_rng(passes).permutation(passes)
-    kept = whole(totals)
+    kept = counted_passes(totals)
     assert kept.sum() == left and sorted(totals[kept]) == list(range((passes - left) // 2, passes - (passes - left) // 2))
 
 
 def test_means_add_up_to_the_passes_that_count() -> None:
     written = write("a: AGGREGATE@COMPUTE\nb: TRANSFORM@COMPUTE")
     found = repeats(written, [10, 5], [12, 5], [11, 7], [13, 9], [10, 8], [14, 9], [10**6, 9])  # the longest and the shortest are left out
-    assert means(found).tolist() == [12, 7.6]
-    table = tabulate([(written.schedule, repeats(written, [10, 5], [20, 10]))])
+    assert mean_durations(found).tolist() == [12, 7.6]
+    table = tabulate_samples([(written.schedule, repeats(written, [10, 5], [20, 10]))])
     assert table["ns"].tolist() == [15, 7.5] and table["spread"].tolist() == [0, 0]  # a pass twice as slow is drift, no jitter
     assert not table["alone"].any()
 
@@ -79,7 +79,7 @@ def test_predicted_sums_are_those_that_were_measured() -> None:
     off, before = [], []
     for _ in range(100):
         drawn = true * noise(rng, 7, len(true))
-        kept = drawn[whole(np.rint(drawn.sum(1)).astype(np.int64))].mean(0)
+        kept = drawn[counted_passes(np.rint(drawn.sum(1)).astype(np.int64))].mean(0)
         (curve,) = fit(profile("AGGREGATE", kept, nodes=nodes, edges=edges), "d", {}).fits
         features = np.stack([nodes, edges, np.ones(160)], axis=1)
         predicted = FORMS[curve.form].features({name: np.ones(40) for name in DESCRIBED} | {"nodes": asked[:, 0], "edges": asked[:, 1]})
@@ -143,7 +143,7 @@ def test_implementations_have_curves_of_their_own() -> None:
 
 def test_curves_that_were_hardly_seen_are_left_out() -> None:
     table = pd.concat([profile("TRANSFORM", [5.0] * 4), profile("COPY", [5.0] * 3), profile("ALLREDUCE", [7.0])])
-    assert set(enough(table)["op"]) == {"TRANSFORM", "ALLREDUCE"}
+    assert set(with_enough_samples(table)["op"]) == {"TRANSFORM", "ALLREDUCE"}
     with pytest.raises(UserError, match=r"^profile: COPY at width 8 has 3 samples, at least 4 are needed$"):
         fit(table, "d", {})
 
@@ -164,11 +164,11 @@ def jittered(rng: np.random.Generator, own: float, rank: float, drift: float) ->
 @pytest.mark.parametrize(("own", "rank", "drift"), [(0.05, 0, 0), (0.05, 0.03, 0.0), (0.02, 0.03, 0.2), (0, 0, 0.1)])
 def test_jitter_of_rows_and_of_ranks_are_told_apart_from_drift(own: float, rank: float, drift: float) -> None:
     schedule, passes = jittered(np.random.default_rng(1), own, rank, drift)
-    table = tabulate([(schedule, passes)])
+    table = tabulate_samples([(schedule, passes)])
     (curve,) = fit(table, "d", {}).fits
     assert curve.spread == pytest.approx(np.hypot(own, rank), rel=0.15, abs=1e-5)
-    assert sway([(schedule, passes)]) == pytest.approx(rank, rel=0.25, abs=0.005)
-    assert sway([(schedule, passes[:1])]) == 0 and sway([]) == 0
+    assert rank_sway([(schedule, passes)]) == pytest.approx(rank, rel=0.25, abs=0.005)
+    assert rank_sway([(schedule, passes[:1])]) == 0 and rank_sway([]) == 0
 
 
 def test_a_curve_comes_back() -> None:

@@ -16,7 +16,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.communities import CommunityGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import NotFiniteError, UserError
-from chronoscale.real_exec.communication.collective import Alone
+from chronoscale.real_exec.communication.collective import SingleRankCollective
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation, RunningEvaluation
@@ -24,8 +24,8 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.real_exec.training import epoch_loop
-from chronoscale.real_exec.training.best_epoch import BEST, best_of
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -46,7 +46,7 @@ def shape_for(model: str, task: str, layers: int = 2):
     return model_shape(model, aim.inputs(5), 8, layers, aim.outputs(GRAPHS.num_classes, "x"))
 
 
-class Half(Alone):
+class Half(SingleRankCollective):
     """One of two ranks, which keeps what it would add."""
 
     ranks = 2
@@ -175,10 +175,10 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
             epoch_loop.train(job_of(tmp_path / place, name, repeats))
         out = tmp_path / place / "out"
         best = torch.load(out / BEST, weights_only=True)
-        found.append(([(one.losses, one.scores) for one in records(out)], best, json.loads((out / "test.json").read_text())))
+        found.append(([(one.losses, one.scores) for one in epoch_records(out)], best, json.loads((out / "test.json").read_text())))
     (epochs, best, tested), (others, other, again) = found
     assert len(epochs) == 6 and epochs == others and tested == again
-    assert best["epoch"] == other["epoch"] == best_of([scores for _, scores in epochs])
+    assert best["epoch"] == other["epoch"] == best_epoch([scores for _, scores in epochs])
     assert all(torch.equal(value, other["model"][key]) for key, value in best["model"].items())
     model = SnapshotModel(shape_for("t-gcn", "degrees", 1))
     model.load_state_dict(best["model"])
@@ -190,7 +190,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
 
 def test_without_validation_the_last_epoch_is_tested(tmp_path):
     epoch_loop.train(job_of(tmp_path, "esdg", 3, Held(test=0.3)))
-    assert [one.scores for one in records(tmp_path / "out")] == [{}] * 3
+    assert [one.scores for one in epoch_records(tmp_path / "out")] == [{}] * 3
     assert not (tmp_path / "out" / BEST).exists() and json.loads((tmp_path / "out" / "ended.json").read_text())["best"] is None
     saved = torch.load(tmp_path / "out" / "checkpoint.pt", weights_only=True)["model"]
     model = SnapshotModel(shape_for("t-gcn", "degrees", 1))

@@ -15,9 +15,9 @@ from chronoscale.batching.snapshots.chunks import Expected
 from chronoscale.batching.snapshots.reach import Batches
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.real_exec.communication.collective import Alone
+from chronoscale.real_exec.communication.collective import SingleRankCollective
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.nonfinite import Unsound
+from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 from chronoscale.real_exec.snapshots.hybrid.agent import EVERY, Agent, state_of
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
@@ -110,7 +110,7 @@ def program_of(case, **changes):
     return HybridProgram(schedule, material, work.chunking.chunks, learner_of(case, Context()), work.hyper, Context()), schedule
 
 
-class Together(Alone):
+class Together(SingleRankCollective):
     """Ranks in one process: sums are what a test has added up."""
 
     def __init__(self, ranks):
@@ -148,7 +148,7 @@ def test_every_step_is_in_the_mean_once():
 
 def test_one_rank_alone_is_its_optimiser():
     model, plain = SnapshotModel(CASES[0].shape, 1), SnapshotModel(CASES[0].shape, 1)
-    averaging, optimisers = Averaging(model, Alone()), [torch.optim.Adam(m.parameters()) for m in (model, plain)]
+    averaging, optimisers = Averaging(model, SingleRankCollective()), [torch.optim.Adam(m.parameters()) for m in (model, plain)]
     averaging.begin(torch.zeros(TOLD))
     for _ in range(3):
         for m in (model, plain):
@@ -264,5 +264,5 @@ def test_a_loss_that_is_not_finite_ends_all_ranks_at_the_end_of_the_pass():
         next(program.learner.model.parameters()).fill_(math.nan)
     for task in program.tasks:
         program.run(task)
-    with pytest.raises(Unsound, match=r"gradient|parameter"):
+    with pytest.raises(NonFiniteValue, match=r"gradient|parameter"):
         program.check()

@@ -26,11 +26,11 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.binding import bound, prepared
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Counter, Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, KernelCounter, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -74,7 +74,7 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     learner.optimizer.param_groups[0]["foreach"], learner.later = True, True  # as on CUDA
     getattr(program, "grid", program).shares = False
     with emulated():
-        counts = counted(program)
+        counts = count_kernels(program)
     found, seen = [], set()
     for task, count in zip(program.tasks, counts, strict=True):
         first = task.op is Op.OPTIMIZE and task.op not in seen
@@ -126,7 +126,7 @@ def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pyt
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
     hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
-    shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
+    shape, others = model_shape(model, INPUTS, HIDDEN, layers), AbsentPeers(ranks)
     work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=Counted(DENSE, chunks))
     schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
     material = Material(DENSE, INPUTS, hyper.variant)
@@ -153,8 +153,8 @@ def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
     schedule, context = planner.plan(work, 1, UNUSED), Context()
     item = Item("counted", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet"))
-    prepared(item, choice, context)
-    assert not differences(schedule, bound(item, schedule, choice, context))
+    run_preparation(item, choice, context)
+    assert not differences(schedule, bind_program(item, schedule, choice, context))
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,9 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
     schedule = stream_case.planned(clicks[task], chosen, given, name, ranks)
-    program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=ranks - 1, collective=Unheard(ranks)))
+    program = bind_program(
+        Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=ranks - 1, collective=AbsentPeers(ranks))
+    )
     last = schedule.iterations - 2
     program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
     sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE and row.layer < 0}
@@ -212,10 +214,10 @@ def test_dropout_and_what_the_host_reads() -> None:
         (lambda: int(x.max()), 0),
         (lambda: bool(x.detach().any()), 0),
     ):
-        with Counter() as counter:
+        with KernelCounter() as counter:
             run()
         assert counter.count == said
     made, ones = half(x, 0.5), torch.ones(4, 4)
-    with Counter() as counter:
+    with KernelCounter() as counter:
         torch.autograd.grad(made, x, ones)
     assert counter.count == 1

@@ -20,7 +20,7 @@ from chronoscale.real_exec.ranks import launch, positions
 from chronoscale.real_exec.ranks import rank_group as module
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
 from chronoscale.real_exec.ranks.launch import start, stop, wait
-from chronoscale.real_exec.ranks.rank_group import Ranks
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 
 SHORT = Patience(seconds=2.0, rows=0.0)
@@ -53,13 +53,13 @@ LOST = [
 ]
 
 
-def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> Ranks:
+def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> RankGroup:
     path = folder / "job"
     path.write_text(json.dumps({"operation": operation, "loses": 1, "how": how}))
     return start("lost_rank", path, ranks, 1)
 
 
-def left(ranks: Ranks) -> list[psutil.Process]:
+def left(ranks: RankGroup) -> list[psutil.Process]:
     """Processes of the job that run 5 s later: its ranks, and what is of their group. What is dead and not buried yet does not."""
     found = []
     for process in psutil.process_iter():
@@ -219,7 +219,7 @@ def test_a_job_that_cannot_start_ends_no_other(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(MachineError, match=r"ranks cannot start: .*gone"):
         talking(tmp_path, "all_reduce", "never")
-    other.hear(0.01)
+    other.wait_for_end(0.01)
     assert not other.ended
     other.close()
 
@@ -300,7 +300,7 @@ def test_the_cause_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends
         def over(self) -> bool:
             return not left
 
-        def hear(self, seconds: float) -> None:
+        def wait_for_end(self, seconds: float) -> None:
             self.ended.update([left.pop(0)])
 
     found = launch._cause(Played(), "train")  # type: ignore[arg-type]

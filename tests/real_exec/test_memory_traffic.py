@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.real_exec.measurement.kernels import Counter
+from chronoscale.real_exec.measurement.kernels import KernelCounter
 
 R, K, N = 10, 6, 4  # rows; widths
 IDS = torch.tensor([1, 3, 3], dtype=torch.int64)
 
 
 def moved(run: Callable[[], Any]) -> int:
-    with Counter() as counter:
+    with KernelCounter() as counter:
         run()
     return counter.bytes
 
@@ -78,12 +78,14 @@ def test_a_step_of_a_cell(kind: str, forward: int, backward: int) -> None:
     def step() -> Any:
         return torch.lstm_cell(x, (h, c), *cell.parameters()) if kind == "lstm" else torch.gru_cell(x, h, *cell.parameters())
 
-    with Counter() as counter:
+    with KernelCounter() as counter:
         made = step()
     assert counter.bytes == 4 * (rows * width * forward + weights + 2 * gates)
     outputs = list(made) if isinstance(made, tuple) else [made]
     given, into = [x, h, c] if kind == "lstm" else [x, h], [torch.ones_like(part) for part in outputs]
-    with Counter() as counter:  # not the one of the forward pass: what the emulation of the fused kernel itself dispatches counts nowhere
+    with (
+        KernelCounter() as counter
+    ):  # not the one of the forward pass: what the emulation of the fused kernel itself dispatches counts nowhere
         torch.autograd.grad(outputs, [*given, *cell.parameters()], into)
     assert counter.count == (6 if kind == "lstm" else 8)
     assert counter.bytes == 4 * (rows * width * backward + 2 * weights)

@@ -14,7 +14,7 @@ from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.execution.nonfinite import Unsound
+from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.job import Item, Job, Settings
@@ -102,7 +102,7 @@ def test_a_gradient_is_named(later: bool) -> None:
     one = learner(later)
     one.step(0)
     one.gradients[6] = torch.nan  # the second layer's first weight
-    with pytest.raises(Unsound, match=r"the gradient of 1\.weight") as found:
+    with pytest.raises(NonFiniteValue, match=r"the gradient of 1\.weight") as found:
         one.step(1)
         one.gradients[0] = torch.inf
         one.step(2)
@@ -116,7 +116,7 @@ def test_a_parameter_is_looked_at_after_the_last_step() -> None:
     one.check()
     with torch.no_grad():
         next(one.model.parameters())[0, 0] = torch.inf
-    with pytest.raises(Unsound, match=r"parameter 0\.weight after the last step"):
+    with pytest.raises(NonFiniteValue, match=r"parameter 0\.weight after the last step"):
         one.check()
 
 
@@ -124,14 +124,14 @@ def test_on_a_gpu_nothing_is_read_before_the_pass_has_ended() -> None:
     one = learner(True)
     one.gradients[0] = torch.nan
     one.step(0)
-    with pytest.raises(Unsound):
+    with pytest.raises(NonFiniteValue):
         one.check()
 
 
 class Ended(CollectiveProgram):
     """A pass without rows that has come to this."""
 
-    def __init__(self, result: EpochResult, wrong: Unsound | None = None) -> None:
+    def __init__(self, result: EpochResult, wrong: NonFiniteValue | None = None) -> None:
         super().__init__(Builder("p", 1).finish(), Context())
         self.result, self.wrong = result, wrong
 
@@ -148,11 +148,11 @@ def test_a_pass_is_looked_at_when_it_has_ended(bad: float) -> None:
     """Parameters, losses whose gradients were finite, and scores, of which some may be undefined: there may be nothing to take them of."""
     schedule = write("o: OPTIMIZE@COMPUTE\np: OPTIMIZE@COMPUTE iteration=1").schedule
 
-    def run(result: EpochResult, wrong: Unsound | None = None) -> Pass:
+    def run(result: EpochResult, wrong: NonFiniteValue | None = None) -> Pass:
         return execute(schedule, Ended(result, wrong), CpuLanes(False), "cpu", "pass 3")
 
     for result, wrong, said in (
-        (EpochResult({0: 1.0}), Unsound(None, "parameter w after the last step"), "parameter w after the last step"),
+        (EpochResult({0: 1.0}), NonFiniteValue(None, "parameter w after the last step"), "parameter w after the last step"),
         (EpochResult({0: 1.0, 1: bad}), None, "iteration 1, pass 3: the loss"),
         (EpochResult({0: 1.0}, {"mae": 1.0, "rmse": bad, "mape": 0.1}), None, "pass 3: the validation RMSE"),
         (EpochResult({0: 1.0}, {"ap": 0.5, "mrr": bad}), None, "pass 3: the validation MRR"),

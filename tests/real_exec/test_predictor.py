@@ -20,8 +20,8 @@ from chronoscale.errors import UserError
 from chronoscale.harness import curves
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement import predictor as learning
-from chronoscale.real_exec.measurement.fit import tabulate
-from chronoscale.real_exec.measurement.predictor import learn
+from chronoscale.real_exec.measurement.fit import tabulate_samples
+from chronoscale.real_exec.measurement.predictor import fit_predictor
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import RANGED
 from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
@@ -61,7 +61,7 @@ def profile(ranks: int = 2) -> pd.DataFrame:
         end = np.cumsum(ns := took(schedule))
         source = np.full(len(schedule), Source.MEASURED, np.uint8)
         items.append((schedule, [Pass(Trace.of(schedule, end - ns, end, source, "d"), np.zeros(schedule.iterations))]))
-    table = tabulate(items)
+    table = tabulate_samples(items)
     return table.assign(ns=np.concatenate([took(schedule) for schedule, _ in items]))
 
 
@@ -72,12 +72,12 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def learned(table: pd.DataFrame) -> Predictor:
-    return learn(table)
+    return fit_predictor(table)
 
 
 def test_it_says_what_scikit_learn_says(table: pd.DataFrame) -> None:
     rows = table.assign(kind=table["op"] + "@" + table["place"])
-    found, network = learning.fitted(rows, 1)
+    found, network = learning.fit_network(rows, 1)
     assert isinstance(network, MLPRegressor) and network.loss == "squared_error"
     columns = {name: rows[name].to_numpy(np.float64) for name in (*SIZES, "ranks", *FLAGS)}
     names = rows["kind"].to_numpy(np.str_)
@@ -101,13 +101,13 @@ def test_what_is_held_out_was_not_learned_from(table: pd.DataFrame, monkeypatch:
     """Tasks described alike are on one side; the last fit has all."""
     fits: list[pd.DataFrame] = []
     errors_of: list[pd.DataFrame] = []
-    honest, errors = learning.fitted, learning._errors
-    monkeypatch.setattr(learning, "fitted", lambda sample, seed: fits.append(sample) or honest(sample, seed))
+    honest, errors = learning.fit_network, learning._errors
+    monkeypatch.setattr(learning, "fit_network", lambda sample, seed: fits.append(sample) or honest(sample, seed))
     monkeypatch.setattr(learning, "_errors", lambda tried, rows: errors_of.append(rows) or errors(tried, rows))
-    learn(table)
+    fit_predictor(table)
     (tried, whole), (held,) = fits, errors_of
     several = [rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, held)]  # of those every task is one
-    kept, left = (set(map(tuple, rows[learning.TOLD].to_numpy().tolist())) for rows in several)
+    kept, left = (set(map(tuple, rows[learning.DESCRIPTION].to_numpy().tolist())) for rows in several)
     assert left and kept and not kept & left
     assert len(whole) - len(tried) == int(0.25 * len(whole)) and set(tried["kind"]) <= set(whole["kind"])
     assert set(whole.index) == set(tried.index) | set(held["sample"])
@@ -119,16 +119,16 @@ def test_of_repeats_the_median_counts(table: pd.DataFrame, learned: Predictor) -
     spoilt = pd.concat([table, table, table.assign(ns=1_000 * table["ns"])], ignore_index=True)
     schedule = IN_ORDER.plan(work(), 2, UNUSED)
     many = np.isin(schedule.op, [Op.AGGREGATE, Op.BACKWARD, Op.TRANSFORM])
-    off = np.abs(told(learn(spoilt), schedule) / told(learned, schedule) - 1)[many]
+    off = np.abs(told(fit_predictor(spoilt), schedule) / told(learned, schedule) - 1)[many]
     assert np.median(off) < 0.1
 
 
 @pytest.mark.slow
 def test_only_windows_of_blocks_are_learned_from(table: pd.DataFrame, learned: Predictor) -> None:
     others = table.assign(schedule="groups", ns=1)
-    assert learn(pd.concat([table, others], ignore_index=True)) == learned
+    assert fit_predictor(pd.concat([table, others], ignore_index=True)) == learned
     with pytest.raises(UserError, match=r"^profile: 0 different tasks of windows, at least 16 are needed to learn their times$"):
-        learn(others)
+        fit_predictor(others)
 
 
 def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
@@ -145,7 +145,7 @@ def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
 
 @pytest.mark.slow
 def test_what_was_not_profiled_is_refused(table: pd.DataFrame) -> None:
-    some = FittedCosts("d", (), {}, predictor=learn(table[table["op"] != "TEMPORAL"]))
+    some = FittedCosts("d", (), {}, predictor=fit_predictor(table[table["op"] != "TEMPORAL"]))
     with pytest.raises(
         UserError, match=r"^predictor: TEMPORAL@COMPUTE was not profiled, AGGREGATE@.* were; profile this experiment first$"
     ):
@@ -154,7 +154,7 @@ def test_what_was_not_profiled_is_refused(table: pd.DataFrame) -> None:
 
 def test_of_a_single_rank_that_never_communicated_more_are_planned_by_what_costs_know_of_the_link() -> None:
     """And their number, which never differed, changes no time."""
-    alone = learn(profile(1))
+    alone = fit_predictor(profile(1))
     assert not alone.communicates and alone.deviations[-1] == 0
     costs, schedule = FittedCosts("d", (), {}, Link(1e9, 1e-3), predictor=alone), IN_ORDER.plan(work(), 2, UNUSED)
     found, sent = expected_ns(costs, schedule), np.isin(schedule.op, [Op.ALLTOALL, Op.ALLREDUCE])

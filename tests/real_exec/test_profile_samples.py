@@ -12,10 +12,10 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.interpreter import execute, ranged
+from chronoscale.real_exec.execution.interpreter import execute, in_profiler_ranges
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.measurement.fit import fit, tabulate
-from chronoscale.real_exec.measurement.profile_samples import copies, fittable, join
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples
+from chronoscale.real_exec.measurement.profile_samples import copy_samples, fittable_samples, match_rows
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -44,15 +44,15 @@ def test_a_profiled_epoch_gives_the_rows_that_the_trace_has(tmp_path):
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         passes = [execute(schedule, program, CpuLanes(False), "cpu") for _ in range(3)]
     seen.export_chrome_trace(str(tmp_path / "epoch.json"))
-    found = join(kineto.read(tmp_path / "epoch.json"), schedule)
+    found = match_rows(kineto.read(tmp_path / "epoch.json"), schedule)
     assert found.missed == 0 and len(found.traces) == 3
     for one, other in zip(found.traces, passes, strict=True):
         assert np.array_equal(one.task, other.trace.task) and np.array_equal(one.op, other.trace.op)
         assert (one.duration_ns <= other.trace.duration_ns).all()  # the interpreter times what opens and closes a range, too
         assert np.array_equal(np.argsort(one.start_ns), np.argsort(other.trace.start_ns)) and (one.duration_ns > 0).all()
-    table, own = found.samples, tabulate([(schedule, passes)])
+    table, own = found.samples, tabulate_samples([(schedule, passes)])
     assert table.drop(columns=["ns", "spread"]).equals(own.drop(columns=["ns", "spread"]))
-    samples, few = fittable(table)
+    samples, few = fittable_samples(table)
     costs = fit(samples, "this CPU", {})
     assert not few and {one.op for one in costs.fits} == {Op(code).name for code in np.unique(schedule.op)}
     machine = local_cpu(1, 1e12, Link(1e9, 0.0))
@@ -65,9 +65,9 @@ def test_without_a_profiler_rows_have_no_ranges():
     def run(_):
         pass
 
-    assert ranged(run) is run
+    assert in_profiler_ranges(run) is run
     with profile(activities=[ProfilerActivity.CPU]):
-        assert ranged(run) is not run
+        assert in_profiler_ranges(run) is not run
 
 
 WRITTEN = write("h: SAMPLE@HOST\na: H2D@H2D <- h\nb: BACKWARD@COMPUTE <- a\nc: OPTIMIZE@COMPUTE <- b").schedule
@@ -92,24 +92,24 @@ def on_gpu(begin: float) -> list[dict[str, object]]:
 
 
 def test_rows_of_a_gpu_last_from_their_first_kernel_to_their_last(tmp_path):
-    found = join(kineto.read(save(tmp_path / "gpu.json", *on_gpu(1000), *on_gpu(5000))), WRITTEN)
+    found = match_rows(kineto.read(save(tmp_path / "gpu.json", *on_gpu(1000), *on_gpu(5000))), WRITTEN)
     assert found.missed == 1 and [trace.task.tolist() for trace in found.traces] == [[ROWS[Op.SAMPLE], ROWS[Op.H2D], ROWS[Op.BACKWARD]]] * 2
     assert [trace.duration_ns.tolist() for trace in found.traces] == [[40_000, 30_000, 45_000]] * 2
     assert found.traces[1].start_ns.tolist() == [4_000_000, 4_080_000, 4_120_000]
     assert found.samples["op"].tolist() == ["SAMPLE", "H2D", "BACKWARD"]
-    assert fittable(found.samples)[1] == ["BACKWARD at width 0 (1)", "H2D at width 0 (1)", "SAMPLE at width 0 (1)"]
+    assert fittable_samples(found.samples)[1] == ["BACKWARD at width 0 (1)", "H2D at width 0 (1)", "SAMPLE at width 0 (1)"]
 
 
 def test_rows_that_some_repeats_lack_are_left_out(tmp_path):
     events = [*on_gpu(1000), *(one for one in on_gpu(5000) if "SAMPLE" not in str(one["name"]))]
-    found = join(kineto.read(save(tmp_path / "gpu.json", *events)), WRITTEN)
+    found = match_rows(kineto.read(save(tmp_path / "gpu.json", *events)), WRITTEN)
     assert found.missed == 2 and len(found.traces) == 2 and found.traces[0].task.tolist() == [ROWS[Op.H2D], ROWS[Op.BACKWARD]]
 
 
 def test_profiles_of_something_else_are_refused(tmp_path):
     path = save(tmp_path / "x.json", event("cpu_op", "aten::mm", 1, 1))
     with pytest.raises(UserError, match=r"x.json: no range names a row: a profiler has to record"):
-        join(kineto.read(path), WRITTEN)
+        match_rows(kineto.read(path), WRITTEN)
     named = event("user_annotation", "row 1 H2D", 1, 1)
     for events, rank, said in (
         ([event("user_annotation", "row 1 SEND", 1, 1)], 0, "row 1 is SEND of rank 0 there, and not in schedule 'test'"),
@@ -118,7 +118,7 @@ def test_profiles_of_something_else_are_refused(tmp_path):
         ([named, kernel("alone", 5, 1, 3)], 0, "its rows launched nothing on the device"),
     ):
         with pytest.raises(UserError) as found:
-            join(kineto.read(save(path, *events, rank=rank, ranks=2)), WRITTEN)
+            match_rows(kineto.read(save(path, *events, rank=rank, ranks=2)), WRITTEN)
         assert str(found.value) == f"{path}: {said}"
 
 
@@ -128,8 +128,8 @@ def test_copies_of_any_program_are_samples(tmp_path):
     there = [copy("HtoD (Pageable -> Device)", 100.0 * i, 2 + size / 25e3, size) for i, size in enumerate(sizes)]
     back = [copy("DtoH (Device -> Pinned)", 9000 + i, 1, 64) for i in range(3)]
     profiled = kineto.read(save(tmp_path / "x.json", *there, *back, copy("DtoD", 1, 1, 9), copy("HtoD", 1, 1, 0)))
-    samples, few = fittable(copies([profiled]))
+    samples, few = fittable_samples(copy_samples([profiled]))
     assert len(samples) == len(sizes) and few == ["D2H at width 0 (3)"]
     curve = fit(samples, "GPU", {}).fits[0]
     assert (curve.op, curve.form) == ("H2D", "bytes") and curve.coefficients == pytest.approx((1 / 25, 2000), rel=1e-3)
-    assert len(copies([replace(profiled, events=profiled.events.head(0))])) == 0
+    assert len(copy_samples([replace(profiled, events=profiled.events.head(0))])) == 0

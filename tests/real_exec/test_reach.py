@@ -15,7 +15,7 @@ import pytest
 import torch.distributed as dist
 
 from chronoscale.real_exec.ranks.launch import start
-from chronoscale.real_exec.ranks.rank_group import Ranks
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 
 ELSEWHERE = "127.0.0.2"  # where a socket answers that is bound to all addresses, and none that is bound to 127.0.0.1
 
@@ -41,13 +41,13 @@ def answers(ports: list[int]) -> list[int]:
 
 
 @contextmanager
-def talking(folder: Path) -> Iterator[Ranks]:
+def talking(folder: Path) -> Iterator[RankGroup]:
     """Two ranks that exchange rows, and have done so."""
     (path := folder / "job").write_text(json.dumps({"operation": "all_to_all", "loses": 1, "how": "never"}))
     ranks = start("lost_rank", path, 2, 1)
     try:
         while not all(page.read().done for page in ranks.pages):
-            ranks.hear(0.01)
+            ranks.wait_for_end(0.01)
             assert not ranks.ended
         yield ranks
     finally:

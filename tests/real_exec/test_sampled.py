@@ -169,7 +169,7 @@ def test_windows_are_judged_from_the_zero_state():
     judge = windowed(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
     model = SnapshotModel(case.shape, SEED)
     grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
-    assert judge.test == range(9, 11) and judge.tested(model) == grouped.scores(model, range(9, 11))
+    assert judge.test == range(9, 11) and judge.test_scores(model) == grouped.scores(model, range(9, 11))
 
 
 def test_rows_of_two_windows():

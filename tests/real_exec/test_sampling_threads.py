@@ -18,7 +18,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.streams import sampling_threads as crews
 from chronoscale.real_exec.streams.sampling_threads import Crew, place
 from chronoscale.strategies.workload import EventHyper
@@ -120,7 +120,7 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
         monkeypatch.setenv(name, value)
     asked = []
     monkeypatch.setattr(crews, "place", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
-    Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=Unheard(4)))
+    Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=AbsentPeers(4)))
     assert asked == [(0, 1)]
 
 
@@ -128,7 +128,7 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
 def test_ranks_of_one_machine_have_processors_of_their_own(tmp_path: Path, folder: Path) -> None:
     file, found = described(tmp_path, True, len(MINE) // 2 * 2), []
     for rank in range(2):
-        context = Context(Settings(threads=len(MINE) // 2, topology=file), rank=rank, collective=Unheard(2))
+        context = Context(Settings(threads=len(MINE) // 2, topology=file), rank=rank, collective=AbsentPeers(2))
         made = Crew(Prepared.load(folder), hyper("tgn"), False, context)
         found.append(set(made.cpus))
     assert not found[0] & found[1]

@@ -17,10 +17,10 @@ from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.real_exec.binding import bound, prepared
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.binding import bind_program, run_preparation
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.lanes import make_lanes
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch, start, wait
@@ -79,7 +79,7 @@ def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[S
 def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
     """Losses [epochs, steps] of one rank."""
     schedule, prepare = schedules(name, 1, out, hyper)
-    with joined(Settings(seed=1, device="cpu")) as context:
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program, lanes = program_of(item_of(name, folder, prepare, hyper), schedule, context), context.lanes(schedule)
         return program, np.stack([execute(schedule, program, lanes, "cpu").losses for _ in range(epochs)])
 
@@ -90,8 +90,8 @@ def item_of(name: str, folder: Path, prepare: Path, hyper: Hyper, schedule: str 
 
 def program_of(item: Item, schedule: Schedule, context: Context) -> WindowProgram:
     """An epoch's, its preparation done."""
-    prepared(item, MODEL, context)
-    program = bound(item, schedule, MODEL, context)
+    run_preparation(item, MODEL, context)
+    program = bind_program(item, schedule, MODEL, context)
     assert isinstance(program, WindowProgram)
     return program
 
@@ -155,9 +155,9 @@ def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_pa
 def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     schedule, prepare = schedules("index", 1, tmp_path)
     data, windows = signal(), Windows(STEPS, 4, 3)
-    with joined(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
+    with open_context(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
         program = program_of(item_of("index", folder, prepare, HYPER), schedule, context)
-        losses = execute(schedule, program, lanes_for(CPU), "cpu").losses
+        losses = execute(schedule, program, make_lanes(CPU), "cpu").losses
     scale = scaler(data, windows)
     mean, deviation = scale.mean[0], scale.deviation[0]
 
@@ -178,12 +178,12 @@ def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -
     hyper = replace(HYPER, batches=1)
     schedule, prepare = schedules("index", 1, tmp_path, hyper)
     data, scale = signal(), scaler(signal(), Windows(STEPS, 4, 3))
-    with joined(Settings(seed=1, device="cpu")) as context:
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program = program_of(item_of("index", folder, prepare, hyper), schedule, context)
         program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
         before = deepcopy(program.model)
         before.zero_grad()
-        execute(schedule, program, lanes_for(CPU), "cpu")
+        execute(schedule, program, make_lanes(CPU), "cpu")
     x = torch.from_numpy(np.stack([np.where(data.missing, np.nan, data.values)[s : s + 7] for s in program.deals[0].starts(0, 0)[0]]))
     inputs = ((x[:, :4] - torch.from_numpy(scale.mean)) / torch.from_numpy(scale.deviation)).nan_to_num().float()
     known = ~x[:, 4:, :, 0].isnan()
@@ -194,9 +194,9 @@ def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -
 
 def test_a_preparation_happens_once_for_all_that_share_it(folder: Path, tmp_path: Path) -> None:
     item = item_of("index", folder, schedules("index", 1, tmp_path)[1], HYPER)
-    with joined(Settings(device="cpu")) as context:
-        assert len(prepared(item, MODEL, context)) == 1
-        assert prepared(replace(item, label="again"), MODEL, context) == []
+    with open_context(Settings(device="cpu")) as context:
+        assert len(run_preparation(item, MODEL, context)) == 1
+        assert run_preparation(replace(item, label="again"), MODEL, context) == []
 
 
 def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_step_follows_the_mean_over_ranks(variant: str, folder: Path, tmp_path
     item, context = item_of("index", folder, prepare, hyper), Context(Settings(seed=1), collective=Alike())
     feed = feed_of(item, schedule, context)
     feed.materialise()
-    program = bound(item, schedule, MODEL, context)
+    program = bind_program(item, schedule, MODEL, context)
     assert isinstance(program, WindowProgram)
     program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
     before = deepcopy(program.model)
@@ -273,7 +273,7 @@ def test_the_next_block_is_read_while_a_batch_trains(folder: Path, tmp_path: Pat
     """The first batch's forward pass waits until the second one's block has been read, which only another thread can do meanwhile."""
     schedule, prepare = schedules("gen-dist-index", 1, tmp_path)
     read = threading.Event()
-    with joined(Settings(seed=1, device="cpu")) as context:
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program = program_of(item_of("gen-dist-index", folder, prepare, HYPER), schedule, context)
         run, met = program.run, []
 

@@ -342,7 +342,7 @@ def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: lis
             step()
         unlink(path, missing_ok)
 
-    monkeypatch.setattr(kept, "replaced", counted)
+    monkeypatch.setattr(kept, "write_atomically", counted)
     monkeypatch.setattr(Path, "unlink", removed)
     sides = [Kept(tmp_path, context(rank)) for rank in (0, 1)]
     try:

@@ -26,7 +26,7 @@ from chronoscale.real_exec.snapshots.material_files import adopt, ship
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.published_plans import plan_folder
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY, train
 from chronoscale.strategies.costing.calibrated import Calibrated, factor
 from chronoscale.strategies.costs import Fit, FittedCosts
@@ -67,7 +67,7 @@ def give(job: Job, number: int, name: str, ranks: int = 1) -> None:
 
 
 def losses(job: Job) -> np.ndarray:
-    return np.array([record.losses for record in records(Path(job.out))])
+    return np.array([record.losses for record in epoch_records(Path(job.out))])
 
 
 def material_of(job: Job) -> Material:
@@ -129,7 +129,7 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     for room in ("_whole", "_change", "_map"):
         monkeypatch.setattr(Material, room, lambda *_: pytest.fail("built, not mapped"))
     train(job)
-    found = records(Path(job.out))
+    found = epoch_records(Path(job.out))
     assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
     assert [r.strategy for r in found] == ["psg", "psg", "real-type1", "real-type1"]
 
@@ -168,11 +168,11 @@ def test_two_ranks_switch_together(job):
     worker = start(ENTRY, path, 2, 1)
     waiting = threading.Thread(target=wait, args=(worker, "train"))
     waiting.start()
-    while len(records(Path(job.out))) < 3 and waiting.is_alive():
+    while len(epoch_records(Path(job.out))) < 3 and waiting.is_alive():
         time.sleep(0.01)
     give(job, 1, "real-type1", ranks=2)
     waiting.join()
-    found = records(Path(job.out))
+    found = epoch_records(Path(job.out))
     plans = [record.plan for record in found]
     assert len(found) == 40 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
     assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(found))

@@ -20,8 +20,8 @@ from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.training import epoch_loop
-from chronoscale.real_exec.training.best_epoch import BEST, best_of
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import EventHyper
 
@@ -181,10 +181,10 @@ def plans_of(job):
 
 
 def test_the_best_epoch_is_the_first_of_its_score():
-    assert best_of([{"ap": 0.5}, {"ap": 0.7}, {"ap": 0.7}, {"ap": 0.6}]) == 1
-    assert best_of([{"auc": 0.9, "ap": 0.5}, {"auc": 0.1, "ap": 0.6}]) == 1  # AP comes first
-    assert best_of([{"accuracy": 0.5}, {"accuracy": 0.4}]) == 0
-    assert best_of([{}, {}, {}]) == 2  # nothing validates
+    assert best_epoch([{"ap": 0.5}, {"ap": 0.7}, {"ap": 0.7}, {"ap": 0.6}]) == 1
+    assert best_epoch([{"auc": 0.9, "ap": 0.5}, {"auc": 0.1, "ap": 0.6}]) == 1  # AP comes first
+    assert best_epoch([{"accuracy": 0.5}, {"accuracy": 0.4}]) == 0
+    assert best_epoch([{}, {}, {}]) == 2  # nothing validates
 
 
 def test_the_best_epoch_is_kept_and_tested(tmp_path):
@@ -195,7 +195,7 @@ def test_the_best_epoch_is_kept_and_tested(tmp_path):
         plan = plans.at(len(scores))
         execute(plan.schedule, plan.program, CpuLanes(False), "cpu")
         scores.append({"ap": value})
-        assert not plans.over(scores)
+        assert not plans.after_epoch(scores)
         tables = {name: table.clone() for name, table in plans.kept().items()}
         states.append((tables, {name: value.clone() for name, value in plans.learner.model.state_dict().items()}))
     assert not torch.equal(states[1][0]["memory"], states[2][0]["memory"])
@@ -214,7 +214,7 @@ def test_training_ends_when_nothing_gets_better(tmp_path, patience, ends):
     plans, values, seen = plans_of(job_of(tmp_path, patience=patience)), (0.4, 0.6, 0.6, 0.5, 0.7, 0.2), []
     for value in values:
         seen.append({"ap": value})
-        if plans.over(seen):
+        if plans.after_epoch(seen):
             break
     assert len(seen) == ends
 
@@ -229,10 +229,10 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, model):
             epoch_loop.train(job_of(tmp_path / name, model, repeats))
         out = tmp_path / name / "out"
         best = torch.load(out / BEST, weights_only=True)
-        found.append(([(one.losses, one.scores) for one in records(out)], best, json.loads((out / "test.json").read_text())))
+        found.append(([(one.losses, one.scores) for one in epoch_records(out)], best, json.loads((out / "test.json").read_text())))
     (losses, best, tested), (others, other, again) = found
     assert len(losses) == 4 and losses == others and tested == again and best["epoch"] == other["epoch"]
-    assert best["epoch"] == best_of([scores for _, scores in losses])
+    assert best["epoch"] == best_epoch([scores for _, scores in losses])
     for part in ("model", "state"):
         assert all(torch.equal(value, other[part][name]) for name, value in best[part].items())
 

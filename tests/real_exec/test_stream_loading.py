@@ -66,8 +66,8 @@ class Watched:
             begin(steps, batch)
 
         with monkeypatch.context() as patch:
-            patch.setattr(batches, "sent", counting)
-            patch.setattr(caches, "sent", counting)
+            patch.setattr(batches, "to_device", counting)
+            patch.setattr(caches, "to_device", counting)
             patch.setattr(Steps, "_begin", began)
             self.done = execute(self.schedule, self.made, CpuLanes(threaded), "cpu")
 

@@ -14,7 +14,7 @@ from stream_case import choice, hyper, planned, prepared, stream
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
@@ -84,8 +84,8 @@ def test_an_exception_ends_all(lane: Lane) -> None:
 
 
 def test_lanes_that_share_a_thread() -> None:
-    beside, both = lanes_for(CPU, Threads(communication=True)).streams, lanes_for(CPU, Threads(True, True)).streams
-    assert lanes_for(CPU).streams == (tuple(Lane),)
+    beside, both = make_lanes(CPU, Threads(communication=True)).streams, make_lanes(CPU, Threads(True, True)).streams
+    assert make_lanes(CPU).streams == (tuple(Lane),)
     for streams in (beside, both):
         assert streams[0] == (Lane.COMM,) and sorted(lane for one in streams for lane in one) == sorted(Lane)
     assert len(beside) == 2 and len(both) == 3

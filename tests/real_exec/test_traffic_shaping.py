@@ -10,9 +10,9 @@ from message_cases import FLOATS, LATENCY, RATE, ROWS
 from pairwise import fast
 from rank_cases import parameters, run_entry
 
-from chronoscale.real_exec.communication.exchange import NoExchange, incoming
+from chronoscale.real_exec.communication.exchange import SingleRankExchange, receive_counts
 from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.cluster import Link
 
@@ -115,7 +115,7 @@ def test_what_an_operation_is_held_for(held, link):
 
 
 def test_one_rank_has_no_network():
-    with joined(Settings(device="cpu", network=1.0, network_latency=60.0)) as context:
-        assert isinstance(context.exchange, NoExchange)
-        assert incoming(context.exchange, [3], context.device) == [3]
+    with open_context(Settings(device="cpu", network=1.0, network_latency=60.0)) as context:
+        assert isinstance(context.exchange, SingleRankExchange)
+        assert receive_counts(context.exchange, [3], context.device) == [3]
         context.collective.barrier()

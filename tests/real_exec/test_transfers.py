@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 
 
 def test_memory_that_goes_to_a_gpu_is_pinned_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +23,6 @@ def test_memory_that_goes_to_a_gpu_is_pinned_first(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.Tensor, "pin_memory", pinned)
     monkeypatch.setattr(torch.Tensor, "to", to)
     rows = torch.zeros(2)
-    assert sent(rows, torch.device("cuda")).tolist() == [1, 1]
+    assert to_device(rows, torch.device("cuda")).tolist() == [1, 1]
     assert [call[0] for call in calls] == ["pin", "cuda"] and calls[1][1] is True
-    assert sent(rows, torch.device("cpu")) is rows and calls[2:] == [("cpu", True)]
+    assert to_device(rows, torch.device("cpu")) is rows and calls[2:] == [("cpu", True)]

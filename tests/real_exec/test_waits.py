@@ -30,11 +30,11 @@ from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.real_exec.binding import bound, prepared
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.snapshots.material import Material, Wanted
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Route
@@ -163,8 +163,8 @@ def windows(readings: Path, tmp_path: Path, model: str, feed: str, variant: str)
     work = Workload("w", SignalStatistics(49, 6, 2, 6, calendar=1), shape, hyper)
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
     item, context = Item("x", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet")), Context()
-    prepared(item, choice, context)
-    return bound(item, planner.plan(work, 1, UNUSED), choice, context)
+    run_preparation(item, choice, context)
+    return bind_program(item, planner.plan(work, 1, UNUSED), choice, context)
 
 
 WAYS = [("groups", way) for way in ("psg", "blad", "every")] + [("cells", name) for name in ("esdg", "distdgl")]
@@ -209,7 +209,7 @@ def test_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, ra
     folder = stream_case.prepared(tmp_path, stream_case.stream())
     chosen, given = stream_case.choice(model), stream_case.hyper(model)
     schedule = stream_case.planned(folder, chosen, given, "tgl", ranks)
-    assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=Unheard(ranks))))
+    assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=AbsentPeers(ranks))))
 
 
 def test_shrinking() -> None:

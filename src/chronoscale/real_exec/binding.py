@@ -8,7 +8,7 @@ from pathlib import Path
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import lanes_for
+from chronoscale.real_exec.execution.lanes import make_lanes
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
@@ -36,12 +36,12 @@ def kind_of(schedule: Schedule) -> Kind:
     return KINDS[schedule.kind]
 
 
-def bound(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+def bind_program(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
     """What executes an item's schedule on this rank. Raises UserError as `kind_of` and as its family does."""
     return kind_of(schedule).bind(item, schedule, choice, context)
 
 
-def prepared(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
+def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
     """Do what has to happen once before an item's first pass: its pass, none where an item with the same `prepare` came first.
 
     Called on every rank, before the item is bound.
@@ -49,9 +49,9 @@ def prepared(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
     done: list[Pass] = []
 
     def prepare() -> str:
-        schedule = context.admit(Schedule.load(Path(item.prepare)))
-        program = bound(item, schedule, choice, context)
-        done.append(execute(schedule, program, lanes_for(context.device), device_name(context.device)))
+        schedule = context.require_ranks(Schedule.load(Path(item.prepare)))
+        program = bind_program(item, schedule, choice, context)
+        done.append(execute(schedule, program, make_lanes(context.device), device_name(context.device)))
         return item.prepare
 
     if item.prepare:

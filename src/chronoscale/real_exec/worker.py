@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
-from chronoscale.real_exec.binding import bound, prepared
-from chronoscale.real_exec.execution.context import joined
-from chronoscale.real_exec.execution.cuda_graphs import graphed
+from chronoscale.real_exec.binding import bind_program, run_preparation
+from chronoscale.real_exec.execution.context import open_context
+from chronoscale.real_exec.execution.cuda_graphs import with_cuda_graphs
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import Lanes
-from chronoscale.real_exec.execution.nonfinite import checked
+from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Job
@@ -37,26 +37,26 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
     Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
     """
-    with joined(job.settings) as context:
-        schedules = {item.label: context.admit(Schedule.load(Path(item.schedule))) for item in job.items}
+    with open_context(job.settings) as context:
+        schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}
         once: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
         lanes: dict[str, Lanes] = {}
         for item in job.items:
-            once[f"{item.label}-prepare"] = prepared(item, job.model, context)
-            lanes[item.label], own = context.lanes(schedules[item.label]), context.of(item)
-            programs[item.label] = graphed(bound(item, schedules[item.label], job.model, own), lanes[item.label], own)
+            once[f"{item.label}-prepare"] = run_preparation(item, job.model, context)
+            lanes[item.label], own = context.lanes(schedules[item.label]), context.for_item(item)
+            programs[item.label] = with_cuda_graphs(bind_program(item, schedules[item.label], job.model, own), lanes[item.label], own)
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
         count = job.warmup + job.repeats
         for number in range(count):
             for place, (label, program) in enumerate(programs.items()):
-                positions.own().say(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
+                positions.own_page().set_text(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
                 done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
                 passes[label].append(done)
-        positions.own().enter(Phase.TESTING)
+        positions.own_page().enter(Phase.TESTING)
         for label, program in programs.items():
             last = passes[label].pop()
-            tested = checked(program.tested(), schedules[label].name, "after the last pass")
+            tested = require_finite(program.test_scores(), schedules[label].name, "after the last pass")
             passes[label].append(replace(last, scores={**last.scores, **tested}))
     return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
 
@@ -89,7 +89,7 @@ def main(path: str) -> int:
 
     def work() -> None:
         passes = run_job(job)  # ends with a sum over ranks: none leaves while another still computes
-        positions.own().enter(Phase.SAVING)
+        positions.own_page().enter(Phase.SAVING)
         if not dist.is_initialized() or dist.get_rank() == 0:
             save_passes(passes, Path(job.out))
 

@@ -29,7 +29,7 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.process_setup import share
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.records import read_json
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -140,7 +140,7 @@ def attempt(asked: Job, ranks: int, part: Path, labels: Sequence[str], attempts:
         out.mkdir()
         launch(replace(asked, out=str(out)), ranks, part, told)
         timed = [load_passes(out, label) for label in labels]
-        noise = watch.noise(timed, share(ranks, asked.settings.threads), number)
+        noise = watch.noise(timed, cores_per_rank(ranks, asked.settings.threads), number)
         if best is None or noise.level < best.level:
             best = noise
             for file in out.iterdir():

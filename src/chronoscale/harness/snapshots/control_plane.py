@@ -27,18 +27,18 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.measurement.repeats import means
+from chronoscale.real_exec.measurement.repeats import mean_durations
 from chronoscale.real_exec.ranks.launch import start, stop, wait
-from chronoscale.real_exec.ranks.rank_group import Ranks
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.material_files import ship
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.published_plans import PLAN, Published, newest, plan_folder
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.reports.charts.staged import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.psg import PSG
@@ -124,7 +124,7 @@ class ControlPlane:
         self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
-    def run(self, worker: Ranks) -> None:
+    def run(self, worker: RankGroup) -> None:
         """From where the files say it stopped, to the last plan or the end of training."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:
@@ -238,17 +238,17 @@ class ControlPlane:
         self.publish(2, schedule)
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
-        table = tabulate(seen)
+        table = tabulate_samples(seen)
         device = this_device(self.experiment)
         here = fingerprint(device) | sharing(self.experiment)
-        fitted = fit(enough(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
+        fitted = fit(with_enough_samples(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
-        times = [(schedule, means(passes)) for schedule, passes in seen]
+        times = [(schedule, mean_durations(passes)) for schedule, passes in seen]
         return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))
 
     def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
         """Of a plan, or all."""
-        self._records |= {record.epoch: record for record in records(self.folder, self._records.keys())}
+        self._records |= {record.epoch: record for record in epoch_records(self.folder, self._records.keys())}
         return [record for _, record in sorted(self._records.items()) if plan in (None, record.plan)]
 
     def _trace(self, epoch: EpochRecord) -> Path:

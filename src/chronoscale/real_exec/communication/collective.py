@@ -24,7 +24,7 @@ class Collective(Protocol):
     def barrier(self) -> None: ...
 
 
-class Alone:
+class SingleRankCollective:
     """One rank."""
 
     ranks = 1

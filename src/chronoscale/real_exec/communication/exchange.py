@@ -42,7 +42,7 @@ class TorchExchange:
         dist.all_to_all_single(into, values, list(into_rows), list(rows))
 
 
-class NoExchange:
+class SingleRankExchange:
     """One rank: its schedules have no rows of this kind."""
 
     def send(self, values: Tensor, rank: int) -> None:
@@ -62,7 +62,7 @@ def all_gather(exchange: Exchange, values: Tensor, counts: Sequence[int]) -> Ten
     return into
 
 
-def incoming(exchange: Exchange, rows: Sequence[int], device: torch.device) -> list[int]:
+def receive_counts(exchange: Exchange, rows: Sequence[int], device: torch.device) -> list[int]:
     """How many rows every rank is about to send to this one, which sends `rows[q]` to rank q: what an all-to-all receives."""
     own = torch.tensor(rows, dtype=torch.int64, device=device).view(-1, 1)
     into, ones = torch.empty_like(own), [1] * len(rows)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from chronoscale.real_exec.communication.collective import Collective
 from chronoscale.real_exec.communication.exchange import Exchange
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 
 
-class RelayedCollective:
+class HostRelayCollective:
     """Another collective's operations, which takes tensors of the host; whoever calls waits for the device before each."""
 
     def __init__(self, inner: Collective) -> None:
@@ -22,18 +22,18 @@ class RelayedCollective:
         """Sum over ranks, in place."""
         here = values.cpu()
         self._inner.all_reduce(here)
-        values.copy_(sent(here, values.device))
+        values.copy_(to_device(here, values.device))
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
         """Rows of all ranks, on the device."""
-        return sent(self._inner.all_gather(rows.cpu(), counts), rows.device)
+        return to_device(self._inner.all_gather(rows.cpu(), counts), rows.device)
 
     def barrier(self) -> None:
         """Wait for every rank."""
         self._inner.barrier()
 
 
-class RelayedExchange:
+class HostRelayExchange:
     """Another exchange's operations, likewise."""
 
     def __init__(self, inner: Exchange) -> None:
@@ -47,10 +47,10 @@ class RelayedExchange:
         """From one rank."""
         here = torch.empty_like(into, device="cpu")
         self._inner.receive(here, rank)
-        into.copy_(sent(here, into.device))
+        into.copy_(to_device(here, into.device))
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
         """Rows to and from every rank."""
         here = torch.empty_like(into, device="cpu")
         self._inner.all_to_all(here, values.cpu(), into_rows, rows)
-        into.copy_(sent(here, into.device))
+        into.copy_(to_device(here, into.device))

@@ -13,11 +13,11 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import UserError
-from chronoscale.real_exec.communication.collective import Alone, Collective, TorchCollective
-from chronoscale.real_exec.communication.exchange import Exchange, NoExchange, TorchExchange
-from chronoscale.real_exec.communication.host_relay import RelayedCollective, RelayedExchange
+from chronoscale.real_exec.communication.collective import Collective, SingleRankCollective, TorchCollective
+from chronoscale.real_exec.communication.exchange import Exchange, SingleRankExchange, TorchExchange
+from chronoscale.real_exec.communication.host_relay import HostRelayCollective, HostRelayExchange
 from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
-from chronoscale.real_exec.execution.lanes import Lanes, Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import Lanes, Threads, make_lanes
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
@@ -37,8 +37,8 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     rank: int = 0
-    collective: Collective = field(default_factory=Alone)
-    exchange: Exchange = field(default_factory=NoExchange)
+    collective: Collective = field(default_factory=SingleRankCollective)
+    exchange: Exchange = field(default_factory=SingleRankExchange)
     stack: ExitStack = field(default_factory=ExitStack)
     _shared: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -52,13 +52,13 @@ class Context:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
 
-    def admit(self, schedule: Schedule) -> Schedule:
+    def require_ranks(self, schedule: Schedule) -> Schedule:
         """The schedule. Raises UserError when it is for another number of ranks."""
         if schedule.ranks != self.ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
-    def of(self, item: Item) -> Context:
+    def for_item(self, item: Item) -> Context:
         """The same with the settings of an item: its own learning rate, which nothing scales, and rows launched one by one if it probes."""
         settings = self.settings
         if item.learning_rate:
@@ -68,11 +68,11 @@ class Context:
     def lanes(self, schedule: Schedule) -> Lanes:
         """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
         threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
-        return self.share(("lanes", threads), lambda: lanes_for(self.device, threads, self.settings.bus))
+        return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
 @contextmanager
-def joined(settings: Settings) -> Iterator[Context]:
+def open_context(settings: Settings) -> Iterator[Context]:
     """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
 
     Raises UserError when a GPU is asked for and absent, and for graphs without one.
@@ -90,19 +90,19 @@ def joined(settings: Settings) -> Iterator[Context]:
         try:
             yield Context(settings, device, rank, collective, exchange, stack)
         except BaseException as error:
-            positions.own().report(error)
+            positions.own_page().report(error)
             raise
-        positions.own().enter(Phase.LEAVING)
+        positions.own_page().enter(Phase.LEAVING)
         collective.barrier()  # none ends what others still read
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
     """What a rank does with the others: on a CPU over the network that the settings ask for, on a shared GPU by way of the host."""
     if ranks == 1:
-        return Alone(), NoExchange()
+        return SingleRankCollective(), SingleRankExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):
         link = Link(settings.network or math.inf, settings.network_latency)
         return ShapedCollective(TorchCollective(), link), ShapedExchange(TorchExchange(), link, rank)
     if device.type == "cuda" and settings.share_gpu:
-        return RelayedCollective(TorchCollective()), RelayedExchange(TorchExchange())
+        return HostRelayCollective(TorchCollective()), HostRelayExchange(TorchExchange())
     return TorchCollective(), TorchExchange()

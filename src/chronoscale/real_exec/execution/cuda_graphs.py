@@ -11,12 +11,12 @@ from torch import Tensor
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.device_lanes import DeviceLanes, Event, Graph
-from chronoscale.real_exec.execution.graph_blocks import Blocks, Launched, merged
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, LaunchSummary, merge_rows
 from chronoscale.real_exec.execution.lanes import Lanes
-from chronoscale.real_exec.execution.losses import Note
+from chronoscale.real_exec.execution.losses import LossShare
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import used
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.strategies.schedule import Lane
 
 WARMING = "the first pass: what is captured has to have run before"
@@ -29,7 +29,7 @@ class _Captured(NamedTuple):
     noted: Tensor | None
 
 
-class Graphed(Program):
+class GraphedProgram(Program):
     """Executes the first pass row by row: libraries, kernels and the optimiser make then what they keep. From the second on a block is
     captured when its shape comes first, and replayed whenever it comes. Rows of no block are launched by themselves.
 
@@ -42,12 +42,12 @@ class Graphed(Program):
         self._program, self._rows, self._passes, self._why = program, program.tasks, 0, why
         self._graphs: dict[Hashable, _Captured] = {}
         if not why:
-            assert isinstance(lanes, DeviceLanes) and isinstance(program.blocks, Blocks)
-            self._lanes, self._blocks = lanes, program.blocks
-            self._merged, self._pool = merged(program.tasks, program.blocks), lanes.device.pool()
+            assert isinstance(lanes, DeviceLanes) and isinstance(program.graph_blocks, GraphBlocks)
+            self._lanes, self._blocks = lanes, program.graph_blocks
+            self._merged, self._pool = merge_rows(program.tasks, program.graph_blocks), lanes.device.pool()
 
     @property
-    def launched(self) -> Launched:
+    def launched(self) -> LaunchSummary:
         """How the rows of the last pass were launched."""
         return self._launched
 
@@ -59,7 +59,7 @@ class Graphed(Program):
     def begin(self) -> None:
         """The program's."""
         self._passes += 1
-        self._launched = Launched(why=self._why or (WARMING if self._passes == 1 else ""))
+        self._launched = LaunchSummary(why=self._why or (WARMING if self._passes == 1 else ""))
         self.tasks = self._rows if self._launched.why else self._merged.tasks
         self._program.begin()
 
@@ -72,7 +72,7 @@ class Graphed(Program):
             self._program.run(task)
             return
         rows = self._merged.rows[task.task]
-        self._blocks.bring(rows)
+        self._blocks.load_inputs(rows)
         shape = self._blocks.shape(rows)
         first = shape not in self._graphs
         if first:
@@ -81,28 +81,28 @@ class Graphed(Program):
             except RuntimeError as error:
                 message = f"iteration {task.iteration} could not be captured as a CUDA graph: {error}; launch: eager runs it row by row"
                 raise MachineError(message) from error
-        self._launched = Launched(self._launched.graphs + 1, self._launched.captured + first)
+        self._launched = LaunchSummary(self._launched.graphs + 1, self._launched.captured + first)
         self._replay(self._graphs[shape], task.iteration)
 
     def check(self) -> None:
         """The program's."""
         self._program.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """The program's."""
-        return self._program.sound(iteration)
+        return self._program.inputs_finite(iteration)
 
     def finish(self) -> EpochResult:
         """The program's."""
         return self._program.finish()
 
-    def tested(self) -> Mapping[str, float]:
+    def test_scores(self) -> Mapping[str, float]:
         """The program's."""
-        return self._program.tested()
+        return self._program.test_scores()
 
     def _captured(self, rows: Sequence[Task]) -> _Captured:
         """Capture rows, each on its lane. Nothing of them runs."""
-        device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.notes
+        device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.shares
         before, compute = len(notes), of[Lane.COMPUTE]
         joined = [of[lane] for lane in dict.fromkeys(task.lane for task in rows) if lane is not Lane.COMPUTE]
         graph, ends, begin = device.graph(self._pool), dict[int, Event](), device.event()
@@ -124,22 +124,22 @@ class Graphed(Program):
                 end.record(stream)
                 compute.wait_event(end)
             with device.on(compute):
-                noted = torch.stack([used(note.value) for note in notes[before:]]) if notes[before:] else None
+                noted = torch.stack([acquire(note.value) for note in notes[before:]]) if notes[before:] else None
         del notes[before:]
         return _Captured(graph, noted)
 
     def _replay(self, captured: _Captured, iteration: int) -> None:
         captured.graph.replay()
         if captured.noted is not None:
-            self._blocks.notes.extend(Note(iteration, value) for value in captured.noted.clone())
+            self._blocks.shares.extend(LossShare(iteration, value) for value in captured.noted.clone())
 
 
-def graphed(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
+def with_cuda_graphs(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
     """The program as the job launches it: itself, or with its blocks as CUDA graphs, or with the reason why it has none. timed: its rows
     are, which a graph would hide."""
     if context.settings.launch != "graph":
         return program
-    why = program.blocks if isinstance(program.blocks, str) else ""
+    why = program.graph_blocks if isinstance(program.graph_blocks, str) else ""
     if timed:
         why = "its rows are timed, for the plan that follows"
-    return Graphed(program, lanes, why)
+    return GraphedProgram(program, lanes, why)

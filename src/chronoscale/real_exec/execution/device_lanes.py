@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from chronoscale.real_exec.execution.row_threads import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
@@ -133,7 +133,7 @@ class DeviceLanes:
         first = self._read()
         hosts = sorted({task.lane for task in tasks if task.hosted})
         thread = [hosts.index(task.lane) if task.hosted else len(hosts) for task in tasks]
-        Progress(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
+        RowThreads(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
         self.device.synchronize()
         return rows.times(first, self._read())
 

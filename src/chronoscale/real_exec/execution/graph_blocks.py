@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chronoscale.real_exec.execution.losses import Note
+from chronoscale.real_exec.execution.losses import LossShare
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Lane, Op
 
 NOT_CAPTURED = "programs of this kind are not captured"
 
 
-class Blocks(ABC):
+class GraphBlocks(ABC):
     """The rows of a program as blocks. Rows of a block need nothing of the host, not its memory either but what is pinned and stays where
     it is, and give the same operations on the same memory whenever they run. `notes`: what they add to, and nothing else of Python's is
     there when a block has been replayed."""
 
-    notes: list[Note]
+    shares: list[LossShare]
 
     @abstractmethod
     def of(self, task: Task) -> int | None:
@@ -28,13 +28,13 @@ class Blocks(ABC):
     def shape(self, rows: Sequence[Task]) -> Hashable:
         """Equal for blocks that one graph does for."""
 
-    def bring(self, rows: Sequence[Task]) -> None:
+    def load_inputs(self, rows: Sequence[Task]) -> None:
         """Put what differs between blocks of one shape where their graph reads it; before every replay, on the lane of computation."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchSummary:
     """How a pass was launched that was to be captured. graphs: how many were replayed; captured: of them, captured in this very pass; why:
     nothing was, in words."""
 
@@ -49,7 +49,7 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedRows:
     """Rows of a rank with each block in the place of its last row, which stands for it as `Op.GRAPH`, on the lane of computation. rows: of
     each block, by the number of that row; stands: for each row of a block, that number."""
 
@@ -58,7 +58,7 @@ class Merged:
     stands: Mapping[int, int] = field(default_factory=dict)
 
 
-def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
+def merge_rows(tasks: Sequence[Task], blocks: GraphBlocks) -> MergedRows:
     """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a row of a
     block is the host's work, which would be done once, when the block is captured."""
     members: dict[int, list[Task]] = {}
@@ -80,4 +80,4 @@ def merged(tasks: Sequence[Task], blocks: Blocks) -> Merged:
             entry = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
             made.append(entry._replace(deps=tuple(sorted(needs))))
             ended.add(task.task)
-    return Merged(made, rows, stands)
+    return MergedRows(made, rows, stands)

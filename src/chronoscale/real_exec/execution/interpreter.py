@@ -13,7 +13,7 @@ import torch.distributed as dist
 from chronoscale.datasets.scores import present
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.execution.lanes import Lanes
-from chronoscale.real_exec.execution.nonfinite import HELP, Unsound
+from chronoscale.real_exec.execution.nonfinite import HELP, NonFiniteValue
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import Task
@@ -35,15 +35,15 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     during: which pass it is, for people. Raises NotFiniteError on all ranks, with the same line, where training comes to a number that is
     not finite: at the optimiser's step on a CPU, else at the end of the pass.
     """
-    here = positions.own()
+    here = positions.own_page()
     program.begin()
     here.enter(Phase.MEETING)
     program.collective.barrier()
     here.enter_pass(schedule.name)
     try:
-        start, end = lanes.run(program.tasks, ranged(here.marked(program.run)))
+        start, end = lanes.run(program.tasks, in_profiler_ranges(here.record_rows(program.run)))
         program.check()
-    except Unsound as found:
+    except NonFiniteValue as found:
         raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None
     here.enter(Phase.TESTING)
     losses, result = np.zeros(schedule.iterations), program.finish()
@@ -58,10 +58,12 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     if program.collective.ranks > 1:
         times, losses = _sum(times), _sum(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
-        raise NotFiniteError(_blame(Unsound(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during))
+        raise NotFiniteError(
+            _blame(NonFiniteValue(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during)
+        )
     for score in present([result.scores]):
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
-            raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
+            raise NotFiniteError(_blame(NonFiniteValue(None, f"the validation {score.title}"), schedule, program, {}, during))
     stands, times = times[2] - 1, times[:2]
     eager = stands < 0
     times[0, eager] = rendezvous(schedule, times[0], times[1])[eager]
@@ -73,11 +75,11 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     return Pass(trace, losses, result.scores, result.counts, program.launched)
 
 
-def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
+def _blame(found: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
     """What was not finite first, and on which rank: an input, before the loss of it, before a gradient. Called on every rank."""
     own = -1 if found.iteration is None else found.iteration
     stages = ("an input", "the loss", found.what)
-    guilty = (own >= 0 and not program.sound(own), not np.isfinite(losses.get(own, 0.0)), found.own)
+    guilty = (own >= 0 and not program.inputs_finite(own), not np.isfinite(losses.get(own, 0.0)), found.own)
     seen = np.zeros((len(stages), program.collective.ranks), np.int64)
     seen[:, dist.get_rank() if program.collective.ranks > 1 else 0] = guilty
     if program.collective.ranks > 1:
@@ -117,7 +119,7 @@ def _sum(values: Numbers) -> Numbers:
 Run = Callable[[Task], None]
 
 
-def ranged(run: Run) -> Run:
+def in_profiler_ranges(run: Run) -> Run:
     """`run` with each row in a range of its name while a profiler records; itself otherwise, as a range takes microseconds.
 
     The profiler records the thread that started it, and what that launches on a device; rows of other threads (the host's, where it has one

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from chronoscale.real_exec.execution.device_lanes import CudaStreams, DeviceLanes
-from chronoscale.real_exec.execution.row_threads import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.sleep import sleep_until
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
-BESIDE = ("blocks", "spread")  # kinds of schedules whose communication may overlap
+OVERLAPPING_KINDS = ("blocks", "spread")  # kinds of schedules whose communication may overlap
 INLINE = (tuple(Lane),)  # one thread for everything
 Run = Callable[[Task], None]
 
@@ -63,11 +63,11 @@ class CpuLanes:
 
         threads, needs = len(self.streams), [[at[dep] for dep in task.deps] for task in tasks]
         thread = [of[task.lane] for task in tasks]
-        Progress(tasks, thread, needs, threads).run([step] * threads)
-        return since(times, thread, needs), times[1]
+        RowThreads(tasks, thread, needs, threads).run([step] * threads)
+        return possible_starts(times, thread, needs), times[1]
 
 
-def since(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
+def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
     """When each row could start: its thread was free, and what it waits for had ended; int64 [tasks], of starts and ends int64 [2, tasks].
 
     Between that and its first line the interpreter looks for the row, and a thread that slept wakes up: time that a schedule has no other
@@ -83,7 +83,7 @@ def since(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) ->
     return np.array(starts, np.int64)
 
 
-def lanes_for(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
+def make_lanes(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
     """CUDA streams on a GPU; on CPU one thread, or further ones (CpuLanes); the rate of transfers may be limited there.
 
     In line is the default on CPU: what another core has copied lies in that core's cache, and handing over costs more than overlap
@@ -106,7 +106,7 @@ class Threads(NamedTuple):
         """The host's where they are asked for, a schedule prefetches from a mapped part, or samples in the background (MemShare §4.1);
         communication where windows, or a pipeline of batches, let it overlap."""
         fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
-        beside = schedule.kind in BESIDE and _overlaps(schedule)
+        beside = schedule.kind in OVERLAPPING_KINDS and _overlaps(schedule)
         return cls(asked or fetches or (beside and schedule.kind == "spread"), beside)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Note(NamedTuple):
+class LossShare(NamedTuple):
     """A number of an iteration, float32, no dimensions."""
 
     iteration: int
@@ -20,16 +20,16 @@ class Losses:
     """A rank's shares of the losses of a pass; they stay on the device until it has ended."""
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        self.shares: list[LossShare] = []
 
     def add(self, iteration: int, share: Tensor) -> None:
         """A scalar, added to the iteration's others."""
-        self.notes.append(Note(iteration, share.detach()))
+        self.shares.append(LossShare(iteration, share.detach()))
 
     def finish(self) -> dict[int, float]:
         """Sums by iteration; the next pass starts from none."""
         shares: defaultdict[int, list[Tensor]] = defaultdict(list)
-        for note in self.notes:
+        for note in self.shares:
             shares[note.iteration].append(note.value)
-        self.notes.clear()
+        self.shares.clear()
         return {iteration: float(torch.stack(added).sum()) for iteration, added in shares.items()}

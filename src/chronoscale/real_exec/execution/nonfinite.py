@@ -11,7 +11,7 @@ from chronoscale.errors import NotFiniteError
 HELP = "a smaller training.learning_rate may help"
 
 
-class Unsound(Exception):
+class NonFiniteValue(Exception):
     """A number is not finite, and every rank sees it at the same row. iteration: None after the last. own: whether it came from this rank,
     before ranks added up."""
 
@@ -20,7 +20,7 @@ class Unsound(Exception):
         self.iteration, self.what, self.own = iteration, what, own
 
 
-def checked(scores: Mapping[str, float], strategy: str, when: str) -> Mapping[str, float]:
+def require_finite(scores: Mapping[str, float], strategy: str, when: str) -> Mapping[str, float]:
     """The scores, the same on all ranks. Raises NotFiniteError for one that is undefined and must not be."""
     for score in present([scores]):
         if not score.may_be_undefined and not isfinite(scores[score.key]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.real_exec.execution.graph_blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.trace import Trace
@@ -25,7 +25,7 @@ class Pass:
     losses: Floats
     scores: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
-    launched: Launched | None = None
+    launched: LaunchSummary | None = None
 
 
 def medians(passes: Sequence[Pass]) -> Ints:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from chronoscale.datasets.scores import known
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.graph_blocks import NOT_CAPTURED, Blocks, Launched
+from chronoscale.real_exec.execution.graph_blocks import NOT_CAPTURED, GraphBlocks, LaunchSummary
 from chronoscale.real_exec.execution.task import Task
 
 
@@ -36,12 +36,12 @@ class Program(Protocol):
     collective: Collective
 
     @property
-    def blocks(self) -> Blocks | str:
+    def graph_blocks(self) -> GraphBlocks | str:
         """Its rows as blocks that a CUDA graph may hold, or in words why there are none."""
         return NOT_CAPTURED
 
     @property
-    def launched(self) -> Launched | None:
+    def launched(self) -> LaunchSummary | None:
         """How the rows of the last pass were launched, where graphs were asked for."""
         return None
 
@@ -62,7 +62,7 @@ class Program(Protocol):
         """Called once after the last row of a pass. Raises Unsound where its training left what is not finite, on all ranks alike."""
         return None
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """Whether what this rank read for an iteration is finite; asked when something was not."""
         return True
 
@@ -70,7 +70,7 @@ class Program(Protocol):
         """Called once after the last row of a pass, or where it stopped: what it came to."""
         ...
 
-    def tested(self) -> Mapping[str, float]:
+    def test_scores(self) -> Mapping[str, float]:
         """Scores of what is held out to test with, by key and the same on each rank; asked after the last pass of a job that is timed. Most
         programs have none."""
         return {}

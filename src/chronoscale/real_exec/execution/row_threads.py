@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from chronoscale.real_exec.execution.nonfinite import Unsound
+from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
 
@@ -14,7 +14,7 @@ GIVE_UP_S = 2.0  # for threads to end after one has failed: one in a collective 
 Step = Callable[[int, Task], None]  # of a row and its place among the tasks
 
 
-class Progress:
+class RowThreads:
     """Which rows others may go on from. Needs are earlier rows and threads keep to row order, so that none waits for ever."""
 
     def __init__(self, tasks: Sequence[Task], thread: Sequence[int], needs: Sequence[Sequence[int]], threads: int) -> None:
@@ -57,8 +57,8 @@ class Progress:
             with self._changed:
                 self._failure = self._failure or error
                 self._changed.notify_all()
-                if self._timer is None and not isinstance(error, Unsound):  # which every rank sees at the same row
-                    timer = threading.Timer(GIVE_UP_S, positions.own().give_up, [error])
+                if self._timer is None and not isinstance(error, NonFiniteValue):  # which every rank sees at the same row
+                    timer = threading.Timer(GIVE_UP_S, positions.own_page().give_up, [error])
                     timer.daemon = True
                     with suppress(RuntimeError):  # no memory for a thread
                         timer.start()

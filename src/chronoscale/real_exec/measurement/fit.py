@@ -12,7 +12,7 @@ import pandas as pd
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement import repeats as jitter
-from chronoscale.real_exec.measurement.repeats import means, times
+from chronoscale.real_exec.measurement.repeats import mean_durations, row_durations
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve
 from chronoscale.strategies.costing.predictor import flags
@@ -37,13 +37,13 @@ WIDE = 0.10  # relative standard deviation over repeats that draws a warning (RE
 ROUNDS, SETTLED = 50, 1e-10  # of the fit of one curve: until its values change by less, relatively
 
 
-def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
+def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
     """One row a task: descriptors, `ns` (its mean, over the passes that count: `estimate.means`), `spread` (relative standard deviation,
     each pass's drift left out), whether its schedule held nothing but collectives (`alone`), that schedule's kind, and what a predictor
     reads (`place`: its lane)."""
     frames = []
     for schedule, passes in items:
-        ns, spread = means(passes), jitter.spread(times(passes))
+        ns, spread = mean_durations(passes), jitter.row_spread(row_durations(passes))
         columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | flags(schedule)
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
         names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
@@ -59,10 +59,10 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
     return table
 
 
-def enough(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
+def with_enough_samples(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
     """The rows of those curves that have at least so many samples, and of collectives."""
     together = table["op"].isin([op.name for op in COLLECTIVES])
-    return table[together | (table.groupby(CURVE)["ns"].transform("size") >= least)]
+    return table[together | (table.groupby(CURVE_COLUMNS)["ns"].transform("size") >= least)]
 
 
 def fit(
@@ -76,7 +76,7 @@ def fit(
     samples.
     """
     fits = []
-    for (name, width, lane, variant), part in table.groupby(CURVE, sort=True):
+    for (name, width, lane, variant), part in table.groupby(CURVE_COLUMNS, sort=True):
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Curve(str(name), int(str(width)), str(lane), int(str(variant))), part, seed))
     reduced, gathered, exchanged = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL))
@@ -85,7 +85,7 @@ def fit(
     return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, exchange, launch_ns=launch_ns, sway=sway)
 
 
-CURVE = list(Curve._fields)  # columns of a table of tasks
+CURVE_COLUMNS = list(Curve._fields)  # columns of a table of tasks
 
 
 class _Samples(NamedTuple):

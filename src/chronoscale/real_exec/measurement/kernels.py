@@ -27,21 +27,21 @@ from torch.utils._pytree import tree_leaves
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.measurement.memory_traffic import moved, moved_natively, nbytes
+from chronoscale.real_exec.measurement.memory_traffic import kernel_bytes, nbytes, operation_bytes
 
 _QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
 _TOLD = ("_record_function_enter_new", "_record_function_exit")  # to the profiler
 _READS = (Tensor.__bool__, Tensor.__int__)
 
 
-class Counter(TorchDispatchMode):
+class KernelCounter(TorchDispatchMode):
     """`count`: kernels of everything that ran inside `with`; `bytes`: that they read and write in device memory (`moved`)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.count, self.bytes, self._calls = 0, 0, _Calls(self)
 
-    def __enter__(self) -> Counter:
+    def __enter__(self) -> KernelCounter:
         _running.append(self)
         abi.listeners.append(self._native)
         self._calls.__enter__()  # type: ignore[no-untyped-call]
@@ -56,7 +56,7 @@ class Counter(TorchDispatchMode):
 
     def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.Cuda) -> None:
         self.count += 1
-        self.bytes += moved_natively(name, arguments, cuda)
+        self.bytes += kernel_bytes(name, arguments, cuda)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -67,17 +67,17 @@ class Counter(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         if not (func.is_view or name in (*_QUIET, *_TOLD) or steps):
             self.count += 1
-            self.bytes += moved(func, args, kwargs or {}, made)
+            self.bytes += operation_bytes(func, args, kwargs or {}, made)
         return made
 
 
-_running: list[Counter] = []  # the last one counts: a gradient belongs to the row that asks for it
+_running: list[KernelCounter] = []  # the last one counts: a gradient belongs to the row that asks for it
 
 
 class _Calls(TorchFunctionMode):
     """Calls that are other kernels on CUDA than on a CPU."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: KernelCounter) -> None:
         super().__init__()
         self._counter = counter
 
@@ -95,12 +95,12 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _dropped(counter: Counter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def _dropped(counter: KernelCounter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     drops = int(training and 0 < p < 1)
     return _uncounted(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
 
 
-def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
+def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
     """The cell as two products, which dispatch, and what is fused of it."""
     hidden = state[0] if func is torch.lstm_cell else state
     gates = x @ of_input.T, hidden @ of_state.T
@@ -112,7 +112,7 @@ class _Fused(torch.autograd.Function):
     """What follows a cell's products: one kernel forwards, two backwards, of a GRU three."""
 
     @staticmethod
-    def forward(ctx: Any, func: Any, counter: Counter, *values: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, func: Any, counter: KernelCounter, *values: Tensor) -> tuple[Tensor, ...]:
         ctx.func = func
         ctx.save_for_backward(*values)
         kept = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
@@ -135,7 +135,7 @@ class _Fused(torch.autograd.Function):
         return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (given + into) * nbytes([state]), found)
 
 
-def _uncounted(counter: Counter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
+def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
     """What `run` returns, taken for so many kernels that move `size` bytes."""
     before = counter.count + kernels, counter.bytes + size
     made = run()
@@ -156,21 +156,21 @@ def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *bias
     return ((1 - update) * candidate + update * last,)
 
 
-class Counts(NamedTuple):
+class KernelCounts(NamedTuple):
     """Of a row: kernels, and bytes that they move."""
 
     kernels: int
     bytes: int
 
 
-def counted(program: Program) -> list[Counts]:
+def count_kernels(program: Program) -> list[KernelCounts]:
     """Of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
     counts = []
     program.begin()
     for task in program.tasks:
-        with Counter() as counter:
+        with KernelCounter() as counter:
             program.run(task)
-        counts.append(Counts(counter.count, counter.bytes))
+        counts.append(KernelCounts(counter.count, counter.bytes))
     program.finish()
     return counts
 
@@ -189,7 +189,7 @@ def launch_ns(device: torch.device, count: int = 2_000) -> int:
     return spent // count
 
 
-class Unheard:
+class AbsentPeers:
     """`ranks` of which one is here and nobody else: rows of communication count their kernel, and nothing arrives."""
 
     def __init__(self, ranks: int) -> None:

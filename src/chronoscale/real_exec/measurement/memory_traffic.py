@@ -23,7 +23,7 @@ PLACED = frozenset({"index_put_", "index_put", "index_copy_", "index_copy", "ind
 ADDED = frozenset({"index_add_", "index_add", "scatter_add_"})  # of those: read what they write
 
 
-def moved(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> int:
+def operation_bytes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> int:
     """Of one dispatched operation of ATen, `made` its result."""
     name, given = func.overloadpacket.__name__, list(zip(func._schema.arguments, args, strict=False))
     written = [value for argument, value in given if argument.alias_info is not None and argument.alias_info.is_write]
@@ -61,7 +61,7 @@ def nbytes(values: Iterable[Any]) -> int:
     return sum(found.values())
 
 
-def moved_natively(name: str, arguments: tuple[Any, ...], cuda: Cuda) -> int:
+def kernel_bytes(name: str, arguments: tuple[Any, ...], cuda: Cuda) -> int:
     """Of one call of our own kernels: named with its kind, with the arguments of the C ABI (`csrc/cuda`)."""
     what, _, kind = name.rpartition("_")
     return _NATIVE[what if kind in _SIZES else name](arguments, cuda, _SIZES.get(kind, 4))

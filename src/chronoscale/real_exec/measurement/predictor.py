@@ -23,10 +23,10 @@ STEPS = 400  # of L-BFGS at most: enough for some thousand tasks, and seconds
 DECAY = 1e-3  # of weights
 LEAST = 16  # samples, of which a quarter is held out
 FEW = 8  # different tasks of a kind: fewer, and none stands for another
-TOLD = ["kind", *SIZES, "ranks", *FLAGS]
+DESCRIPTION = ["kind", *SIZES, "ranks", *FLAGS]
 
 
-def learn(table: pd.DataFrame, seed: int = 0) -> Predictor:
+def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
     """From the rows of a profile (`fit.tabulate`) that windows of blocks have run. The squared error of log ns is the least.
 
     Tasks that are described alike are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A
@@ -41,23 +41,23 @@ def learn(table: pd.DataFrame, seed: int = 0) -> Predictor:
         raise UserError(f"profile: {len(known)} different tasks of windows, at least {LEAST} are needed to learn their times")
     held = rows["sample"].isin(np.random.default_rng(seed).permutation(np.sort(known))[: int(len(known) * HELD_OUT)])
     with threadpool_limits(1):  # matrices are small: more threads take longer
-        tried, _ = fitted(_medians(rows[~held]), seed)
+        tried, _ = fit_network(_medians(rows[~held]), seed)
         errors = tuple(_errors(tried, rows[held & rows["kind"].isin(tried.kinds)]))
-        return replace(fitted(_medians(rows), seed)[0], held_out=errors)
+        return replace(fit_network(_medians(rows), seed)[0], held_out=errors)
 
 
 def _samples(rows: pd.DataFrame) -> NDArray[np.int64]:
     """The sample that each task belongs to, int64 [tasks]."""
-    alike = rows.groupby(TOLD).ngroup()
+    alike = rows.groupby(DESCRIPTION).ngroup()
     few = alike.groupby(rows["kind"]).transform("nunique") < FEW
     return np.where(few, len(rows) + np.arange(len(rows)), alike.to_numpy(np.int64))
 
 
 def _medians(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(rows.groupby("sample", sort=True).agg({**dict.fromkeys(TOLD, "first"), "ns": "median"}))
+    return pd.DataFrame(rows.groupby("sample", sort=True).agg({**dict.fromkeys(DESCRIPTION, "first"), "ns": "median"}))
 
 
-def fitted(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
+def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
     """Learned from all of a sample, columns `TOLD` and `ns`; and scikit-learn's network, whose weights it has."""
     columns = _columns(sample)
     kinds, numbers, target = tuple(sorted(set(sample["kind"]))), logarithms(columns), np.log(sample["ns"].to_numpy(np.float64))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.passes import Pass
-from chronoscale.real_exec.measurement.fit import CURVE, enough, tabulate
+from chronoscale.real_exec.measurement.fit import CURVE_COLUMNS, tabulate_samples, with_enough_samples
 from chronoscale.strategies.costing.curves import DESCRIBED, Curve
 from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, Profiled
 from chronoscale.strategies.row_name import ROW
@@ -20,7 +20,7 @@ from chronoscale.strategies.trace import Source, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
+class ProfiledRows:
     """Rows of a schedule that a profile shows: traces of them, one a repeat. missed: rows of the rank that it does not show as often."""
 
     schedule: Schedule
@@ -31,10 +31,10 @@ class Joined:
     def samples(self) -> pd.DataFrame:
         """As a profile of ours has them (`fit.tabulate`), of the rows that all repeats show."""
         alone = replace(self.schedule, dep_ptr=np.zeros(len(self.schedule) + 1, np.int64), dep=np.zeros(0, np.int64))
-        return tabulate([(alone.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
+        return tabulate_samples([(alone.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
 
 
-def join(profile: Profiled, schedule: Schedule) -> Joined:
+def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
     """Ranges of the interpreter (`ranges`) with the rows that they name; the k-th of a row is repeat k.
 
     On a device a row takes from the first start to the last end of what was launched while its range lasted, by whichever thread (autograd
@@ -68,7 +68,7 @@ def join(profile: Profiled, schedule: Schedule) -> Joined:
     shown: Ints = counts.index[counts == most].to_numpy(np.int64)
     repeats = [found[found["repeat"] == k].set_index("row").loc[shown] for k in range(most)]
     missed = int((schedule.rank == profile.rank).sum()) - len(shown)
-    return Joined(schedule, tuple(_trace(profile, schedule, one) for one in repeats), missed)
+    return ProfiledRows(schedule, tuple(_trace(profile, schedule, one) for one in repeats), missed)
 
 
 def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +104,7 @@ def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
     )
 
 
-def copies(profiles: Sequence[Profiled]) -> pd.DataFrame:
+def copy_samples(profiles: Sequence[Profiled]) -> pd.DataFrame:
     """Samples of copies between host and device, by their names: of any program. Columns as of `fit.tabulate`; what a profile does not tell
     is 0."""
     frames = []
@@ -120,10 +120,10 @@ def copies(profiles: Sequence[Profiled]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def fittable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def fittable_samples(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The samples that a fit takes, and in words what has too few: curves with less than `fit.LEAST`."""
     if not len(table):
         return table, []
-    taken = enough(table)
-    few = table.drop(taken.index).groupby(CURVE).size()
+    taken = with_enough_samples(table)
+    few = table.drop(taken.index).groupby(CURVE_COLUMNS).size()
     return taken, [f"{Curve(*curve)} ({count})" for curve, count in zip(few.index, few, strict=True)]

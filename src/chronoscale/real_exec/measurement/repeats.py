@@ -14,7 +14,7 @@ from chronoscale.strategies.schedule import Ints, Schedule
 TRIMMED = 1 / 7  # of the passes at either end: one of seven
 
 
-def whole(totals: Ints) -> NDArray[np.bool_]:
+def counted_passes(totals: Ints) -> NDArray[np.bool_]:
     """Which passes count, bool [passes], given what their rows take together (ns, int64 [passes]): all but the fastest and the slowest
     seventh.
 
@@ -28,18 +28,18 @@ def whole(totals: Ints) -> NDArray[np.bool_]:
     return kept
 
 
-def times(passes: Sequence[Pass]) -> Ints:
+def row_durations(passes: Sequence[Pass]) -> Ints:
     """Durations in the passes that count (`whole`); ns, int64 [passes that count, tasks]."""
     found = np.stack([one.trace.duration_ns for one in passes])
-    return np.asarray(found[whole(found.sum(1))], np.int64)
+    return np.asarray(found[counted_passes(found.sum(1))], np.int64)
 
 
-def means(passes: Sequence[Pass]) -> Floats:
+def mean_durations(passes: Sequence[Pass]) -> Floats:
     """Mean duration of every task over the passes that count, ns, float64 [tasks]: together they are the trimmed mean of the passes."""
-    return np.asarray(times(passes).mean(0), np.float64)
+    return np.asarray(row_durations(passes).mean(0), np.float64)
 
 
-def spread(ns: Ints) -> Floats:
+def row_spread(ns: Ints) -> Floats:
     """Standard deviation of each row over repeats, relative to its mean, float64 [tasks], given ns int64 [passes, tasks].
 
     A repeat in which everything is slower is drift, not jitter: rows are compared as shares of their repeat. 0 for one repeat.
@@ -51,7 +51,7 @@ def spread(ns: Ints) -> Floats:
     return np.asarray(even.std(0, ddof=1) / np.maximum(ns.mean(0), 1), np.float64)
 
 
-def sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
+def rank_sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
     """Relative standard deviation of what a rank takes for an iteration from what the others take for theirs, beyond what its rows' own
     jitter adds up to; 0 for one rank or one repeat. The root of the mean square over all iterations, each by its length.
 
@@ -59,7 +59,7 @@ def sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
     """
     square = weight = 0.0
     for schedule, passes in items:
-        ns = times(passes)
+        ns = row_durations(passes)
         if schedule.ranks < 2 or len(ns) < 2:
             continue
         own = schedule.collective < 0
@@ -70,7 +70,7 @@ def sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
         off = total - mean
         off -= off.mean(1, keepdims=True)  # what all ranks have alike makes none of them wait
         free = (len(ns) - 1) / len(ns) * (schedule.ranks - 1) / schedule.ranks  # degrees of freedom that the two means took
-        rows = np.bincount(place, (spread(ns)[own] * ns.mean(0)[own]) ** 2, size).reshape(mean.shape)
+        rows = np.bincount(place, (row_spread(ns)[own] * ns.mean(0)[own]) ** 2, size).reshape(mean.shape)
         square += float(((off**2).mean(0) / free - rows).sum())
         weight += float((mean**2).sum())
     return float(np.sqrt(max(square, 0.0) / weight)) if weight else 0.0

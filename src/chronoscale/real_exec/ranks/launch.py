@@ -11,9 +11,9 @@ from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.rank_group import QUIET, Ranks, server_of
+from chronoscale.real_exec.ranks.rank_group import QUIET, RankGroup, server_of
 from chronoscale.real_exec.ranks.request import Request
-from chronoscale.real_exec.ranks.root_cause import cause
+from chronoscale.real_exec.ranks.root_cause import find_root_cause
 from chronoscale.real_exec.ranks.supervision import Patience, Watch
 
 ENTRY = "chronoscale.real_exec.worker"
@@ -36,7 +36,7 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
     wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
 
 
-def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
+def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
     """Start processes that run `main(path)` of the module `entry`; `wait` for them, or they end with this process.
 
     They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
@@ -52,7 +52,7 @@ def _environment(threads: int) -> dict[str, str]:
     return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
-def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
+def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
     """Wait until all ranks have ended; whatever ends this wait ends them.
 
     Raises UserError or MachineError with the cause when one fails or is lost, MachineError when none has moved for longer than `patience`.
@@ -60,7 +60,7 @@ def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress:
     watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
     try:
         while not ranks.over:
-            ranks.hear(LOOK_S)
+            ranks.wait_for_end(LOOK_S)
             if any(ranks.ended.values()):
                 raise _cause(ranks, name)
             said = watch.look(ranks.ended)
@@ -73,16 +73,18 @@ def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress:
         ranks.close()
 
 
-def stop(ranks: Ranks) -> None:
+def stop(ranks: RankGroup) -> None:
     """End all ranks at once; who waits for them is told that they were lost."""
     ranks.stop()
 
 
-def _cause(ranks: Ranks, name: str) -> UserError | MachineError:
+def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:
     """The cause, of which ranks that failed by it may know before this process does. Python's trace of it is kept where it stays."""
     until = time.monotonic() + GRACE_S
-    while not (found := cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until:
-        ranks.hear(0.05)
+    while (
+        not (found := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until
+    ):
+        ranks.wait_for_end(0.05)
     if not found.trace:
         return found.error
     with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:

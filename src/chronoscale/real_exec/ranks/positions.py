@@ -72,7 +72,7 @@ class Position:
         return f"{where}, {self.text}" if self.text else where
 
 
-class Positions:
+class PositionPage:
     """The cells of one rank, written by that rank.
 
     `report`: tells the launcher what ends this rank, before what is open is closed, by which others may fail. `give_up`: ends the rank for
@@ -100,16 +100,16 @@ class Positions:
         self._cells[_TIMED] = schedule in self._passed
         self._passed.add(schedule)
 
-    def say(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Say in words how far the job has come."""
         data = text.encode()[: PAGE - TEXT - 1]
         self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
 
-    def sleep(self, until: int) -> None:
+    def announce_sleep(self, until: int) -> None:
         """Say that this rank rests until then, ns of `time.perf_counter_ns`, on purpose."""
         self._cells[_DUE] = max(self._cells[_DUE], until)
 
-    def marked(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
+    def record_rows(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
         """Return `run`, with the row that it is in written down: two stores into shared memory a row."""
         cells = self._cells
 
@@ -141,20 +141,20 @@ def make_file(folder: Path, ranks: int) -> None:
     (folder / FILE).write_bytes(bytes(ranks * PAGE))
 
 
-def pages(folder: Path, ranks: int) -> Sequence[Positions]:
+def pages(folder: Path, ranks: int) -> Sequence[PositionPage]:
     """Return what the ranks of a folder write."""
     return [_mapped(folder / FILE, rank) for rank in range(ranks)]
 
 
-def _mapped(path: Path, rank: int) -> Positions:
+def _mapped(path: Path, rank: int) -> PositionPage:
     with path.open("r+b") as file:
-        return Positions(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
+        return PositionPage(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
 
 
-_own = Positions(memoryview(bytearray(PAGE)))
+_own = PositionPage(memoryview(bytearray(PAGE)))
 
 
-def own() -> Positions:
+def own_page() -> PositionPage:
     """Return the positions of this process, which nobody reads unless a launcher of ours has started it."""
     return _own
 

@@ -18,7 +18,7 @@ from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure
 from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.real_exec.ranks.positions import Phase
-from chronoscale.real_exec.ranks.process_setup import pin
+from chronoscale.real_exec.ranks.process_setup import pin_to_cores
 
 WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 
@@ -29,7 +29,7 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shar
 
     What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
     """
-    member, own, kept = Membership.here(), positions.own, list[Failure]()
+    member, own, kept = Membership.here(), positions.own_page, list[Failure]()
 
     def report(error: BaseException) -> Failure:
         if not kept:  # what comes after it, comes of it
@@ -58,11 +58,11 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shar
 
 def _meet(member: Membership, device: str, shares: bool) -> None:
     """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
-    positions.own().enter(Phase.JOINING)
+    positions.own_page().enter(Phase.JOINING)
     there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
     cuda = there >= member.ranks and not shares
     if not cuda and not (shares and there):
-        pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+        pin_to_cores(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
     group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)

@@ -22,7 +22,7 @@ import psutil
 import chronoscale
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.positions import Positions
+from chronoscale.real_exec.ranks.positions import PositionPage
 from chronoscale.real_exec.ranks.request import STOP, RankEnd, Request, Started, receive, send
 from chronoscale.real_exec.ranks.root_cause import last_line
 
@@ -37,7 +37,7 @@ HERE = Path(chronoscale.__file__).parents[1]  # where this package was imported 
 Setting = tuple[tuple[str, str], ...]
 
 
-class Ranks:
+class RankGroup:
     """The ranks of one job, from start to end. `pids` by rank."""
 
     def __init__(self, server: RankServer, channel: socket.socket) -> None:
@@ -53,14 +53,14 @@ class Ranks:
         if started.error:
             raise MachineError(f"ranks cannot start: {started.error}")
         self.pids, self.folder = started.pids, Path(started.folder)
-        self.pages: Sequence[Positions] = positions.pages(self.folder, len(self.pids))
+        self.pages: Sequence[PositionPage] = positions.pages(self.folder, len(self.pids))
         server.ready = True
 
     @property
     def over(self) -> bool:
         return len(self.ended) == len(self.pids)
 
-    def hear(self, seconds: float) -> None:
+    def wait_for_end(self, seconds: float) -> None:
         """Wait so long for a rank to end, at most. Raises MachineError where the server is lost, with which all ranks end."""
         self.channel.settimeout(seconds)
         try:
@@ -84,7 +84,7 @@ class Ranks:
         try:
             until = time.monotonic() + (0.0 if self.server.stopped else STOP_S)
             while not self.over and time.monotonic() < until:
-                self.hear(max(until - time.monotonic(), 0.01))
+                self.wait_for_end(max(until - time.monotonic(), 0.01))
         except (MachineError, OSError):
             pass  # the channel is closed
         if not self.over:
@@ -133,13 +133,13 @@ class RankServer:
         except psutil.Error:
             return False
 
-    def start(self, request: Request) -> Ranks:
+    def start(self, request: Request) -> RankGroup:
         """Have it start the ranks of a job; the first time it imports for some seconds before it does."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, request.packed() as content:
                 socket.send_fds(self._control, [b"\0"], [theirs.fileno(), content.fileno()])
-            return Ranks(self, ours)
+            return RankGroup(self, ours)
         except BaseException as error:
             ours.close()
             if isinstance(error, OSError):

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
-from chronoscale.real_exec.ranks.positions import Positions
+from chronoscale.real_exec.ranks.positions import PositionPage
 
 _BY_SYSTEM = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _SYSTEM, _SAID, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
-class Cause(NamedTuple):
+class RootCause(NamedTuple):
     """The lower the order, the nearer to the cause; of equal ones the earlier. certain: it needs no other, which could only follow from it.
     trace: Python's."""
 
@@ -26,7 +26,7 @@ class Cause(NamedTuple):
     trace: str = ""
 
 
-def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folder: Path) -> Cause:
+def find_root_cause(name: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
     """Return the cause among ranks of the job `name`, of which one at least ended badly.
 
     ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records, also those that have
@@ -37,20 +37,20 @@ def cause(name: str, ended: Mapping[int, int], pages: Sequence[Positions], folde
     return min([*silent, *(_said(name, failure) for failure in said.values())], key=lambda one: (one.order, one.at_s))
 
 
-def _said(name: str, failure: Failure) -> Cause:
+def _said(name: str, failure: Failure) -> RootCause:
     """What a rank says of itself; who did not expect it may have met what another one's end brought about."""
     followed, surprised = failure.kind is FailureKind.PEER, failure.kind is FailureKind.UNEXPECTED
-    return Cause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
+    return RootCause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
 
 
-def _silent(name: str, rank: int, status: int, page: Positions, folder: Path) -> Cause:
+def _silent(name: str, rank: int, status: int, page: PositionPage, folder: Path) -> RootCause:
     words = last_line(folder / f"rank-{rank}.log")
     if status > 0:
-        return Cause(_SILENT, 0.0, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
+        return RootCause(_SILENT, 0.0, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
     lost = f"rank {rank} of '{name}' was lost ({_name(-status)}) {page.read()}"
     if -status in _BY_SYSTEM:
-        return Cause(_SYSTEM, 0.0, MachineError(lost), certain=True)
-    return Cause(_ABORTED, 0.0, MachineError(f"{lost}: {words}" if words else lost))
+        return RootCause(_SYSTEM, 0.0, MachineError(lost), certain=True)
+    return RootCause(_ABORTED, 0.0, MachineError(f"{lost}: {words}" if words else lost))
 
 
 def _name(number: int) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from chronoscale.real_exec.ranks.positions import Phase, Position, Positions
+from chronoscale.real_exec.ranks.positions import Phase, Position, PositionPage
 
 SAY_S = 1.0  # between two lines on how far a job has come
 SUSPECT = 0.25  # of the patience, after which the system is asked now and then whether a rank computes
@@ -26,7 +26,7 @@ class Patience:
     rows: float = 10.0
 
 
-class Process(NamedTuple):
+class ProcessState(NamedTuple):
     """What the system says of a rank: CPU seconds so far, children's too; whether it is stopped, waits for a disk, is being debugged."""
 
     busy_s: float
@@ -35,13 +35,13 @@ class Process(NamedTuple):
     traced: bool = False
 
 
-def look_up(pid: int) -> Process:
+def process_state(pid: int) -> ProcessState:
     """Ask the system; nothing for a process that is gone."""
     try:
         own = psutil.Process(pid)
         family, status = [own, *own.children(recursive=True)], own.status()
     except psutil.Error:
-        return Process(0.0)
+        return ProcessState(0.0)
     busy = 0.0
     for one in family:
         try:
@@ -49,7 +49,7 @@ def look_up(pid: int) -> Process:
             busy += times.user + times.system
         except psutil.Error:
             pass  # it ended just now
-    return Process(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
+    return ProcessState(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
 
 
 class _Rank:
@@ -57,7 +57,7 @@ class _Rank:
 
     def __init__(self, now: float) -> None:
         self.position, self.since, self.arrived = Position(), now, now
-        self.asked: tuple[float, Process] | None = None
+        self.asked: tuple[float, ProcessState] | None = None
 
 
 class Watch:
@@ -70,11 +70,11 @@ class Watch:
 
     def __init__(
         self,
-        pages: Sequence[Positions],
+        pages: Sequence[PositionPage],
         pids: Sequence[int],
         patience: Patience,
         clock: Callable[[], float] = time.monotonic,
-        ask: Callable[[int], Process] = look_up,
+        ask: Callable[[int], ProcessState] = process_state,
     ) -> None:
         self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
         self._ranks = [_Rank(clock()) for _ in pages]

@@ -16,7 +16,7 @@ from chronoscale.batching.signals.standard import Moments, Period, Scaler, block
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.real_exec.execution.transfers import sent, used
+from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device
@@ -126,12 +126,12 @@ class Resident(LocalFeed):
     def materialise(self) -> None:
         super().materialise()
         moments_of = torch.from_numpy(np.stack([self.scale.mean, self.scale.deviation]))
-        mean, deviation = sent(moments_of, self.device).to(self._data.dtype)
-        used(self._data).sub_(mean).div_(deviation)
+        mean, deviation = to_device(moments_of, self.device).to(self._data.dtype)
+        acquire(self._data).sub_(mean).div_(deviation)
 
     def read(self, starts: Int64) -> Tensor:
-        steps = sent(torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)), self.device)
-        return used(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
+        steps = to_device(torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)), self.device)
+        return acquire(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
 
 
 class Mapped(LocalFeed):

@@ -23,7 +23,7 @@ class OnePlan(Plans):
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks."""
-        self._job, self._schedule, self._context = job, context.admit(schedule), context
+        self._job, self._schedule, self._context = job, context.require_ranks(schedule), context
         self.learner = learner_of(job.items[0], job.model, context)
         self._plan: Plan | None = None
 

@@ -12,11 +12,11 @@ from chronoscale.batching.signals.standard import Moments
 from chronoscale.batching.signals.windows import Deal
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.graph_blocks import Blocks
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.execution.transfers import used
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.real_exec.signals.feeds import Feed
 from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster
@@ -29,12 +29,12 @@ from chronoscale.strategies.workload import Hyper
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
-class _Steps(Blocks):
+class _Steps(GraphBlocks):
     """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
     where `bring` copies them."""
 
     def __init__(self, program: WindowProgram) -> None:
-        self._program, self.notes = program, program.losses.notes
+        self._program, self.shares = program, program.losses.shares
         self._places: dict[Hashable, Tensor] = {}
 
     def of(self, task: Task) -> int | None:
@@ -45,11 +45,11 @@ class _Steps(Blocks):
         """How many windows, and what is done with them."""
         return self._program.size(rows[0].unit), *(row.op for row in rows)
 
-    def bring(self, rows: Sequence[Task]) -> None:
+    def load_inputs(self, rows: Sequence[Task]) -> None:
         """Copy the readings."""
         batch = self._program.batch
         if (unit := rows[0].unit) in batch:
-            come, shape = used(batch.pop(unit)), self.shape(rows)
+            come, shape = acquire(batch.pop(unit)), self.shape(rows)
             if shape not in self._places:
                 self._places[shape] = torch.empty_like(come)
             batch[unit] = self._places[shape].copy_(come)
@@ -121,7 +121,7 @@ class WindowProgram(Program):
         self._blocks = _Steps(self)
 
     @property
-    def blocks(self) -> Blocks:
+    def graph_blocks(self) -> GraphBlocks:
         """Each batch, from its readings to its gradients."""
         return self._blocks
 
@@ -154,7 +154,7 @@ class WindowProgram(Program):
         """As `Learner.check`."""
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """Whether no reading of the iteration's batch is infinite; NaN is a missing one. A block that was brought ahead is read again."""
         starts = self._starts[iteration]
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
@@ -182,7 +182,7 @@ class WindowProgram(Program):
 
     def _gather(self, task: Task) -> None:
         if task.unit in self.batch:  # a block that has arrived
-            self.batch[task.unit] = self.feed.cut(used(self.batch[task.unit]), self._starts[task.unit])
+            self.batch[task.unit] = self.feed.cut(acquire(self.batch[task.unit]), self._starts[task.unit])
         else:
             self._read(task)
 
@@ -190,7 +190,7 @@ class WindowProgram(Program):
         self.batch[task.unit] = self.batch[task.unit].to(self.device, non_blocking=True)
 
     def _forward(self, task: Task) -> None:
-        batch = used(self.batch.pop(task.unit))
+        batch = acquire(self.batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
             prediction, target = self._predicted(batch)
             if task.step == VALIDATE:
@@ -205,13 +205,13 @@ class WindowProgram(Program):
 
     def _all_reduce(self, task: Task) -> None:
         if task.step == VALIDATE:
-            self.collective.all_reduce(used(self.errors.sums))
+            self.collective.all_reduce(acquire(self.errors.sums))
             return
         self._own = self.learner.sums.clone()
         self.learner.all_reduce()
 
     def _optimize(self, task: Task) -> None:
-        total, count = used(self._own) if self.collective.ranks > 1 else self.learner.sums
+        total, count = acquire(self._own) if self.collective.ranks > 1 else self.learner.sums
         if self.averaged:
             self.learner.gradients.div_(self.collective.ranks)
             self.losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)

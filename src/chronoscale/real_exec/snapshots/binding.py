@@ -27,7 +27,7 @@ from chronoscale.real_exec.snapshots.scoring import Judging, Scored, grouped, ru
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.real_exec.training.plans import Follow, Kind
+from chronoscale.real_exec.training.plans import Kind, MakePlans
 from chronoscale.records import read_array
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
@@ -78,7 +78,7 @@ def _learner(choice: ModelChoice, context: Context, material: Material) -> Learn
     return learner_of(choice, context, material.objective.outputs)
 
 
-def _kind(bind: Bind, plans: Follow | None = None, judging: Judging = grouped) -> Kind:
+def _kind(bind: Bind, plans: MakePlans | None = None, judging: Judging = grouped) -> Kind:
     """Of schedules that `bind` executes, whose model `judging` scores on what is held out; trained by one schedule, or as `plans` say."""
 
     def tested(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:

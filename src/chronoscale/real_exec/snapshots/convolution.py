@@ -14,7 +14,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import used, uses
+from chronoscale.real_exec.execution.transfers import acquire, record_use
 from chronoscale.real_exec.snapshots.device_state import Board, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
@@ -46,7 +46,7 @@ def _sum(shelf: Shelf, x: Tensor) -> Tensor:
 
 def _scale(shelf: Shelf) -> Tensor:
     assert shelf.scale is not None
-    return used(shelf.scale)[:, None]
+    return acquire(shelf.scale)[:, None]
 
 
 def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
@@ -55,7 +55,7 @@ def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
     assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
     assert shelf.scale is not None and board.sums is not None
     delta = shelf.form.delta
-    uses(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale)
+    record_use(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale)
     rows = delta.rows.long()
     return rows, aggregation.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
 
@@ -95,16 +95,16 @@ class Plain:
         assert isinstance(block, GcnBlock)
         if task.layer:
             assert isinstance(board.pending, Tensor)
-            board.pending = block.transform(used(board.pending))
+            board.pending = block.transform(acquire(board.pending))
             board.hand_on(task)
             return
         shelf = board.at(task)
         assert shelf.aggregated is not None
-        output = block.transform(used(shelf.aggregated))
+        output = block.transform(acquire(shelf.aggregated))
         if (task.unit, task.step) in board.plan.incremented:
             before = board.at(task, back=1).output
             assert before is not None and not isinstance(shelf.form, Full) and shelf.form.delta is not None
-            output = before.index_copy(0, used(shelf.form.delta.rows).long(), output)
+            output = before.index_copy(0, acquire(shelf.form.delta.rows).long(), output)
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, board: Board, task: Task) -> None:
@@ -113,7 +113,7 @@ class Plain:
         assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = board.pending if task.layer else board.at(task).leaf
         assert isinstance(z, Tensor)
-        state = block.step(used(z), None if task.step == 0 else board.state[task.unit, task.layer])
+        state = block.step(acquire(z), None if task.step == 0 else board.state[task.unit, task.layer])
         board.state[task.unit, task.layer] = state
         board.hidden[task.unit, task.layer, task.step] = block.step.output(state)
 
@@ -139,7 +139,7 @@ class Attending(Plain):
         assert isinstance(block, GatBlock) and shelf.graph is not None
         scored = board.pending if task.layer else board.projected
         assert isinstance(scored, tuple)
-        z, left, right = (used(part) for part in scored)
+        z, left, right = (acquire(part) for part in scored)
         state = attention(used_graph(shelf.graph), z, left, right)
         output = block.finish(state.output())
         if task.layer:
@@ -154,7 +154,7 @@ class Attending(Plain):
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
         change, graph = used_map(shelf.form.edges), used_graph(shelf.graph)
-        z, left, right = (used(part) for part in board.projected)
+        z, left, right = (acquire(part) for part in board.projected)
         shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
         output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
@@ -193,7 +193,7 @@ class Evolving:
         assert isinstance(block, EvolvingBlock)
         aggregated = board.pending if task.layer else board.at(task).aggregated
         assert isinstance(aggregated, Tensor)
-        output = block.transform(used(aggregated), board.state[task.unit, task.layer])
+        output = block.transform(acquire(aggregated), board.state[task.unit, task.layer])
         board.hidden[task.unit, task.layer, task.step] = output
         if task.layer == 0:
             board.read_inputs(task)

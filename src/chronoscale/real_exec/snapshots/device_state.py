@@ -11,7 +11,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators.attention import Attention
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import used, uses
+from chronoscale.real_exec.execution.transfers import acquire, record_use
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.strategies.schedule import Op, Schedule
@@ -84,13 +84,13 @@ def groups_of(schedule: Schedule) -> dict[int, int]:
 
 def used_graph(graph: CSR) -> CSR:
     """As `lanes.used`, for an adjacency."""
-    uses(graph.indptr, graph.indices, graph.values)
+    record_use(graph.indptr, graph.indices, graph.values)
     return graph
 
 
 def used_map(edges: EdgeMap) -> EdgeMap:
     """As `lanes.used`, for changed edges."""
-    uses(edges.rows, edges.indptr, edges.indices, edges.sign)
+    record_use(edges.rows, edges.indptr, edges.indices, edges.sign)
     return edges
 
 
@@ -117,7 +117,7 @@ class Board:
     def inputs(self, task: Task) -> Tensor:
         """The input features that a row reads: its snapshot's own, or those that its group, or the one it shares with, began with."""
         seat = (task.unit, task.step)
-        return used(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+        return acquire(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
         """What the layer below put out for this row's snapshot. Without a recurrence the first layer's is its group's, or that of the
@@ -125,7 +125,7 @@ class Board:
         layer = task.layer - 1
         below = self.hidden[task.unit, layer, task.step] if layer or self.model.shape.recurs(0) else self.at(task).leaf
         assert below is not None
-        return used(below).contiguous()
+        return acquire(below).contiguous()
 
     def hand_on(self, task: Task) -> None:
         """The representations of a layer above the first are its output, where no recurrence follows."""

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.nonfinite import checked
+from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.snapshots.material import shared
 from chronoscale.real_exec.snapshots.scoring import Judge, Judging, Scored
 from chronoscale.real_exec.snapshots.trainer import Trainer
-from chronoscale.real_exec.training.best_epoch import best_of, keep_best, restore_best
-from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
+from chronoscale.real_exec.training.checkpoint import write_atomically
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
@@ -32,16 +32,16 @@ class JudgedPlans(Plans):
         """The trainer, its epochs ending with the scores of what validates."""
         return Scored(trainer, self._judge, validates=True) if self._judge.validation else trainer
 
-    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """Never; the last epoch's model is kept where it is the best."""
         best = self.best(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
-            keep_best(self._folder, best, self.learner.model, {})
+            save_best(self._folder, best, self.learner.model, {})
         return False
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
         """As `best_of`, where snapshots validate."""
-        return best_of(scores) if self._judge.validation else None
+        return best_epoch(scores) if self._judge.validation else None
 
     def end(self) -> None:
         """Score the snapshots that test."""
@@ -49,10 +49,10 @@ class JudgedPlans(Plans):
             return
         self._context.collective.barrier()
         if self._judge.validation:
-            restore_best(self._folder, self.learner.model, lambda kept: None)
-        tested = checked(self._judge.tested(self.learner.model), self._strategy, "after training")
+            load_best(self._folder, self.learner.model, lambda kept: None)
+        tested = require_finite(self._judge.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:
-            replaced(self._folder / TEST, json.dumps(dict(tested)).encode())
+            write_atomically(self._folder / TEST, json.dumps(dict(tested)).encode())
 
 
 STAGE = "training"
@@ -65,7 +65,7 @@ class SteadyPlans(JudgedPlans):
     def __init__(self, bind: Bind, judging: Judging, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
         item = job.items[0]
-        trainer = bind(item, context.admit(schedule), job.model, context)
+        trainer = bind(item, context.require_ranks(schedule), job.model, context)
         trainer.adapts = True
         judge = judging(shared(item, job.model, context), item.hyper, context, schedule)
         super().__init__(judge, Path(job.out), context, schedule.name)

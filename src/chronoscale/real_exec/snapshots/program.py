@@ -9,11 +9,11 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.graph_blocks import Blocks
-from chronoscale.real_exec.execution.losses import Losses, Note
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
+from chronoscale.real_exec.execution.losses import Losses, LossShare
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.execution.transfers import used
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.real_exec.snapshots.convolution import convolution
 from chronoscale.real_exec.snapshots.device_state import Board, Plan, Seat, Shelf, used_graph, used_map
 from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
@@ -24,12 +24,12 @@ from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class _Iterations(Blocks):
+class _Iterations(GraphBlocks):
     """An iteration has its own snapshots, and a graph of them is of no use to another. What ends it, all ranks do together, or an optimiser
     that counts its steps on the host."""
 
-    def __init__(self, notes: list[Note]) -> None:
-        self.notes = notes
+    def __init__(self, notes: list[LossShare]) -> None:
+        self.shares = notes
 
     def of(self, task: Task) -> int | None:
         """The iteration."""
@@ -80,9 +80,9 @@ class SnapshotProgram(Trainer):
                     plan.features.add(seat)
 
     @property
-    def blocks(self) -> Blocks:
+    def graph_blocks(self) -> GraphBlocks:
         """Each iteration up to its all-reduce: every epoch has the same."""
-        return _Iterations(self._losses.notes)
+        return _Iterations(self._losses.shares)
 
     def run(self, task: Task) -> None:
         """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
@@ -94,7 +94,7 @@ class SnapshotProgram(Trainer):
             raise ValueError("a change does not belong to the snapshot that it was applied to: the material was prepared from other edges")
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """Features and targets of the iteration's groups."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
         read = [self.material.features(self._number(seat)) for seat in self.plan.features if seat[0] in units]
@@ -143,18 +143,18 @@ class SnapshotProgram(Trainer):
         """From stage to stage of a pipeline; on one rank both are this process."""
         if task.layer:
             pending = self.board.pending
-            self.board.pending = used(pending).clone() if isinstance(pending, Tensor) else pending
+            self.board.pending = acquire(pending).clone() if isinstance(pending, Tensor) else pending
             return
         shelf = self.board.at(task)
         if shelf.leaf is not None:
-            shelf.leaf = used(shelf.leaf.detach()).clone().requires_grad_()
+            shelf.leaf = acquire(shelf.leaf.detach()).clone().requires_grad_()
         elif shelf.aggregated is not None:
-            shelf.aggregated = used(shelf.aggregated).clone()
+            shelf.aggregated = acquire(shelf.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
         board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
-        outputs = [used(board.hidden[task.unit, top, step]) for step in steps]
+        outputs = [acquire(board.hidden[task.unit, top, step]) for step in steps]
         aim, targets = self.material.objective, self._targets[task.unit]
         errors = [self.model.loss(output, target, aim) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]

@@ -70,7 +70,7 @@ class PublishedPlans(JudgedPlans):
 
     def _taken_up(self, number: int) -> Plan:
         folder, context = plan_folder(self._folder, number), self._context
-        schedule = context.admit(Schedule.load(folder / "schedule.parquet") if number else self._first)
+        schedule = context.require_ranks(Schedule.load(folder / "schedule.parquet") if number else self._first)
         for earlier in range(number + 1):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")

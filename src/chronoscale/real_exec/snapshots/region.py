@@ -13,7 +13,7 @@ from torch import Tensor
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
@@ -39,12 +39,12 @@ class Route:
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
-        ids, pointer, indices = (sent(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
+        ids, pointer, indices = (to_device(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
         back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
         turned: tuple[Tensor | None, Tensor | None] = (None, None)
         if arrival is not None and (arrival[1:] < arrival[:-1]).any():
-            turned = (sent(torch.from_numpy(arrival), device), sent(torch.from_numpy(np.argsort(arrival)), device))
-        return cls(sent(torch.from_numpy(send), device), back, rows, remote, *turned)
+            turned = (to_device(torch.from_numpy(arrival), device), to_device(torch.from_numpy(np.argsort(arrival)), device))
+        return cls(to_device(torch.from_numpy(send), device), back, rows, remote, *turned)
 
 
 class Region(Protocol):

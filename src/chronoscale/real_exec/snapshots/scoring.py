@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.graph_blocks import Blocks
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
@@ -30,7 +30,7 @@ class Judge:
         """Scores of the snapshots that validate. Called on every rank."""
         return self.evaluation.scores(model, self.validation) if self.validation else {}
 
-    def tested(self, model: SnapshotModel) -> Mapping[str, float]:
+    def test_scores(self, model: SnapshotModel) -> Mapping[str, float]:
         """Scores of the snapshots that test. Called on every rank."""
         return self.evaluation.scores(model, self.test) if self.test else {}
 
@@ -66,9 +66,9 @@ class Scored(Program):
         self._trainer, self._judge, self._validates = trainer, judge, validates
 
     @property
-    def blocks(self) -> Blocks | str:
+    def graph_blocks(self) -> GraphBlocks | str:
         """The trainer's."""
-        return self._trainer.blocks
+        return self._trainer.graph_blocks
 
     def begin(self) -> None:
         """The trainer's."""
@@ -82,15 +82,15 @@ class Scored(Program):
         """The trainer's."""
         self._trainer.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """The trainer's."""
-        return self._trainer.sound(iteration)
+        return self._trainer.inputs_finite(iteration)
 
     def finish(self) -> EpochResult:
         """The trainer's losses, and scores of the snapshots that validate."""
         losses = self._trainer.finish().losses
         return EpochResult(losses, self._judge.validated(self._trainer.learner.model) if self._validates else {})
 
-    def tested(self) -> Mapping[str, float]:
+    def test_scores(self) -> Mapping[str, float]:
         """As `Judge.tested`."""
-        return self._judge.tested(self._trainer.learner.model)
+        return self._judge.test_scores(self._trainer.learner.model)

@@ -36,7 +36,7 @@ class Drawing(Trainer):
         material.prepare([], range(hyper.horizon, trained))
 
     @property
-    def blocks(self) -> str:
+    def graph_blocks(self) -> str:
         """None."""
         return "every epoch draws its own windows or samples, and shapes change with them"
 
@@ -44,6 +44,6 @@ class Drawing(Trainer):
         """As `Learner.check`."""
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """Features of all that is read."""
         return all(bool(self.material.features(number).isfinite().all()) for number in range(self.there))

@@ -14,7 +14,7 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams.spans import Events
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.feature_cache import Cache
 from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
@@ -65,8 +65,8 @@ class Batch:
 
     def send(self, device: torch.device) -> None:
         """Indices and gathered rows to the device. Edge features stand in slots there, at once where a row came for each edge."""
-        self.features, self.edges = (None if rows is None else sent(rows, device) for rows in (self.features, self.edges))
-        self.times = sent(self.times, device)
+        self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
+        self.times = to_device(self.times, device)
         nodes, edges, state = self.loads
         self.at, self.state_at = _sent(nodes.at, device), None
         self.state_at = self.at if state.at is nodes.at else _sent(state.at, device)
@@ -75,20 +75,22 @@ class Batch:
             hops, at = [], []
             for hop in tree.hops:
                 index = hop.edge if edges.at is None or not edges.at.size else edges.at[hop.edge]
-                slot, there, edge, elapsed = (sent(torch.from_numpy(part), device) for part in (hop.slot, hop.there, index, hop.elapsed))
+                slot, there, edge, elapsed = (
+                    to_device(torch.from_numpy(part), device) for part in (hop.slot, hop.there, index, hop.elapsed)
+                )
                 whole = self.edges is not None and edges.at is None
                 filled = int(np.count_nonzero(hop.there))
-                weight = None if hop.weight is None else sent(torch.from_numpy(hop.weight), device)
+                weight = None if hop.weight is None else to_device(torch.from_numpy(hop.weight), device)
                 hops.append(Hop(slot, there, elapsed, _rows(self.edges, edge) if whole else None, filled, weight))
                 at.append(edge)
-            self.trees.append(Tree([sent(torch.from_numpy(level), device) for level in tree.levels], hops))
+            self.trees.append(Tree([to_device(torch.from_numpy(level), device) for level in tree.levels], hops))
             self.edge_at.append(at)
         if edges.at is None:
             self.edges = None
 
     def expand(self, cache: Cache) -> None:
         """Features as a model reads them, from the cache and from what was sent; and what of that the cache keeps for later batches."""
-        uses(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
+        record_use(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
         came = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
             self.features = gather_rows(cache.nodes, self.features, self.at)
@@ -108,19 +110,19 @@ class Batch:
     def send_pending(self, device: torch.device) -> None:
         """Rows of node memory and mailbox to the device."""
         assert self.pending is not None and self.heard is not None
-        self.pending = Pending(*(sent(part, device) for part in self.pending))
-        self.heard = sent(self.heard, device)
+        self.pending = Pending(*(to_device(part, device) for part in self.pending))
+        self.heard = to_device(self.heard, device)
 
     def expand_pending(self) -> None:
         """Rows of node memory and mailbox as often as they are read."""
         assert self.pending is not None and self.heard is not None and self.state_at is not None
-        uses(*self.pending, self.heard, self.state_at)
+        record_use(*self.pending, self.heard, self.state_at)
         self.pending = Pending(*(part.index_select(0, self.state_at) for part in self.pending))
         self.heard = self.heard.index_select(0, self.state_at)
 
 
 def _sent(index: Int64 | None, device: torch.device) -> Tensor | None:
-    return None if index is None else sent(torch.from_numpy(index), device)
+    return None if index is None else to_device(torch.from_numpy(index), device)
 
 
 def _rows(edges: Tensor | None, index: Tensor) -> Tensor:

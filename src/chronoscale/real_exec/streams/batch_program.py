@@ -19,7 +19,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -55,7 +55,7 @@ class BatchProgram(Program):
         self._losses = Losses()
 
     @property
-    def blocks(self) -> str:
+    def graph_blocks(self) -> str:
         """None."""
         return "batches differ in the rows that are sampled, and the host works between rows of the device"
 
@@ -145,7 +145,7 @@ class BatchProgram(Program):
         labels = self.data.training.stream.labels
         assert labels is not None
         own = torch.from_numpy(np.array(labels[rows_of(batch.events)]))
-        return functional.cross_entropy(logits, sent(own, self.device), reduction="sum")
+        return functional.cross_entropy(logits, to_device(own, self.device), reduction="sum")
 
     def backward(self, task: Task) -> None:
         """BACKWARD."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from chronoscale.batching.streams.caching.loading import Cached
 from chronoscale.datasets.arrays import Float32, Int32
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 
 
 class Cache:
@@ -31,4 +31,4 @@ def _table(features: Float32 | None, rows: Int32, device: torch.device) -> Tenso
     found = np.zeros((rows.size, features.shape[1]), np.float32)
     full = rows >= 0
     found[full] = features[rows[full]]
-    return sent(torch.from_numpy(found), device)
+    return to_device(torch.from_numpy(found), device)

@@ -9,13 +9,13 @@ from pathlib import Path
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.nonfinite import checked
+from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.training.best_epoch import best_of, keep_best, restore_best
-from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
+from chronoscale.real_exec.training.checkpoint import write_atomically
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.strategies.schedule import Schedule
 
@@ -31,7 +31,7 @@ class EventPlans(Plans):
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks, and as `Material.of`."""
         item = job.items[0]
-        self._schedule, self._context, self._folder = context.admit(schedule), context, Path(job.out)
+        self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
         self._patience = item.hyper.events.patience
         material = Material.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
@@ -53,23 +53,23 @@ class EventPlans(Plans):
         """As `kept` gave them. Raises as `NodeState.restore`."""
         self._program.state.restore(kept)
 
-    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """After the epochs of these scores: keeps the last one's state where it is the best."""
-        best = best_of(scores)
+        best = best_epoch(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
-            keep_best(self._folder, best, self.learner.model, self.kept())
+            save_best(self._folder, best, self.learner.model, self.kept())
         return 0 < self._patience <= len(scores) - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
         """As `best_of`."""
-        return best_of(scores)
+        return best_epoch(scores)
 
     def end(self) -> None:
         """Score the test events with the best epoch's model, its memory going on."""
         self._context.collective.barrier()
-        restore_best(self._folder, self.learner.model, self.restore)
+        load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:
             catch_up(self._program)
-        tested = checked(evaluate(self._program), self._schedule.name, "after training")
+        tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
         if self._context.rank == 0:
-            replaced(self._folder / TEST, json.dumps(tested).encode())
+            write_atomically(self._folder / TEST, json.dumps(tested).encode())

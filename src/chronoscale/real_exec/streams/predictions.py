@@ -11,7 +11,7 @@ from chronoscale.datasets.arrays import Bool
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.spans import Events, behind, rows_of
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 
 NAN = float("nan")
 
@@ -25,7 +25,7 @@ class Outcome:
     def add(self, events: Events, logits: Tensor) -> None:
         """Of this rank's events."""
         rows = rows_of(behind(events, self._part.start))
-        at = rows if isinstance(rows, slice) else sent(torch.from_numpy(rows), self._logits.device)
+        at = rows if isinstance(rows, slice) else to_device(torch.from_numpy(rows), self._logits.device)
         self._logits[at] = logits.detach()
 
     def together(self, collective: Collective) -> None:

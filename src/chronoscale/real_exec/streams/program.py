@@ -16,7 +16,7 @@ from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import brought, used
+from chronoscale.real_exec.execution.transfers import acquire, to_host
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.batch_program import BatchProgram
 from chronoscale.real_exec.streams.material import Material
@@ -159,8 +159,8 @@ class EventProgram(BatchProgram):
         self._memory[task.unit] = self.collective.all_gather(own, self._updated[task.unit].counts)
 
     def _bring_back(self, task: Task) -> None:
-        memory = used(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
-        self._memory[task.unit] = brought(memory)
+        memory = acquire(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
+        self._memory[task.unit] = to_host(memory)
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)

@@ -15,7 +15,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, S
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.feature_cache import Cache
 from chronoscale.real_exec.streams.material import Material, rows
@@ -71,7 +71,7 @@ class Steps:
     def update(self, batch: Batch) -> None:
         """Memory with its mails in it."""
         assert batch.pending is not None
-        uses(*batch.pending)
+        record_use(*batch.pending)
         batch.memory = self.model.update(batch.pending)
 
     def layer(self, batch: Batch, number: int) -> None:
@@ -86,7 +86,7 @@ class Steps:
         events, level = len(batch.events), batch.trees[0].levels[0]
         waited = torch.zeros(len(level), device=self._device)
         if batch.heard is not None:
-            uses(batch.heard)
+            record_use(batch.heard)
             waited = (batch.times - batch.heard[level]).float()
         embedded = self.model.embed([below[0] for below in batch.below], waited)
         src, rest = embedded[:events], embedded[events:]
@@ -110,7 +110,7 @@ class Steps:
     def fresh(self, nodes: Tensor) -> Tensor:
         """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
         pending, _ = self.state.read(nodes)
-        return self.model.update(Pending(*(sent(part, self._device) for part in pending))).cpu()
+        return self.model.update(Pending(*(to_device(part, self._device) for part in pending))).cpu()
 
     def merged(self) -> Steps:
         """The same, of batches that have each node and edge once, and all of their rows sent: of what is evaluated, whatever a strategy
@@ -123,8 +123,8 @@ class Steps:
     def _begin(self, batch: Batch) -> None:
         """Rows of every level, before the first layer."""
         if not batch.below:
-            uses(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
+            record_use(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
             hops = [hop for tree in batch.trees for hop in tree.hops]
-            uses(*(part for hop in hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge, hop.weight)))
+            record_use(*(part for hop in hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge, hop.weight)))
             nodes = self.model.inputs(batch.features, batch.memory)
             batch.below = [[nodes[level] for level in tree.levels] for tree in batch.trees]

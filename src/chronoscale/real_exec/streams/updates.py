@@ -13,7 +13,7 @@ from chronoscale.batching.streams.ranks.delivery import delivered
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.batching.streams.statistics import last_events
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.real_exec.execution.transfers import sent, used
+from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -60,7 +60,7 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
-    return used(batch.memory).detach()[sent(updated.rows(batch, rank), device)]
+    return acquire(batch.memory).detach()[to_device(updated.rows(batch, rank), device)]
 
 
 @torch.no_grad()

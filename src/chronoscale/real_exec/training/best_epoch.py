@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.datasets.scores import present
-from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.checkpoint import write_atomically
 from chronoscale.records import reading
 
 BEST = "best.pt"
 
 
-def best_of(scores: Sequence[Mapping[str, float]]) -> int:
+def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
     """The first epoch of those that nothing beats by the first score that they have; the last one where nothing is scored."""
     kinds = present(scores)
     if not kinds:
@@ -25,14 +25,14 @@ def best_of(scores: Sequence[Mapping[str, float]]) -> int:
     return values.index(kinds[0].best(values))
 
 
-def keep_best(folder: Path, epoch: int, model: nn.Module, kept: Mapping[str, Tensor]) -> None:
+def save_best(folder: Path, epoch: int, model: nn.Module, kept: Mapping[str, Tensor]) -> None:
     """There whole or not at all. `kept`: as of `Plans`."""
     content = io.BytesIO()
     torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(kept)}, content)
-    replaced(folder / BEST, content.getvalue())
+    write_atomically(folder / BEST, content.getvalue())
 
 
-def restore_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
+def load_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
     """Bring both back, the one to the model, the other by `restore`; the epoch that it was.
 
     Raises UserError for a file that is missing, damaged or of another model."""

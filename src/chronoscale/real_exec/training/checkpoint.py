@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.scores import Scores
-from chronoscale.real_exec.execution.graph_blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import Plans
 from chronoscale.records import read_json, reading
@@ -44,7 +44,7 @@ class EpochRecord:
     scores: Scores
     rates: tuple[float, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    launched: Launched | None = None
+    launched: LaunchSummary | None = None
 
     @property
     def loss(self) -> float:
@@ -52,19 +52,19 @@ class EpochRecord:
         return sum(self.losses) / max(len(self.losses), 1)
 
 
-def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
+def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
     """Epochs so far, in order, but those that are known."""
     files = sorted(path for path in (folder / "epochs").glob("[0-9]*.json") if path.stem.isdecimal())
     return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
-def keep(folder: Path, record: EpochRecord, learner: Learner[Any], kept: Mapping[str, Tensor]) -> None:
+def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], kept: Mapping[str, Tensor]) -> None:
     """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all. `kept`: as of `Plans`."""
-    replaced(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
+    write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
     state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(kept)}
     torch.save({"epoch": record.epoch + 1, **state}, content)
-    replaced(folder / CHECKPOINT, content.getvalue())
+    write_atomically(folder / CHECKPOINT, content.getvalue())
 
 
 def restore(folder: Path, plans: Plans, device: torch.device) -> int:
@@ -89,7 +89,7 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
         return int(saved["epoch"])
 
 
-def replaced(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """A file that is there whole or not at all."""
     part = path.with_name(f".{path.name}")
     part.write_bytes(content)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.nonfinite import Unsound
+from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -93,7 +93,7 @@ class Learner(Generic[Model]):
         self._check()
         for name, parameter in self.model.named_parameters():
             if not parameter.detach().isfinite().all():
-                raise Unsound(None, f"parameter {name} after the last step")
+                raise NonFiniteValue(None, f"parameter {name} after the last step")
 
     def _check(self) -> None:
         """Raises Unsound for the first step that was not finite."""
@@ -102,7 +102,7 @@ class Learner(Generic[Model]):
             if not isfinite(float(together.sum())):
                 parts = together if self.later else self._parts()
                 name = self._names[int((~parts.isfinite()).nonzero()[0])] if not parts.isfinite().all() else "all parameters together"
-                raise Unsound(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))
+                raise NonFiniteValue(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))
 
     def _look(self) -> Tensor:
         """A sum that is finite where all it is of is."""

@@ -31,7 +31,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrainingEnd:
     """ENDED. epochs: how many were trained. best: the one whose model is tested, None where that is the last."""
 
     epochs: int
@@ -55,7 +55,7 @@ class Plans(Protocol):
         """What `kept` gave, before the next epoch. Raises KeyError or RuntimeError for another model's."""
         return None
 
-    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """After each epoch, before it is recorded; `scores` of all so far. Whether training ends with it."""
         return False
 
@@ -68,7 +68,7 @@ class Plans(Protocol):
         ...
 
 
-Follow = Callable[[Job, Schedule, Context], Plans]
+MakePlans = Callable[[Job, Schedule, Context], Plans]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +76,4 @@ class Kind:
     """How schedules of one kind are executed, and trained by epoch after epoch where they can be."""
 
     bind: Callable[[Item, Schedule, ModelChoice, Context], Program]
-    plans: Follow | None = None
+    plans: MakePlans | None = None

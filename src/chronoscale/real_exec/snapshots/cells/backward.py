@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import uses
+from chronoscale.real_exec.execution.transfers import record_use
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
 
 
@@ -53,7 +53,7 @@ class Backward:
             rows = None if grid.shape.evolves_weights else grid.rows((unit, step))
             cell.after_grad, after.before = [_fitted(gradient(part), rows) for part in after.before], None
         if cell.after_grad is not None:
-            uses(*cell.after_grad)
+            record_use(*cell.after_grad)
             roots += cell.edges or cell.after or ()
             gradients += cell.after_grad
         return roots, gradients

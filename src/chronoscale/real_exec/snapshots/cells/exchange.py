@@ -9,7 +9,7 @@ from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.real_exec.communication.exchange import all_gather
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import uses
+from chronoscale.real_exec.execution.transfers import record_use
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
@@ -36,7 +36,7 @@ class Exchange:
         """Every rank's candidates of the summary."""
         assert cell.picked is not None
         own = cell.picked.detach()
-        uses(own)
+        record_use(own)
         cell.summary = all_gather(self._ranks, own, self._candidate_rows(task)).requires_grad_(task.layer > 0)
         self.moved[task.task] = own.nbytes
 
@@ -47,7 +47,7 @@ class Exchange:
             assert cell.before is not None
             parts, cell.before = [gradient(part) for part in cell.before], None
         assert parts is not None
-        uses(*parts)
+        record_use(*parts)
         with torch.no_grad():
             message = torch.stack([*parts])
         self._ranks.send(message, self._peer[task.task])
@@ -71,7 +71,7 @@ class Exchange:
         route, rows = grid.route(seat), grid.rows(seat)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
         assert own is not None
-        uses(own, route.send, route.stands)
+        record_use(own, route.send, route.stands)
         with torch.no_grad():
             wide = own.new_empty(rows + sum(route.remote), own.shape[1])
             wide[:rows] = own
@@ -87,7 +87,7 @@ class Exchange:
         assert cell.wide is not None and cell.wide.grad is not None
         grid, seat, own = self._grid, (task.unit, task.step), cell.wide.grad
         route, rows = grid.route(seat), grid.rows(seat)
-        uses(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
+        record_use(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
         back = own.new_empty(sum(route.rows), own.shape[1])
         remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]
         self._ranks.all_to_all(back, remote, route.rows, route.remote)
@@ -102,7 +102,7 @@ class Exchange:
         assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
         counts = self._candidate_rows(task)
         every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
-        uses(every)
+        record_use(every)
         back = every.new_empty(ranks * own, every.shape[1])
         self._ranks.all_to_all(back, every, [own] * ranks, counts)
         self.moved[task.task] = every.nbytes - cell.picked.nbytes

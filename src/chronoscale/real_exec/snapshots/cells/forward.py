@@ -7,7 +7,7 @@ import torch
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import uses
+from chronoscale.real_exec.execution.transfers import record_use
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.strategies.schedule import Op
@@ -53,7 +53,7 @@ class Forward:
         seat = task.unit, task.step
         held, features = grid.held(seat)
         graph, rows = held.graph, grid.rows(seat)
-        uses(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
+        record_use(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
         if isinstance(block, GatBlock):
             z = cell.wide if cell.wide is not None else cell.dense
             assert z is not None
@@ -74,7 +74,7 @@ class Forward:
         if cell.before is None:
             cell.before = grid.begins(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
         whole = grid.state(task, cell.before)
-        uses(*(whole or []), cell.summary)
+        record_use(*(whole or []), cell.summary)
         before: State | None = None if whole is None else (whole[0], whole[-1])
         if isinstance(block, EvolvingBlock):
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)

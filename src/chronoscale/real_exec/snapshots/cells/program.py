@@ -51,7 +51,7 @@ class CellProgram(Trainer):
         }
 
     @property
-    def blocks(self) -> str:
+    def graph_blocks(self) -> str:
         """None."""
         return "groups that are spread over ranks are not captured yet"
 
@@ -63,7 +63,7 @@ class CellProgram(Trainer):
         """As `Learner.check`."""
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
+    def inputs_finite(self, iteration: int) -> bool:
         """Features of own rows."""
         return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.transfers import used
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 
@@ -40,7 +40,7 @@ class Averaging:
 
     def all_reduce(self) -> None:
         """ALLREDUCE: the mean of what ranks have made of their parameters."""
-        self._collective.all_reduce(used(self._message))
+        self._collective.all_reduce(acquire(self._message))
         self._arrived = self._message
 
     def take_up(self) -> None:

@@ -11,7 +11,7 @@ from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
 from chronoscale.strategies.baselines.snapshots.dynahb import Choice
@@ -67,7 +67,7 @@ class Batch:
         if op is Op.AGGREGATE:
             forms, features = self._held[step]
             form, x = forms[layer], self._below[step] if layer else features
-            uses(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
+            record_use(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
             assert form.scale is not None
             self._made = aggregation.aggregate(form.graph, x.contiguous()) * form.scale[:, None]
         elif op is Op.TRANSFORM:
@@ -92,6 +92,6 @@ class Batch:
         own = torch.from_numpy(self.nodes)
         for step in range(self.choice.window) if model.shape.predicts_each else (last,):
             target = self._material.target(self.first + step + horizon)[own]
-            total = total + aim.total(model.readout(self._below[step]), sent(target, device))
+            total = total + aim.total(model.readout(self._below[step]), to_device(target, device))
             count += aim.count(target)
         return total / max(count, 1)

@@ -16,7 +16,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.batch import Batch
@@ -129,6 +129,6 @@ class HybridProgram(Drawing):
                 known = not math.isnan(loss)  # the first sums have none
                 chosen = self._agent.told(loss, now - self._clock) if known else self._choice
                 told, self._clock = [float(chosen.window), float(chosen.vertices)], now
-            return torch.cat([self._told.view(1) / self.collective.ranks, sent(torch.tensor(told), self._device)])
+            return torch.cat([self._told.view(1) / self.collective.ranks, to_device(torch.tensor(told), self._device)])
 
         self._averaging.step(lambda: self.learner.step(task.iteration), tell)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from chronoscale.batching.snapshots.sampling import Sampling
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -51,7 +51,7 @@ class SampledGrid(Grid):
     def bring(self, task: Task) -> None:
         number = self.snapshot((task.unit, task.step))
         sample, features = self.stock.take(number)
-        held = features.clone() if self.device.type == "cpu" else sent(features, self.device)
+        held = features.clone() if self.device.type == "cpu" else to_device(features, self.device)
         self._there[number] = sample.full.to(self.device, self.shares), held, sample.route
 
     def held(self, seat: Seat) -> tuple[Full, Tensor]:

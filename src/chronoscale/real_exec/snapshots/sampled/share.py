@@ -11,7 +11,7 @@ from torch import Tensor
 from chronoscale.batching.snapshots.sampling import Sampling, drawn, layout_of
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.real_exec.communication.exchange import Exchange
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
 
@@ -53,7 +53,7 @@ class Share:
         leaving, coming = (np.bincount(ranks, minlength=self._ranks).tolist() for ranks in (now.rank[go], before.rank[come]))
         place = np.full(self._material.num_nodes, -1)
         place[old] = np.arange(len(old))
-        message = sent(self._features[torch.from_numpy(place[go])], self._device)
+        message = to_device(self._features[torch.from_numpy(place[go])], self._device)
         arrived = message.new_empty(len(come), message.shape[1])
         exchange.all_to_all(arrived, message, coming, leaving)
         kept = new[before.rank[new] == rank]
@@ -87,7 +87,7 @@ class Share:
 
     def target(self, snapshot: int) -> Tensor:
         """What own rows predict."""
-        return sent(self._material.target(snapshot)[self.own], self._device)
+        return to_device(self._material.target(snapshot)[self.own], self._device)
 
     @property
     def _each(self) -> int:

@@ -13,7 +13,7 @@ from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -119,8 +119,8 @@ class WindowGrid(Grid):
         rows, edges, halo = self.stock.size(self.snapshot(seat), self.level(seat))
         whole = self._on_device(seat)
         graph = whole.full.graph
-        uses(graph.indptr, graph.indices, graph.values, whole.full.scale, whole.features)
-        self._built[seat] = remapped(whole, sent(own, self.device), sent(remote, self.device), rows, halo, edges + rows)
+        record_use(graph.indptr, graph.indices, graph.values, whole.full.scale, whole.features)
+        self._built[seat] = remapped(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
 
     def held(self, seat: Seat) -> tuple[Full, Tensor]:
         """Cut to what its age leaves of it."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from chronoscale.batching.snapshots.layout import Block, Halo, Layout
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.region import Route
 
@@ -82,7 +82,7 @@ class Stock:
         """What own rows that are kept at a level predict."""
         own = self.layout.nodes(self._rank)
         kept = torch.from_numpy(own[self.layout.depth[own] >= level])
-        return sent(self._material.target(snapshot)[kept], self._device)
+        return to_device(self._material.target(snapshot)[kept], self._device)
 
     def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""

@@ -13,7 +13,7 @@ from chronoscale.batching.streams.ranks.remote_reads import Remote
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.memory_rows import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
@@ -51,28 +51,30 @@ class SpreadBatch(Batch):
 
     def weighed(self, logits: Tensor) -> Tensor | None:
         """As Batch says: destinations count once."""
-        uses(self.weight)
+        record_use(self.weight)
         return None if self.weight is None else torch.cat([torch.ones_like(self.weight[:, :1]), self.weight], 1)
 
     def send(self, device: torch.device) -> None:
         """Indices and the rank's own rows of features to the device."""
-        self.features, self.edges = (None if rows is None else sent(rows, device) for rows in (self.features, self.edges))
-        self.times = sent(self.times, device)
-        self.weight = None if self.weight is None else sent(self.weight, device)
+        self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
+        self.times = to_device(self.times, device)
+        self.weight = None if self.weight is None else to_device(self.weight, device)
         for tree in self.found.trees:
             hops, at = [], []
             for hop in tree.hops:
-                slot, there, edge, elapsed = (sent(torch.from_numpy(part), device) for part in (hop.slot, hop.there, hop.edge, hop.elapsed))
-                weight = None if hop.weight is None else sent(torch.from_numpy(hop.weight), device)
+                slot, there, edge, elapsed = (
+                    to_device(torch.from_numpy(part), device) for part in (hop.slot, hop.there, hop.edge, hop.elapsed)
+                )
+                weight = None if hop.weight is None else to_device(torch.from_numpy(hop.weight), device)
                 hops.append(Hop(slot, there, elapsed, None, int(np.count_nonzero(hop.there)), weight))
                 at.append(edge)
-            self.trees.append(Tree([sent(torch.from_numpy(level), device) for level in tree.levels], hops))
+            self.trees.append(Tree([to_device(torch.from_numpy(level), device) for level in tree.levels], hops))
             self.edge_at.append(at)
         self.ends = self.trees[0].levels[0][: 2 * len(self.events)]
 
     def receive(self, memory: tuple[Pending, Tensor, Tensor | None], edges: Tensor | None) -> None:
         """Rows of other ranks, on the device: memory and mailbox, when heard of, features of nodes; features of edges."""
-        uses(self.features, self.edges)
+        record_use(self.features, self.edges)
         pending, heard, features = memory
         self.come = pending, heard
         if features is not None and self.features is not None:
@@ -83,10 +85,10 @@ class SpreadBatch(Batch):
     def whole(self) -> None:
         """All rows at hand, in the order of its nodes and slots."""
         assert self.pending is not None and self.heard is not None
-        uses(*self.pending, self.heard, self.edges, *(at for one in self.edge_at for at in one))
+        record_use(*self.pending, self.heard, self.edges, *(at for one in self.edge_at for at in one))
         if self.come is not None:
             pending, heard = self.come
-            uses(*pending, heard)
+            record_use(*pending, heard)
             self.pending = Pending(*(torch.cat(parts) for parts in zip(self.pending, pending, strict=True)))
             self.heard, self.come = torch.cat([self.heard, heard]), None
         if self.edges is not None:

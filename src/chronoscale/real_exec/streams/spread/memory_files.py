@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.checkpoint import write_atomically
 from chronoscale.records import reading
 
 FOLDER, EPOCH = "memory", "epoch"
@@ -32,7 +32,7 @@ class Kept:
         self._folder.mkdir(parents=True, exist_ok=True)
         content, self._epoch = io.BytesIO(), epochs
         torch.save({EPOCH: torch.tensor(epochs), **tables}, content)
-        replaced(self._path(epochs), content.getvalue())
+        write_atomically(self._path(epochs), content.getvalue())
         for earlier in range(epochs - 1):  # the checkpoint may still be that of the epoch before
             if earlier not in best:
                 self._path(earlier).unlink(missing_ok=True)

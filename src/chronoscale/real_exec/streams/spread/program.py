@@ -20,7 +20,7 @@ from chronoscale.datasets.streams.spans import behind, rows_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.execution.transfers import brought
+from chronoscale.real_exec.execution.transfers import to_host
 from chronoscale.real_exec.streams.batch_program import BatchProgram
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -187,7 +187,7 @@ class SpreadProgram(BatchProgram):
         host's first row that asks."""
         memory, time = self.steps.ends(self._batch[task.unit])
         if self.device.type == "cuda":
-            self._brought[task.unit] = brought(memory), brought(time)
+            self._brought[task.unit] = to_host(memory), to_host(time)
         else:
             self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory, time)])
         self.leave(task.unit)

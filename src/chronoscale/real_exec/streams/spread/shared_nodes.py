@@ -10,7 +10,7 @@ from torch import Tensor
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.transfers import sent
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.streams.spread.memory_part import Held
 from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
 from chronoscale.real_exec.streams.spread.shared_history import History
@@ -63,8 +63,8 @@ def _newest(rows: Mapping[str, Tensor]) -> Tensor:
 def gathered(collective: Collective, rows: Tensor, counts: Sequence[int] | None, device: torch.device) -> Tensor:
     """Rows uint8 [n, W] of every rank, in the host's memory; counts: how many each has, None: ranks tell each other."""
     if counts is None:
-        own = sent(torch.tensor([[len(rows)]]), device)
+        own = to_device(torch.tensor([[len(rows)]]), device)
         counts = collective.all_gather(own, [1] * collective.ranks)[:, 0].tolist()
     if not max(counts):
         return rows[:0]
-    return collective.all_gather(sent(rows, device), counts).cpu()
+    return collective.all_gather(to_device(rows, device), counts).cpu()

@@ -20,7 +20,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.transfers import sent, uses
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -120,7 +120,7 @@ class SpreadSteps(Steps):
 
     def _exchanged(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
         """Rows [sum(out), W] of this rank, out[q] to rank q; into[q] of them from every rank q."""
-        values = sent(values, self._device)
+        values = to_device(values, self._device)
         made = values.new_empty(sum(into), values.shape[1])
         self.context.exchange.all_to_all(made, values, into, out)
         return made
@@ -141,7 +141,7 @@ class SpreadSteps(Steps):
         super().send_pending(batch)
         if isinstance(batch, SpreadBatch) and batch.expected is not None:
             at, memory = batch.expected
-            batch.expected = sent(at, self._device), sent(memory, self._device)
+            batch.expected = to_device(at, self._device), to_device(memory, self._device)
 
     def update(self, batch: Batch) -> None:
         """Memory with its mails in it; of shared nodes that have mail, mixed with what is expected (eq. 21)."""
@@ -150,7 +150,7 @@ class SpreadSteps(Steps):
         super().update(batch)
         if batch.expected is not None and batch.memory is not None and batch.pending is not None and self.model.smoothing is not None:
             at, memory = batch.expected
-            uses(at, memory)
+            record_use(at, memory)
             heard, own = batch.pending.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
             mixed = torch.where(heard[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
             batch.memory = batch.memory.index_copy(0, at, mixed)
@@ -172,7 +172,7 @@ class SpreadSteps(Steps):
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
         assert batch.memory is not None and batch.heard is not None and batch.ends is not None
-        uses(batch.memory, batch.heard, batch.ends)
+        record_use(batch.memory, batch.heard, batch.ends)
         memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.heard.index_select(0, batch.ends)
         return memory.view(2, len(batch.events), -1), heard.view(2, -1)
 
