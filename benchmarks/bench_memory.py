@@ -15,7 +15,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -41,7 +41,7 @@ def ratio(name: str, model: str, layers: int, hidden: int) -> float:
     work = Workload("memory", statistics_of(GRAPHS), shape)
     schedule = strategy(name).plan(work, 1, costs)
     planned = peaks(schedule, replay(schedule, machine, costs))[0]
-    material = Material(GRAPHS, hidden, weighted=shape.spatial == "gcn")
+    material = SnapshotMaterial(GRAPHS, hidden, weighted=shape.spatial == "gcn")
     context = Context()
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on

@@ -14,7 +14,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.measurement.environment import device_name
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -42,7 +42,7 @@ def main() -> None:
             shape = model_shape(model, WIDTH, WIDTH, layers)
             work = Workload("transposes", statistics_of(graphs), shape)
             schedule, context = strategy("psg").plan(work, 1, UNUSED), Context()
-            material = Material(graphs, WIDTH, weighted=shape.spatial == "gcn")
+            material = SnapshotMaterial(graphs, WIDTH, weighted=shape.spatial == "gcn")
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), work.hyper, context)
             times: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
             for _ in range(PASSES):

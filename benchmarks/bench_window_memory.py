@@ -28,7 +28,7 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.simulator import presets
@@ -72,7 +72,8 @@ def measured(rank: int, options: argparse.Namespace, sequence: SnapshotSequence,
             work = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
             schedule = strategy(name).plan(work, options.ranks, costs)
             planned = peaks(schedule, replay(schedule, machine, costs))[rank]
-            learner, material = learner_of(ModelChoice(kind, options.hidden, layers, 2), context, 2), Material(sequence, 2, task="degrees")
+            learner = learner_of(ModelChoice(kind, options.hidden, layers, 2), context, 2)
+            material = SnapshotMaterial(sequence, 2, task="degrees")
             program, lanes = WindowProgram(schedule, material, chunks, learner, hyper, context), context.lanes(schedule)
             execute(schedule, program, lanes, "cpu")
             program.epoch = 0

@@ -46,10 +46,10 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -178,7 +178,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(group_size=steps)
         work = Workload("w", statistics_of(SEQUENCE), shape, hyper)
         sizes = {"steps": steps, "above": layers - 1, "deep": int(layers > 1), "spread": 0}
-        material = Material(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
+        material = SnapshotMaterial(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
         for reuse, form, each in reuses:
             forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             ranks = 1 + (reuse == Reuse())  # without reuse as one of two
@@ -191,7 +191,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
             schedule, others = planner.plan(work, ranks, UNUSED).head(2), AbsentPeers(ranks)
             context = Context(collective=others, exchange=others)
-            region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+            region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows(planner.kind, structure(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
 
@@ -210,7 +210,7 @@ def blocks() -> Iterator[dict[str, int | str]]:
         plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
         schedule, others = plan.schedule(UNUSED), AbsentPeers(ranks)
         context = Context(collective=others, exchange=others)
-        material = Material(sequence, 12, hyper.variant)
+        material = SnapshotMaterial(sequence, 12, hyper.variant)
         program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
         sizes = {"steps": len(plan.level), "above": layers - 1, "spread": ranks - 1, "anew": int(not shrinks), "each": int(each)}
         yield from rows("blocks", structure(shape), schedule, program, sizes, partial(_told, plan))

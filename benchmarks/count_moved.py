@@ -48,10 +48,10 @@ from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -197,7 +197,7 @@ def snapshots(folder: Path) -> Iterator[Case]:
         (graphs, inputs, hidden), steps = sized(draw), int(draw.integers(2, 5))
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(group_size=steps)
         work = Workload("w", statistics_of(graphs), shape, hyper)
-        material = Material(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
+        material = SnapshotMaterial(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
 
         for reuse, form, each in [reuses[(2 * number + which) % len(reuses)] for which in range(2)]:
             forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
@@ -214,13 +214,13 @@ def _lowered(work: Workload, placed: Placement, reuse: Reuse, forms: Forms | Non
     return lower("counted", work, placed, reuse, UNUSED, forms).head(2)
 
 
-def _grouped(material: Material, shape: ModelShape, hyper: Hyper, schedule: Schedule) -> Program:
+def _grouped(material: SnapshotMaterial, shape: ModelShape, hyper: Hyper, schedule: Schedule) -> Program:
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), Context()), hyper, Context())
 
 
-def _celled(material: Material, cut: Cut | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
+def _celled(material: SnapshotMaterial, cut: Cut | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
     context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
-    region = Whole(material) if cut is None else Part(material, cut, 0, context.device)
+    region = WholeRegion(material) if cut is None else PartRegion(material, cut, 0, context.device)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
 
 
@@ -239,11 +239,11 @@ def blocks(folder: Path) -> Iterator[Case]:
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
         plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
-        made = partial(_windows, Material(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
+        made = partial(_windows, SnapshotMaterial(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
         yield Case("blocks", structure(shape), partial(plan.schedule, UNUSED), made)
 
 
-def _windows(material: Material, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
+def _windows(material: SnapshotMaterial, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
     context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
     return WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
 

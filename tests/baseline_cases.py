@@ -23,10 +23,10 @@ from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
@@ -145,13 +145,13 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     asked = (case.shape.inputs, case.hyper.variant)
-    material = Material(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
+    material = SnapshotMaterial(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
         program = SnapshotProgram(schedule, material, learner, case.hyper, context)
         return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.board.shelves), steps
-    region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
+    region = WholeRegion(material) if case.strategy == "esdg" else PartRegion(material, cut, rank, CPU)
     program = CellProgram(schedule, region, learner, case.hyper, context)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied

@@ -16,7 +16,7 @@ from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.strategies.schedule import Op
@@ -36,7 +36,7 @@ def sharing(**other):
 
 def spread_program(folder, schedule, chosen, given, context, rate=0.05):
     """With plain gradient descent, as `stream_case.program`."""
-    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    material = StreamMaterial.of(Item(schedule.name, "", str(folder), given), chosen, context)
     learner = material.learner(chosen, context, "smooth" in schedule.feeding.split())
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
     return SpreadProgram(schedule, material, learner, given, context)

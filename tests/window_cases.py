@@ -20,7 +20,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -108,7 +108,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """Losses of all epochs, bytes that this rank's rows of communication moved, and what is left on the device."""
     sequence, schedule = store.load(folder / "growth"), Schedule.load(folder / f"{case.label}-{context.ranks}.parquet")
     chunks = Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
-    material = Material(sequence, case.shape.inputs, case.variant, task=case.task)
+    material = SnapshotMaterial(sequence, case.shape.inputs, case.variant, task=case.task)
     learner = Learner(model, context)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     program = WindowProgram(schedule, material, chunks, learner, case.hyper, context)

@@ -8,7 +8,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -26,7 +26,7 @@ class Psg:
     ) -> None:
         """context: of a rank that was started as a job's are (`joined`); else one is made, and nothing of this process is set."""
         context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
-        self.material = Material(sequence, shape.inputs, seed=seed)
+        self.material = SnapshotMaterial(sequence, shape.inputs, seed=seed)
         self.learner = Learner(SnapshotModel(shape, seed), context)
         self.schedule = PSG.plan(Workload(sequence.name, statistics_of(sequence), shape, hyper), 1, UNUSED)
         self._program = SnapshotProgram(self.schedule, self.material, self.learner, hyper, context)

@@ -9,7 +9,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -35,7 +35,7 @@ class WindowTrainer:
     ) -> None:
         """context: as `Psg`."""
         context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
-        self.material = Material(sequence, shape.inputs, seed=seed)
+        self.material = SnapshotMaterial(sequence, shape.inputs, seed=seed)
         self.learner = Learner(SnapshotModel(shape, seed), context)
         chunks = chunked(sequence, hyper.recency.chunks)
         workload = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))

@@ -39,8 +39,8 @@ WRONG = {
 # A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
 # saves copies.
 UNTRIED = {
-    ("real_exec/snapshots/convolution.py", "Attending.increment", "acquire(part)"),
-    ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
+    ("real_exec/snapshots/convolution.py", "GatConvolution.increment", "acquire(part)"),
+    ("real_exec/snapshots/sampled/share.py", "EpochShare._pinned", "features.pin_memory()"),
 }
 
 
@@ -58,7 +58,7 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            tests = GRAPHS if place == "real_exec/execution/cuda_graphs.py" or scope.startswith("_Steps") else TESTS
+            tests = GRAPHS if place == "real_exec/execution/cuda_graphs.py" or scope.startswith("_BatchBlocks") else TESTS
             tests += f" {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else ""
             yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 

@@ -18,9 +18,9 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.region import Part
+from chronoscale.real_exec.snapshots.region import PartRegion
 
 
 def busiest(sequence: SnapshotSequence, nodes: int) -> SnapshotSequence:
@@ -90,7 +90,7 @@ def folder(tmp_path_factory, request):
 def oracle(folder, data, shape, hyper, steps):
     """Losses and weights of an independent trainer; strategies and rank counts that take the same steps share them."""
     sequence = store.load(folder / data)
-    features = Material(sequence, INPUTS).features(0)
+    features = SnapshotMaterial(sequence, INPUTS).features(0)
     trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper)
     return trainer.losses(steps), weights(trainer.model)
 
@@ -143,8 +143,8 @@ def test_parts_make_up_the_snapshot(parts, variant):
     """Aggregating part by part, with remote rows where the routes put them, is aggregating the whole."""
     sequence = GrowthGraph.rmat(50, 300, 3, 0.2, 3).sequence().without_self_edges()
     cut = Cut(np.random.default_rng(0).integers(0, parts, 50).astype(np.int32), parts)
-    material = Material(sequence, 4, variant)
-    regions = [Part(material, cut, part, torch.device("cpu")) for part in range(parts)]
+    material = SnapshotMaterial(sequence, 4, variant)
+    regions = [PartRegion(material, cut, part, torch.device("cpu")) for part in range(parts)]
     for region in regions:
         region.prepare(range(3), [2])
     for t in range(3):

@@ -24,7 +24,7 @@ from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.snapshots.material import Full
-from chronoscale.real_exec.snapshots.material_files import adopt, ship
+from chronoscale.real_exec.snapshots.material_files import map_material, write_material
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies import registry
 from chronoscale.strategies.signals.forecasters import FORECASTERS
@@ -192,10 +192,10 @@ def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) 
 
 def test_what_another_process_ships_is_pinned(tmp_path: Path) -> None:
     graph = CSR(torch.tensor([0, 1, 1]), torch.tensor([1], dtype=torch.int32), None, 2)
-    ship(tmp_path / "forms", {"full": {0: Full(graph, torch.ones(2))}}, {})
+    write_material(tmp_path / "forms", {"full": {0: Full(graph, torch.ones(2))}}, {})
     stores: dict[str, dict[int, Full]] = {"full": {}}
     with pretended(library()):
-        adopt(tmp_path / "forms", stores, pin=True)
+        map_material(tmp_path / "forms", stores, pin=True)
         (form,) = stores["full"].values()
         assert form.scale is not None and form.scale.is_pinned() and form.graph.indices.is_pinned()
 

@@ -20,7 +20,7 @@ from chronoscale.real_exec.communication.collective import SingleRankCollective
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation, RunningEvaluation
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.real_exec.training import epoch_loop
@@ -62,7 +62,7 @@ def test_scores_are_those_of_dense_matrices(kind, model, task):
     """Of groups, and of a state that runs on from the first snapshot; on one rank, and on two that add up. The model is as before."""
     shape, hyper = shape_for(model, task), Hyper(3, horizon=2, task=task)
     net = SnapshotModel(shape, 4)
-    material = Material(GRAPHS, shape.inputs, weighted=shape.spatial == "gcn", task=task)
+    material = SnapshotMaterial(GRAPHS, shape.inputs, weighted=shape.spatial == "gcn", task=task)
     features = torch.from_numpy(np.asarray(GRAPHS.features))
     oracle = DenseTrainer(GRAPHS, features, net, hyper)
     expected = []
@@ -105,7 +105,7 @@ def test_parts_of_the_rows_add_up_to_the_loss(task, seed, parts):
 
 
 def test_targets_and_features_are_degrees():
-    material = Material(GRAPHS, 2, task="degrees")
+    material = SnapshotMaterial(GRAPHS, 2, task="degrees")
     material.prepare([], [6])
     material.read([5, 6])
     for t in (5, 6):
@@ -114,7 +114,7 @@ def test_targets_and_features_are_degrees():
         expected = np.log1p(np.stack([dense.sum(1), dense.sum(0)], 1))
         np.testing.assert_allclose(material.features(t), expected, rtol=1e-6)
     np.testing.assert_allclose(material.target(6), expected, rtol=1e-6)
-    static = Material(GRAPHS, 5)
+    static = SnapshotMaterial(GRAPHS, 5)
     assert static.features(0) is static.features(9)
 
 
@@ -141,7 +141,7 @@ def test_what_a_task_cannot_be():
     bare = replace(GRAPHS, classes=np.full(40, -1, np.int32), name="bare")
     for graphs in (bare, replace(bare, classes=None)):
         with pytest.raises(UserError, match=r"^training\.task: 'classes' predicts classes of nodes, dataset 'bare' has none$"):
-            Material(graphs, 5, task="classes")
+            SnapshotMaterial(graphs, 5, task="classes")
     with pytest.raises(UserError, match=r"^unknown training\.task 'degree'; did you mean 'degrees'\?$"):
         Hyper(task="degree")
     work = Workload("w", statistics_of(GRAPHS), shape_for("t-gcn", "degrees"), Hyper(task="degrees"))
@@ -182,7 +182,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
     assert all(torch.equal(value, other["model"][key]) for key, value in best["model"].items())
     model = SnapshotModel(shape_for("t-gcn", "degrees", 1))
     model.load_state_dict(best["model"])
-    material = Material(GRAPHS, 2, task="degrees")
+    material = SnapshotMaterial(GRAPHS, 2, task="degrees")
     hyper = Hyper(3, task="degrees", held=HELD)
     assert tested == pytest.approx(GroupEvaluation(material, hyper, Context()).scores(model, SPLIT.test))
     assert epochs[best["epoch"]][1] == pytest.approx(GroupEvaluation(material, hyper, Context()).scores(model, SPLIT.validation))
@@ -195,7 +195,7 @@ def test_without_validation_the_last_epoch_is_tested(tmp_path):
     saved = torch.load(tmp_path / "out" / "checkpoint.pt", weights_only=True)["model"]
     model = SnapshotModel(shape_for("t-gcn", "degrees", 1))
     model.load_state_dict(saved)
-    expected = GroupEvaluation(Material(GRAPHS, 2, task="degrees"), Hyper(3, task="degrees"), Context()).scores(model, SPLIT.test)
+    expected = GroupEvaluation(SnapshotMaterial(GRAPHS, 2, task="degrees"), Hyper(3, task="degrees"), Context()).scores(model, SPLIT.test)
     assert json.loads((tmp_path / "out" / "test.json").read_text()) == pytest.approx(expected)
 
 

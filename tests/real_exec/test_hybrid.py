@@ -21,7 +21,7 @@ from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 from chronoscale.real_exec.snapshots.hybrid.agent import EVERY, Agent, state_of
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.strategies.baselines.snapshots.dynahb import TOLD, Choice, iterations, most, start
 from chronoscale.strategies.registry import executable, strategy
@@ -30,7 +30,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Op
 
 def oracle(case, ranks, choices):
     """Losses [epochs, iterations], means over ranks, and the weights at the end, of batches of these sizes."""
-    features = None if case.task == "degrees" else Material(GRAPHS, INPUTS).features(0)
+    features = None if case.task == "degrees" else SnapshotMaterial(GRAPHS, INPUTS).features(0)
     trainer = DenseTrainer(GRAPHS, features, SnapshotModel(case.shape, SEED), case.hyper)
     model, losses = trainer.model, []
     own = [np.flatnonzero(np.arange(NODES) % 4 * ranks // 4 == rank) for rank in range(ranks)]
@@ -106,7 +106,7 @@ def program_begun(program):
 def program_of(case, **changes):
     work = replace(case.workload(), hyper=replace(case.hyper, **changes))
     schedule = strategy("dynahb").plan(work, 1, COSTS)
-    material = Material(GRAPHS, case.shape.inputs, task=case.task)
+    material = SnapshotMaterial(GRAPHS, case.shape.inputs, task=case.task)
     return HybridProgram(schedule, material, work.chunking.chunks, learner_of(case, Context()), work.hyper, Context()), schedule
 
 
@@ -167,7 +167,7 @@ def test_the_agent_learns_what_pays():
     for _ in range(EVERY * 1500):
         loss *= 0.99 if agent.choice.window == 1 else 1.0
         before = agent.choice
-        agent.told(loss, 0)
+        agent.next_choice(loss, 0)
         taken.append(agent.choice)
         if agent.choice != before:
             assert all(
@@ -185,17 +185,17 @@ def test_the_agent_learns_what_pays():
 def test_rewards_by_hand():
     agent = Agent(Choice(4, 16), Choice(4, 16), seed=0, timed=True)
     for _ in range(EVERY):
-        agent.told(2.0, 100)
+        agent.next_choice(2.0, 100)
     action = agent._last[1]
     for _ in range(EVERY):
-        agent.told(1.0, 50)
+        agent.next_choice(1.0, 50)
     assert agent.values[1, action] == pytest.approx(0.1 * (0.5 + 0.5)) and np.count_nonzero(agent.values) == 1
     assert agent.explores == pytest.approx(0.98**2) and agent._last[0] == 0
     assert [state_of(1.0, loss) for loss in (0.98, 0.995, 1.005, 1.02)] == [0, 1, 1, 2] and state_of(0.0, 0.0) == 1
     untimed = Agent(Choice(4, 16), Choice(4, 16), seed=0)
     for ns in (100, 1):
         for _ in range(EVERY):
-            untimed.told(2.0, ns)
+            untimed.next_choice(2.0, ns)
     assert not untimed.values.any()
 
 

@@ -32,10 +32,10 @@ from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, KernelCounter, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -98,7 +98,7 @@ def test_groups(name: str, model: str, layers: int) -> None:
     shape = model_shape(model, INPUTS, HIDDEN, layers)
     schedule = strategy(name).plan(Workload("w", statistics_of(GRAPHS), shape, HYPER), 1, UNUSED).head(2)
     context = Context()
-    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
     assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
 
@@ -110,8 +110,8 @@ def test_cells(name: str, model: str) -> None:
     cut = Cut(np.zeros(GRAPHS.num_nodes, np.int32), 1)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
     schedule, context = planner.plan(work, 1, UNUSED).head(2), Context()
-    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
-    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+    material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
     assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
 
 
@@ -129,7 +129,7 @@ def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pyt
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), AbsentPeers(ranks)
     work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=Counted(DENSE, chunks))
     schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
-    material = Material(DENSE, INPUTS, hyper.variant)
+    material = SnapshotMaterial(DENSE, INPUTS, hyper.variant)
     program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
     stacked = {Op.BACKWARD: 2} if shape.depth > 1 else EXACT  # no law tells all of a stack's of some fifty
     assert not differences(schedule, program, stacked, WINDOWED)

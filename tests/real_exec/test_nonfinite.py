@@ -20,7 +20,7 @@ from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.measurement.collectives import CollectiveProgram
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
@@ -53,7 +53,7 @@ def test_a_rate_that_is_too_large_ends_training_at_its_step(tmp_path: Path) -> N
 
 
 def test_an_input_comes_before_the_loss_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Material, "target", lambda self, snapshot: torch.full((32, 1), torch.inf if snapshot == 5 else 0.0))
+    monkeypatch.setattr(SnapshotMaterial, "target", lambda self, snapshot: torch.full((32, 1), torch.inf if snapshot == 5 else 0.0))
     with pytest.raises(NotFiniteError, match="rank 0, iteration 1, pass 0: an input is not finite"):
         run_job(job(tmp_path))
 

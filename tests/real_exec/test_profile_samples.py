@@ -16,7 +16,7 @@ from chronoscale.real_exec.execution.interpreter import execute, in_profiler_ran
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.measurement.fit import fit, tabulate_samples
 from chronoscale.real_exec.measurement.profile_samples import copy_samples, fittable_samples, match_rows
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -39,7 +39,7 @@ def test_a_profiled_epoch_gives_the_rows_that_the_trace_has(tmp_path):
     work = Workload("w", statistics_of(sequence), model_shape("wd-gcn", 12, 8, 1), Hyper())
     schedule = strategy("psg").plan(work, 1, UNUSED)
     context = Context()
-    program = SnapshotProgram(schedule, Material(sequence, 12), Learner(SnapshotModel(work.model, 5), context), work.hyper, context)
+    program = SnapshotProgram(schedule, SnapshotMaterial(sequence, 12), Learner(SnapshotModel(work.model, 5), context), work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         passes = [execute(schedule, program, CpuLanes(False), "cpu") for _ in range(3)]

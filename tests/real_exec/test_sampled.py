@@ -21,11 +21,11 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
-from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.snapshots.scoring import windowed
+from chronoscale.real_exec.snapshots.sampled.share import EpochShare
+from chronoscale.real_exec.snapshots.scoring import window_splits
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
@@ -53,7 +53,7 @@ def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
 @cache
 def oracle(case: Case, epochs: int = EPOCHS):
     """Losses [epochs, windows] and weights: every window from the zero state."""
-    features = None if case.task == "degrees" else Material(GRAPHS, INPUTS).features(0)
+    features = None if case.task == "degrees" else SnapshotMaterial(GRAPHS, INPUTS).features(0)
     trainer = DenseTrainer(GRAPHS, features, SnapshotModel(case.shape, SEED), case.hyper)
     losses = []
     for epoch in range(epochs):
@@ -92,7 +92,7 @@ def test_samples_change_from_epoch_to_epoch():
 
 def program_of(case: Case):
     schedule = strategy("dynagraph").plan(case.workload(), 1, COSTS)
-    material = Material(GRAPHS, case.shape.inputs, task=case.task)
+    material = SnapshotMaterial(GRAPHS, case.shape.inputs, task=case.task)
     return SampledProgram(schedule, material, Learner(SnapshotModel(case.shape, SEED), Context()), case.hyper, Context())
 
 
@@ -131,11 +131,11 @@ class Post:
 @pytest.mark.parametrize("ranks", [2, 3, 7])
 def test_features_follow_their_nodes(ranks):
     """Epoch by epoch, also from the middle on: a rank has the features of its nodes, and took from others what it had not."""
-    material, post = Material(GRAPHS, 2, task="degrees"), Post(ranks)
+    material, post = SnapshotMaterial(GRAPHS, 2, task="degrees"), Post(ranks)
     material.read(range(4))
 
     def dealt(rank):
-        share = Share(material, 4, rank, ranks, torch.device("cpu"))
+        share = EpochShare(material, 4, rank, ranks, torch.device("cpu"))
         for epoch in (0, 1, 5, 6):
             share.begin(Sampling(3, 7, epoch))
             before, own = share._before.nodes(rank), share.layout.nodes(rank)
@@ -152,7 +152,7 @@ def test_features_follow_their_nodes(ranks):
 def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
     """The same windows, of a sequence too short for two segments."""
     case = Case(model, 2, "degrees", 1000, window=6)
-    work, material = case.workload(), Material(GRAPHS, 2, task="degrees")
+    work, material = case.workload(), SnapshotMaterial(GRAPHS, 2, task="degrees")
     schedules = [planner.plan(work, 1, COSTS) for planner in (strategy("dynagraph"), replace(FULL_HISTORY, inherits=False))]
     learners = [learner_of(case, Context()) for _ in schedules]
     sampled = SampledProgram(schedules[0], material, learners[0], case.hyper, Context())
@@ -164,9 +164,9 @@ def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
 
 def test_windows_are_judged_from_the_zero_state():
     case = replace(CASES[0], window=2)
-    material = Material(GRAPHS, 2, task="degrees")
+    material = SnapshotMaterial(GRAPHS, 2, task="degrees")
     held = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
-    judge = windowed(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
+    judge = window_splits(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
     model = SnapshotModel(case.shape, SEED)
     grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
     assert judge.test == range(9, 11) and judge.test_scores(model) == grouped.scores(model, range(9, 11))

@@ -20,7 +20,7 @@ from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.streams import sampling_threads as crews
-from chronoscale.real_exec.streams.sampling_threads import Crew, place
+from chronoscale.real_exec.streams.sampling_threads import SamplingThreads, choose_processors
 from chronoscale.strategies.workload import EventHyper
 
 MINE = sorted(os.sched_getaffinity(0))
@@ -46,8 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("crew"), stream(features=3, events=80))
 
 
-def crew(folder: Path, threads: int, topology: str) -> Crew:
-    return Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=threads, topology=topology)))
+def crew(folder: Path, threads: int, topology: str) -> SamplingThreads:
+    return SamplingThreads(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=threads, topology=topology)))
 
 
 @several
@@ -94,7 +94,7 @@ def test_one_thread_has_nobody_to_be_near(folder: Path) -> None:
     ],
 )
 def test_threads_that_find_no_place_are_not_bound_and_it_says_why(tmp_path: Path, threads: int, rank: int, ranks: int, said: str) -> None:
-    own, note = place(described(tmp_path, True), threads, rank, ranks)
+    own, note = choose_processors(described(tmp_path, True), threads, rank, ranks)
     assert own is None and note.startswith("sampling threads are not bound: ") and said in note
 
 
@@ -104,7 +104,7 @@ def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPat
     made = crew(folder, 2, "")
     assert made.cpus == () and made.note.startswith("sampling threads are not bound: the system does not tell")
     monkeypatch.setattr(crews, "cpu_library", lambda: None)
-    assert place("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
+    assert choose_processors("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
 
 
 def test_what_cannot_be_had_is_one_line(tmp_path: Path, folder: Path) -> None:
@@ -119,8 +119,8 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
     for name, value in (("RANK", "2"), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")):
         monkeypatch.setenv(name, value)
     asked = []
-    monkeypatch.setattr(crews, "place", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
-    Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=AbsentPeers(4)))
+    monkeypatch.setattr(crews, "choose_processors", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
+    SamplingThreads(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=AbsentPeers(4)))
     assert asked == [(0, 1)]
 
 
@@ -129,6 +129,6 @@ def test_ranks_of_one_machine_have_processors_of_their_own(tmp_path: Path, folde
     file, found = described(tmp_path, True, len(MINE) // 2 * 2), []
     for rank in range(2):
         context = Context(Settings(threads=len(MINE) // 2, topology=file), rank=rank, collective=AbsentPeers(2))
-        made = Crew(Prepared.load(folder), hyper("tgn"), False, context)
+        made = SamplingThreads(Prepared.load(folder), hyper("tgn"), False, context)
         found.append(set(made.cpus))
     assert not found[0] & found[1]

@@ -25,7 +25,7 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch, start, wait
 from chronoscale.real_exec.signals.feeds import FEEDS
-from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import feed_of
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.real_exec.training.plans import TEST
@@ -76,7 +76,7 @@ def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[S
     return planner.plan(workload(hyper), ranks, COSTS), path
 
 
-def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
+def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[SignalProgram, np.ndarray]:
     """Losses [epochs, steps] of one rank."""
     schedule, prepare = schedules(name, 1, out, hyper)
     with open_context(Settings(seed=1, device="cpu")) as context:
@@ -88,11 +88,11 @@ def item_of(name: str, folder: Path, prepare: Path, hyper: Hyper, schedule: str 
     return Item(name, schedule, str(folder), hyper, prepare=str(prepare))
 
 
-def program_of(item: Item, schedule: Schedule, context: Context) -> WindowProgram:
+def program_of(item: Item, schedule: Schedule, context: Context) -> SignalProgram:
     """An epoch's, its preparation done."""
     run_preparation(item, MODEL, context)
     program = bind_program(item, schedule, MODEL, context)
-    assert isinstance(program, WindowProgram)
+    assert isinstance(program, SignalProgram)
     return program
 
 
@@ -255,7 +255,7 @@ def test_a_step_follows_the_mean_over_ranks(variant: str, folder: Path, tmp_path
     feed = feed_of(item, schedule, context)
     feed.materialise()
     program = bind_program(item, schedule, MODEL, context)
-    assert isinstance(program, WindowProgram)
+    assert isinstance(program, SignalProgram)
     program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
     before = deepcopy(program.model)
     before.zero_grad()

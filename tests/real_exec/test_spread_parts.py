@@ -22,16 +22,16 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.base import Smoothing
 from chronoscale.real_exec.streams.spread import memory_files as kept
-from chronoscale.real_exec.streams.spread.memory_files import Kept
-from chronoscale.real_exec.streams.spread.memory_part import Held
-from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
+from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
-from chronoscale.real_exec.streams.spread.shared_history import NEWER, History
-from chronoscale.real_exec.streams.spread.shared_nodes import Common, gathered
-from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
+from chronoscale.real_exec.streams.spread.shared_history import NEWER, SharedHistory
+from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes, gather_rows
+from chronoscale.real_exec.streams.spread.tuning import Tuning, next_alpha, next_theta
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.phase import pending_bytes, state_bytes
 from chronoscale.strategies.streams.spread_phase import BACK, IDS, ROWS
@@ -52,12 +52,12 @@ def test_what_is_packed_is_unpacked(of: list[Column], rows: int, seed: int, turn
             raw = raw & 1
         made = raw[:, : one.bytes].clone().flatten().view(one.dtype).view(rows, *one.shape)
         given_to.append(made.flip(0).contiguous().flip(0) if turned else made)
-    found = packed(given_to)
+    found = pack(given_to)
     assert found.dtype is torch.uint8 and found.shape == (rows, sum(one.bytes for one in of))
-    for before, after in zip(given_to, unpacked(found, of), strict=True):
+    for before, after in zip(given_to, unpack(found, of), strict=True):
         assert after.dtype is before.dtype and after.shape == before.shape
         assert after.contiguous().numpy().tobytes() == before.contiguous().numpy().tobytes()
-    again = unpacked(found.t().contiguous().t(), of)  # of other strides
+    again = unpack(found.t().contiguous().t(), of)  # of other strides
     assert all(one.numpy().tobytes() == other.contiguous().numpy().tobytes() for one, other in zip(again, given_to, strict=True))
 
 
@@ -93,7 +93,7 @@ heard = st.lists(st.tuples(st.integers(0, 2), st.tuples(numbers, numbers), st.in
 @given(heard, st.integers(-5, 5), st.floats(0, 2))
 def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, alpha: float) -> None:
     """Observed one after another and reset; what is expected at any time, and what has turned."""
-    fast, slow = History(3, 2, begun), SlowHistory(3, 2, begun)
+    fast, slow = SharedHistory(3, 2, begun), SlowHistory(3, 2, begun)
     fast.observe(torch.arange(3), torch.ones(3, 2), torch.full((3,), 9.0, dtype=torch.float64))
     fast.reset()
     for node, memory, time in heard:
@@ -113,20 +113,20 @@ def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, 
     turned = 1 - np.where(lengths > 0, products / np.maximum(lengths, 1e-8), 0.0)
     near, aged = (np.abs(turned - alpha) < 1e-5) & slow.seen, np.where(slow.seen, turned > alpha, own.numpy().any(1))
     assert tables["seen"].tolist() == slow.seen
-    assert ((fast.aged(torch.arange(3), own, alpha).numpy() == aged) | near).all()
+    assert ((fast.changed(torch.arange(3), own, alpha).numpy() == aged) | near).all()
 
 
 PARTS = Parts(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
 NODES = np.array([2, 4, 5])
 
 
-def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> Held:
+def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> MemoryPart:
     path = folder if (folder / "events.json").exists() else prepared(folder / f"{model}{rank}", stream(features=features))
     context = Context()
-    return Held(Material.on(Prepared.load(path), choice(model), hyper(model), context), PARTS, rank)
+    return MemoryPart(StreamMaterial.on(Prepared.load(path), choice(model), hyper(model), context), PARTS, rank)
 
 
-def drawn(one: Held, seed: int) -> Held:
+def drawn(one: MemoryPart, seed: int) -> MemoryPart:
     """With anything in its tables."""
     some = torch.Generator().manual_seed(seed)
     for table in one.state.tables().values():
@@ -144,22 +144,22 @@ def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
     assert one.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and one.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
     assert one.shared.tolist() == NODES.tolist()
     for nodes in (np.array([8, 2, 0, 5]), np.array([], np.int64)):
-        rows = one.served(nodes)
+        rows = one.pack_rows(nodes)
         assert rows.shape == (len(nodes), one.row)
-        pending, heard, given_to = one.opened(rows)
+        pending, heard, given_to = one.unpack_rows(rows)
         expected, time = one.read(nodes)
         assert all(torch.equal(a, b) for a, b in zip(pending, expected, strict=True)) and torch.equal(heard, time)
         assert (given_to is None) == (features == 0 or one._features is None)
         if given_to is not None:
             np.testing.assert_array_equal(given_to, one._features[nodes])
     shape = one.state.memory.shape[1]
-    material_shape = Material.on(Prepared.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
+    material_shape = StreamMaterial.on(Prepared.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
     assert material_shape.memory == shape and one.row == state_bytes(material_shape) + 4 * material_shape.features
-    pending, heard, _ = one.opened(one.served(NODES))
+    pending, heard, _ = one.unpack_rows(one.pack_rows(NODES))
     assert sum(part.nbytes for part in (*pending, heard)) == 3 * pending_bytes(material_shape)
 
 
-def said(one: Held, history: History, alpha: float, nodes: list[int]) -> list[int]:
+def said(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]) -> list[int]:
     """Of shared nodes those that have turned, by hand."""
     found = []
     for node in nodes:
@@ -182,10 +182,10 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
     for one in sides:  # few different times
         for table in (one.state.updated, one.state.mailed):
             table.copy_(torch.from_numpy(rng.integers(0, 3, table.shape).astype(np.float64)))
-    histories = [History(3, width, 0.0) for _ in sides]
+    histories = [SharedHistory(3, width, 0.0) for _ in sides]
     for history in histories:
         history.observe(torch.tensor([0, 2]), torch.ones(2, width), torch.tensor([-1.0, -1.0], dtype=torch.float64))
-    common = [Common(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
+    common = [SharedNodes(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
     spoken = [said(one, history, alpha, nodes) for one, history, nodes in zip(sides, histories, (first, second), strict=True)]
     words = [one.words(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
     assert [one.changed for one in common] == [len(first), len(second)] and [one.spoken for one in common] == [*map(len, spoken)]
@@ -213,10 +213,10 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
 def test_nothing_is_told(tmp_path) -> None:
     """By one rank, or all: nothing to hear changes nothing."""
     one = drawn(held(tmp_path, 0), 3)
-    common = Common(one, History(3, one.state.memory.shape[1], 0.0), 2.0, True)
+    common = SharedNodes(one, SharedHistory(3, one.state.memory.shape[1], 0.0), 2.0, True)
     one.state.memory.zero_()  # empty memory is no news
     before = {name: table.clone() for name, table in one.state.tables().items()}
-    words = gathered(Context().collective, common.words(NODES), None, torch.device("cpu"))
+    words = gather_rows(Context().collective, common.words(NODES), None, torch.device("cpu"))
     assert len(words) == 0 and common.spoken == 0 and common.changed == 3
     common.hear(words)
     assert all(torch.equal(table, before[name]) for name, table in one.state.tables().items())
@@ -249,9 +249,9 @@ def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
 
 def test_tuning() -> None:
     """By hand: eq. 22 and eq. 23, within their bounds."""
-    assert tuned_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and tuned_theta(0.4, 3.0, 1.0) == 0.8 and tuned_theta(0.1, 1.0, 90.0) == 0.01
-    assert tuned_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
-    assert tuned_alpha(0.3, 9.0, 1.0) == 0 and tuned_alpha(0.3, 1.0, 9.0) == 1
+    assert next_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and next_theta(0.4, 3.0, 1.0) == 0.8 and next_theta(0.1, 1.0, 90.0) == 0.01
+    assert next_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
+    assert next_alpha(0.3, 9.0, 1.0) == 0 and next_alpha(0.3, 1.0, 9.0) == 1
     made = Tuning()
     assert (made.theta(0.3), made.alpha(0.4)) == (0.3, 0.4)
     rows = {
@@ -260,15 +260,15 @@ def test_tuning() -> None:
     }  # fmt: skip
     for (op, layer), seconds in rows.items():
         for _ in range(2):
-            made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+            made.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
     assert made.theta(0.5) == pytest.approx(0.25) and made.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
 
 
 def took(made: Tuning, embedding: float, fetching: float) -> None:
     """A batch."""
     for op, layer, seconds in ((Op.AGGREGATE, 0, embedding), (Op.ALLTOALL, ROWS, fetching)):
-        made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
-    made.over()
+        made.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+    made.decay()
 
 
 def test_tuning_follows_a_change_and_not_one_batch() -> None:
@@ -344,7 +344,7 @@ def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: lis
 
     monkeypatch.setattr(kept, "write_atomically", counted)
     monkeypatch.setattr(Path, "unlink", removed)
-    sides = [Kept(tmp_path, context(rank)) for rank in (0, 1)]
+    sides = [MemoryFiles(tmp_path, context(rank)) for rank in (0, 1)]
     try:
         for done, best in enumerate(bests, 1):
             before = bests[done - 2] if done > 1 else -1
@@ -358,14 +358,14 @@ def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: lis
         pass
     for what, record in said.items():
         for rank in (0, 1):
-            found = Kept(tmp_path, context(rank)).read(record)
+            found = MemoryFiles(tmp_path, context(rank)).read(record)
             expected = tables(int(record["epoch"]), rank)
             assert all(torch.equal(found[name], table) for name, table in expected.items()), what
     assert len([*(tmp_path / "memory").glob("[0-9]*")]) <= 8
 
 
 def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
-    one = Kept(tmp_path, context(0))
+    one = MemoryFiles(tmp_path, context(0))
     for epochs in (1, 2):
         one.write(epochs, tables(epochs, 0), {1})
     first, second = (tmp_path / "memory" / f"00000{epochs}-0000.pt" for epochs in (1, 2))

@@ -15,10 +15,10 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import GcnBlock, Recurrence, SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Whole
+from chronoscale.real_exec.snapshots.region import WholeRegion
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costing.kernels import SINGLE, Kernels
 from chronoscale.strategies.costs import UNUSED
@@ -112,7 +112,7 @@ def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
     monkeypatch.setattr(Kernels, "count_kernels", classmethod(lambda cls, *_: SINGLE))  # kernels of these were not counted
     shape = model_shape("stacked", 6, 5, layers)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER)
-    material = Material(GRAPHS, 6, weighted=kind.spatial == "gcn")
+    material = SnapshotMaterial(GRAPHS, 6, weighted=kind.spatial == "gcn")
     paired = deal(work.groups, 1, 2)
     schedules = {name: lower(name, work, paired, reuse, UNUSED, forms) for name, (reuse, forms) in WAYS.items()}
     schedules["esdg"] = strategy("esdg").plan(work, 1, UNUSED)
@@ -127,7 +127,7 @@ def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
         if schedule.kind == "groups":
             program = SnapshotProgram(schedule, material, learner, HYPER, context)
         else:
-            program = CellProgram(schedule, Whole(material), learner, HYPER, context)
+            program = CellProgram(schedule, WholeRegion(material), learner, HYPER, context)
         losses = execute(schedule, program, CpuLanes(False), "cpu").losses
         np.testing.assert_allclose(losses, expected, rtol=1e-4, err_msg=name)
         assert apart(weights(learner.model), weights(oracle.model), SnapshotModel(shape, 5)) < 1e-3, name

@@ -21,8 +21,8 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.snapshots import material
-from chronoscale.real_exec.snapshots.material import Material
-from chronoscale.real_exec.snapshots.material_files import adopt, ship
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
+from chronoscale.real_exec.snapshots.material_files import map_material, write_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.published_plans import plan_folder
@@ -70,11 +70,11 @@ def losses(job: Job) -> np.ndarray:
     return np.array([record.losses for record in epoch_records(Path(job.out))])
 
 
-def material_of(job: Job) -> Material:
+def material_of(job: Job) -> SnapshotMaterial:
     return material.material_of(job.items[0], job.model, CONTEXT)
 
 
-def program_of(job: Job, schedule: Schedule, prepared: Material, rank: int = 0) -> SnapshotProgram:
+def program_of(job: Job, schedule: Schedule, prepared: SnapshotMaterial, rank: int = 0) -> SnapshotProgram:
     return SnapshotProgram(schedule, prepared, learner_of(job.model, CONTEXT), job.items[0].hyper, replace(CONTEXT, rank=rank))
 
 
@@ -96,8 +96,8 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     for rank in (0, 1):
         program_of(job, schedule, sent, rank)
     held = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
-    ship(tmp_path / "forms", sent.stores(), held)
-    adopt(tmp_path / "forms", received.stores(), pin=False)
+    write_material(tmp_path / "forms", sent.stores(), held)
+    map_material(tmp_path / "forms", received.stores(), pin=False)
 
     def flat(form):
         if isinstance(form, torch.Tensor) or not hasattr(form, "__dataclass_fields__"):
@@ -115,7 +115,7 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     assert seen > 50
     (tmp_path / "forms" / "data.bin").write_bytes(b"short")
     with pytest.raises(UserError, match="forms: not a readable shipment"):
-        adopt(tmp_path / "forms", material_of(job).stores(), pin=False)
+        map_material(tmp_path / "forms", material_of(job).stores(), pin=False)
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     give(job, 1, "real-type1")
     prepared = material_of(job)
     program_of(job, strategy("real-type1").plan(WORK, 1, COSTS), prepared)
-    ship(plan_folder(Path(job.out), 1) / "forms", prepared.stores(), {})
+    write_material(plan_folder(Path(job.out), 1) / "forms", prepared.stores(), {})
     for room in ("_whole", "_change", "_map"):
-        monkeypatch.setattr(Material, room, lambda *_: pytest.fail("built, not mapped"))
+        monkeypatch.setattr(SnapshotMaterial, room, lambda *_: pytest.fail("built, not mapped"))
     train(job)
     found = epoch_records(Path(job.out))
     assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]

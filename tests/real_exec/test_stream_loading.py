@@ -59,7 +59,7 @@ class Watched:
         def began(steps, batch):
             if not batch.below:
                 hops = [part for tree in batch.trees for hop in tree.hops for part in hop if isinstance(part, torch.Tensor)]
-                kept = [batch.features, batch.memory, batch.times, batch.heard, *(batch.pending or ()), *hops]
+                kept = [batch.features, batch.memory, batch.times, batch.heard, *(batch.memory_rows or ()), *hops]
                 self.read.append(
                     [part.detach().clone() for part in [*kept, *(p for tree in batch.trees for p in tree.levels)] if part is not None]
                 )

@@ -18,7 +18,7 @@ from chronoscale.cuda_ext.native import cpp_operators
 from chronoscale.cuda_ext.operators import encoding, gates, slots
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
@@ -62,7 +62,7 @@ class Given:
             self.oracle.logits(batch * size, (batch + 1) * size, self.others)
             self.oracle.write(batch * size, (batch + 1) * size)
 
-    def pending(self) -> Pending:
+    def pending(self) -> MemoryRows:
         """Of all nodes; garbage where no mail is."""
         shape, oracle, random = self.oracle.shape, self.oracle, self.random
         mail, elapsed = random.normal(size=(NODES, shape.mails, shape.mail)), random.normal(size=(NODES, shape.mails))
@@ -72,7 +72,7 @@ class Given:
                 mail[node, slot], elapsed[node, slot] = raw.numpy(), time - oracle.updated[node]
                 there[node, slot], sent[node, slot] = True, source
         memory = torch.stack([oracle.memory[v] for v in range(NODES)])
-        return Pending(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
+        return MemoryRows(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
 
     def roots(self) -> list[tuple[int, float]]:
         """Sources, destinations, then the others event by event; with their times."""
@@ -170,7 +170,7 @@ def test_mails_are_the_oracles(name: str) -> None:
 def test_a_node_without_mail_keeps_its_memory_bit_for_bit(name: str) -> None:
     pending = Given(build(name)).pending()
     memory = torch.randn(NODES, HIDDEN)
-    pending = Pending(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
+    pending = MemoryRows(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
     alone = ~pending.there.any(1)
     after = build(name).float().update(pending)
     assert alone.any() and not alone.all()

@@ -18,7 +18,7 @@ from torch import Tensor
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.streams.spread.shared_history import History
+from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import stream_shape
 
@@ -68,7 +68,7 @@ def test_mails_a_second_apart_are() -> None:
 
 def test_what_is_expected_follows_the_seconds() -> None:
     """Memory 0, 1, 2 at seconds 0, 10, 20: 2.5 is expected five seconds later."""
-    history = History(1, 1, float(LATER))
+    history = SharedHistory(1, 1, float(LATER))
     node = torch.tensor([0])
     for at in (0, 10, 20):
         history.observe(node, torch.tensor([[at / 10]]), torch.tensor([LATER + at], dtype=torch.float64))

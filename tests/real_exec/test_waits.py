@@ -35,7 +35,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers
-from chronoscale.real_exec.snapshots.material import Material, Wanted
+from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows import remap
@@ -214,9 +214,9 @@ def test_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, ra
 
 def test_shrinking() -> None:
     """Of a checked snapshot; numbers of rows, columns and entries are the host's."""
-    material, found = Material(GRAPHS, 6), set[tuple[str, str, str]]()
-    material.prepare([Wanted(2)])
-    graph = material.form(Wanted(2)).graph.check()
+    material, found = SnapshotMaterial(GRAPHS, 6), set[tuple[str, str, str]]()
+    material.prepare([SnapshotForm(2)])
+    graph = material.form(SnapshotForm(2)).graph.check()
     halo = CSR(graph.indptr[:31], graph.indices[: int(graph.indptr[30])], graph.values[: int(graph.indptr[30])], NODES).check()
     with emulated(), Called(found), Dispatched(found, torch.optim.Adam([torch.zeros(1, requires_grad=True)])):
         for whole, rest in ((graph, 0), (halo, 4)):

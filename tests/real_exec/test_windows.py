@@ -17,7 +17,7 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 LENGTH = 13
@@ -86,7 +86,7 @@ def found(folder, label, ranks, rank=0):
 def oracle(folder, shape, hyper, chunks, ranks, inherits=True):
     """Losses and weights of an independent trainer; strategies that keep the same share them. ranks: of the published loss."""
     sequence = store.load(folder / "growth")
-    features, cut = Material(sequence, INPUTS).features(0), Chunks(np.load(folder / f"chunks-{chunks}.npy"), chunks)
+    features, cut = SnapshotMaterial(sequence, INPUTS).features(0), Chunks(np.load(folder / f"chunks-{chunks}.npy"), chunks)
     published = hyper.variant == "as-published"
     trainer = WindowOracle(sequence, features, cut, SnapshotModel(shape, SEED), hyper, ranks, published, inherits)
     losses = np.concatenate([trainer.epoch(number) for number in range(EPOCHS)])

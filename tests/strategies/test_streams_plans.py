@@ -220,7 +220,7 @@ def test_bytes_are_those_of_what_is_moved(
 ) -> None:
     """Entry by entry, of the tensors that an epoch gathers, sends and reads."""
     seen: dict[Op, list[int]] = defaultdict(list)
-    send, pending = Batch.send, Batch.send_pending
+    send, pending = Batch.send, Batch.send_memory
 
     def size(*tensors) -> int:  # type: ignore[no-untyped-def]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)

@@ -34,10 +34,10 @@ from chronoscale.real_exec.ranks.launch import start, stop, wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.snapshots.material import material_of
-from chronoscale.real_exec.snapshots.material_files import ship
+from chronoscale.real_exec.snapshots.material_files import write_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.published_plans import PLAN, Published, newest, plan_folder
+from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, newest_plan, plan_folder
 from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.reports.charts.staged import WAITING, Activity
@@ -85,7 +85,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
     whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
     plane = ControlPlane(experiment, planner, work, whole, ranks, rough())
-    if newest(folder) < 0:
+    if newest_plan(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
     whole.save(folder / JOB)
     worker = start(ENTRY, folder / JOB, ranks, whole.settings.threads)
@@ -128,15 +128,15 @@ class ControlPlane:
         """From where the files say it stopped, to the last plan or the end of training."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:
-            if newest(self.folder) < 1:
+            if newest_plan(self.folder) < 1:
                 self._preprocess()
-            if newest(self.folder) < 2:
+            if newest_plan(self.folder) < 2:
                 self._optimise(self._statistics(1, PROFILED + 1))
         except Over:
             pass  # `close` says what that came to
         except (UserError, MachineError) as error:
             self._stopped = str(error)
-            stage = STAGES[newest(self.folder) + 1]
+            stage = STAGES[newest_plan(self.folder) + 1]
             self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
         except BaseException as error:  # handed to the thread that waits for the ranks
             self.failure = error
@@ -175,12 +175,12 @@ class ControlPlane:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
-        (draft / PLAN).write_text(json.dumps(asdict(Published(STAGES[number], schedule.name, number < len(STAGES) - 1))))
+        (draft / PLAN).write_text(json.dumps(asdict(PlanRecord(STAGES[number], schedule.name, number < len(STAGES) - 1))))
         if number:
             with self._doing("difference maps" if number == 1 else "further forms"):
                 self._build(schedule)
                 stores = self._material.stores()
-                ship(draft / "forms", stores, self._shipped)
+                write_material(draft / "forms", stores, self._shipped)
                 self._shipped = {kind: set(store) for kind, store in stores.items()}
         draft.rename(final)
 

@@ -20,8 +20,8 @@ from chronoscale.batching.signals.windows import Deal, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import MachineError
-from chronoscale.real_exec.signals.feeds import LocalFeed
-from chronoscale.real_exec.signals.worker_tasks import moments_of, part_of, take
+from chronoscale.real_exec.signals.feeds import BaseFeed
+from chronoscale.real_exec.signals.worker_tasks import materialise_windows, signal_moments, take_windows
 
 HOST = "127.0.0.1"
 START_S = 300
@@ -77,7 +77,7 @@ class Engine:
             self._cluster.close()
 
 
-def _brought(client: Client, asked: Any) -> Any:
+def _gather(client: Client, asked: Any) -> Any:
     """Results of futures. Raises MachineError when the engine cannot bring them any more."""
     try:
         return client.gather(asked)
@@ -85,7 +85,7 @@ def _brought(client: Client, asked: Any) -> Any:
         raise MachineError(f"the data engine lost its windows: {' '.join(str(error).split())}") from error
 
 
-class Spread(LocalFeed):
+class EngineFeed(BaseFeed):
     """Windows materialised by the engine's workers, where they stay; a batch is fetched with one request a worker that holds some of it.
     What a lost worker held is made again when it is back.
 
@@ -106,7 +106,9 @@ class Spread(LocalFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        found: Moments = _brought(self._engine.client, self._on(self._rank, moments_of, self._folder, self.windows, self.period, *bounds))
+        found: Moments = _gather(
+            self._engine.client, self._on(self._rank, signal_moments, self._folder, self.windows, self.period, *bounds)
+        )
         return found
 
     def materialise(self) -> None:
@@ -115,9 +117,12 @@ class Spread(LocalFeed):
         own = [(number, part) for number, (part, owner) in enumerate(self._parts) if owner == self._rank]
         client, home = self._engine.client, [self._engine.workers[self._rank]]
         source = (self._folder, self.windows, self.scale)
-        self._own = [client.submit(part_of, *source, part.start, part.stop, workers=home, key=f"windows-{number}") for number, part in own]
+        self._own = [
+            client.submit(materialise_windows, *source, part.start, part.stop, workers=home, key=f"windows-{number}")
+            for number, part in own
+        ]
         for future in self._own:
-            _brought(client, client.submit(len, future, workers=home))  # it is there
+            _gather(client, client.submit(len, future, workers=home))  # it is there
 
     def read(self, starts: Int64) -> Tensor:
         if not self._futures:  # ranks have met since all parts were made
@@ -127,12 +132,12 @@ class Spread(LocalFeed):
         asked = [self._ask(number, starts[at] - self._first[number]) for number, at in chosen.items()]
         out = self.empty(len(starts), self.windows.reach)
         into = out.numpy()
-        for at, windows in zip(chosen.values(), _brought(self._engine.client, asked), strict=True):
+        for at, windows in zip(chosen.values(), _gather(self._engine.client, asked), strict=True):
             into[at] = windows
         return out
 
     def _ask(self, number: int, at: Int64) -> Future[Any]:
-        return self._on(self._parts[number][1], take, self._futures[number], at)
+        return self._on(self._parts[number][1], take_windows, self._futures[number], at)
 
     def _on(self, owner: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         workers = [self._engine.workers[owner]]

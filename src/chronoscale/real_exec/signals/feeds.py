@@ -53,7 +53,7 @@ class Feed(Protocol):
         ...
 
 
-class LocalFeed:
+class BaseFeed:
     """What feeds of a signal at hand share."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
@@ -85,7 +85,7 @@ class LocalFeed:
         return torch.from_numpy(np.empty(sizes, kind))  # freed aligned memory, as torch's, is not always found again by glibc
 
 
-class Materialised(LocalFeed):
+class MaterialisedFeed(BaseFeed):
     """Every window copied out (PGT-I Algorithm 1, standardised as it is copied, so that no second copy exists)."""
 
     def materialise(self) -> None:
@@ -98,7 +98,7 @@ class Materialised(LocalFeed):
         return out
 
 
-class Indexed(LocalFeed):
+class IndexedFeed(BaseFeed):
     """One array, windows by start index (PGT-I §4.1)."""
 
     def materialise(self) -> None:
@@ -111,7 +111,7 @@ class Indexed(LocalFeed):
         return out
 
 
-class Resident(LocalFeed):
+class DeviceFeed(BaseFeed):
     """One array on the device, transferred once (PGT-I §4.1)."""
 
     def transfer(self) -> None:
@@ -134,7 +134,7 @@ class Resident(LocalFeed):
         return acquire(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
 
 
-class Mapped(LocalFeed):
+class MappedFeed(BaseFeed):
     """A mapped signal of which a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
 
     def read(self, starts: Int64) -> Tensor:
@@ -154,6 +154,6 @@ class Mapped(LocalFeed):
         return self.empty(*windows.shape[:2]).copy_(windows)
 
 
-FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
-    WINDOWS: Materialised, ARRAY: Indexed, DEVICE: Resident, PART: Mapped,
+FEEDS: dict[Store, type[MaterialisedFeed | IndexedFeed | DeviceFeed | MappedFeed]] = {
+    WINDOWS: MaterialisedFeed, ARRAY: IndexedFeed, DEVICE: DeviceFeed, PART: MappedFeed,
 }  # fmt: skip

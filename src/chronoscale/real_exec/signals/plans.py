@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.strategies.schedule import Schedule
@@ -17,7 +17,7 @@ from chronoscale.strategies.signals.feeding import Feeding
 STAGE = "training"
 
 
-class OnePlan(Plans):
+class SignalPlans(Plans):
     """An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was
     not. At the end the job's folder has TEST, the scores of the test windows."""
 
@@ -28,7 +28,7 @@ class OnePlan(Plans):
         self._plan: Plan | None = None
 
     @cached_property
-    def _program(self) -> WindowProgram:
+    def _program(self) -> SignalProgram:
         """Bound when it is first asked for: its preparation is done by then."""
         return program_of(self._job.items[0], self._schedule, self.learner, self._context)
 

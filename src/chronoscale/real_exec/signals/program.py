@@ -29,11 +29,11 @@ from chronoscale.strategies.workload import Hyper
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
-class _Steps(GraphBlocks):
+class _BatchBlocks(GraphBlocks):
     """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
     where `bring` copies them."""
 
-    def __init__(self, program: WindowProgram) -> None:
+    def __init__(self, program: SignalProgram) -> None:
         self._program, self.shares = program, program.losses.shares
         self._places: dict[Hashable, Tensor] = {}
 
@@ -91,7 +91,7 @@ class PreparationProgram(Program):
         self.feed.agree(total)
 
 
-class WindowProgram(Program):
+class SignalProgram(Program):
     """Executes one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
 
     exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
@@ -118,7 +118,7 @@ class WindowProgram(Program):
         }
         self.epoch = 0
         self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
-        self._blocks = _Steps(self)
+        self._blocks = _BatchBlocks(self)
 
     @property
     def graph_blocks(self) -> GraphBlocks:

@@ -14,7 +14,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
-from chronoscale.real_exec.signals.program import SUMS, WindowProgram
+from chronoscale.real_exec.signals.program import SUMS, SignalProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import Feeding
@@ -44,11 +44,11 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
         if where is not SPREAD:
             return FEEDS[where](*series)
-        from chronoscale.real_exec.signals.engine import Engine, Spread  # noqa: PLC0415 (Dask, for schedules that ask for it)
+        from chronoscale.real_exec.signals.engine import Engine, EngineFeed  # noqa: PLC0415 (Dask, for schedules that ask for it)
 
         engine = Engine(context.rank, context.ranks)
         context.stack.callback(engine.close)
-        return Spread(engine, Path(item.dataset), *series, context.rank)
+        return EngineFeed(engine, Path(item.dataset), *series, context.rank)
 
     return context.share(("feed", item.prepare), make)
 
@@ -63,8 +63,8 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
     return Learner(model, context, SUMS)
 
 
-def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> WindowProgram:
+def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> SignalProgram:
     """Epochs of a schedule of kind "windows", its preparation done."""
     feed, feeding = feed_of(item, schedule, context), Feeding.of(schedule)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
-    return WindowProgram(schedule, feed, learner, deals, item.hyper, context)
+    return SignalProgram(schedule, feed, learner, deals, item.hyper, context)

@@ -13,17 +13,17 @@ from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 
 
-def part_of(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
+def materialise_windows(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
     """Windows copied out of the stored signal."""
     return materialise(_signal(folder), windows, scale, begin, end)
 
 
-def moments_of(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
+def signal_moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
     """Moments of steps begin .. end - 1."""
     return moments(_signal(folder), windows, period, begin, end)
 
 
-def take(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
+def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
     """Some windows of a part."""
     return part[at]
 

@@ -15,7 +15,7 @@ from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import acquire, record_use
-from chronoscale.real_exec.snapshots.device_state import Board, Shelf, used_graph, used_map
+from chronoscale.real_exec.snapshots.device_state import DeviceSnapshot, DeviceState, acquire_edge_map, acquire_graph
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
 
@@ -23,33 +23,33 @@ from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBl
 class Convolution(Protocol):
     """A subclass executes the rows of one kind of model on a rank's board."""
 
-    def aggregate(self, board: Board, task: Task) -> None: ...
+    def aggregate(self, board: DeviceState, task: Task) -> None: ...
 
-    def increment(self, board: Board, task: Task) -> None: ...
+    def increment(self, board: DeviceState, task: Task) -> None: ...
 
-    def transform(self, board: Board, task: Task) -> None: ...
+    def transform(self, board: DeviceState, task: Task) -> None: ...
 
-    def temporal(self, board: Board, task: Task) -> None: ...
+    def temporal(self, board: DeviceState, task: Task) -> None: ...
 
 
-def convolution(board: Board) -> Convolution:
+def convolution_of(board: DeviceState) -> Convolution:
     """For the board's model."""
     shape = board.model.shape
-    return Evolving() if shape.evolves_weights else Attending() if shape.transforms_first else Plain()
+    return EvolvingConvolution() if shape.evolves_weights else GatConvolution() if shape.transforms_first else GcnConvolution()
 
 
-def _sum(shelf: Shelf, x: Tensor) -> Tensor:
+def _sum(shelf: DeviceSnapshot, x: Tensor) -> Tensor:
     """Unnormalised neighbour sums [N, F]."""
     assert shelf.graph is not None
-    return aggregation.aggregate(used_graph(shelf.graph), x)
+    return aggregation.aggregate(acquire_graph(shelf.graph), x)
 
 
-def _scale(shelf: Shelf) -> Tensor:
+def _scale(shelf: DeviceSnapshot) -> Tensor:
     assert shelf.scale is not None
     return acquire(shelf.scale)[:, None]
 
 
-def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
+def _increment(board: DeviceState, task: Task) -> tuple[Tensor, Tensor]:
     """Touched rows [R] and their normalised sums [R, F] after the snapshot's change (REAL eq. 3)."""
     shelf, x = board.at(task), board.inputs(task)
     assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
@@ -60,7 +60,7 @@ def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
     return rows, aggregation.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
 
 
-def _first(board: Board, task: Task) -> None:
+def _first(board: DeviceState, task: Task) -> None:
     """Features summed and normalised, no gradient: they are inputs."""
     shelf = board.at(task)
     with torch.no_grad():
@@ -71,10 +71,10 @@ def _first(board: Board, task: Task) -> None:
             shelf.aggregated = sums.mul_(_scale(shelf))
 
 
-class Plain:
+class GcnConvolution:
     """GCN with fixed weights: increments touch some rows, and only those are transformed again (REAL §4.1.2, case 2)."""
 
-    def aggregate(self, board: Board, task: Task) -> None:
+    def aggregate(self, board: DeviceState, task: Task) -> None:
         """Normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
@@ -83,13 +83,13 @@ class Plain:
         _first(board, task)
         board.read_inputs(task)
 
-    def increment(self, board: Board, task: Task) -> None:
+    def increment(self, board: DeviceState, task: Task) -> None:
         """Normalised sums of the touched rows."""
         shelf = board.at(task)
         with torch.no_grad():
             _, shelf.aggregated = _increment(board, task)
 
-    def transform(self, board: Board, task: Task) -> None:
+    def transform(self, board: DeviceState, task: Task) -> None:
         """Representations [N, H]: of the touched rows, the others as they were."""
         block = board.model.block(task.layer)
         assert isinstance(block, GcnBlock)
@@ -107,7 +107,7 @@ class Plain:
             output = before.index_copy(0, acquire(shelf.form.delta.rows).long(), output)
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
-    def temporal(self, board: Board, task: Task) -> None:
+    def temporal(self, board: DeviceState, task: Task) -> None:
         """One step of the recurrence on all nodes."""
         block = board.model.block(task.layer)
         assert not isinstance(block, EvolvingBlock) and block.step is not None
@@ -118,10 +118,10 @@ class Plain:
         board.hidden[task.unit, task.layer, task.step] = block.step.output(state)
 
 
-class Attending(Plain):
+class GatConvolution(GcnConvolution):
     """GAT: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours incremented (eq. 5-8)."""
 
-    def transform(self, board: Board, task: Task) -> None:
+    def transform(self, board: DeviceState, task: Task) -> None:
         """Transformed features and their scores."""
         block = board.model.block(task.layer)
         assert isinstance(block, GatBlock)
@@ -133,14 +133,14 @@ class Attending(Plain):
         board.projected = scored
         board.read_inputs(task)
 
-    def aggregate(self, board: Board, task: Task) -> None:
+    def aggregate(self, board: DeviceState, task: Task) -> None:
         """Attention over all rows."""
         block, shelf = board.model.block(task.layer), board.at(task)
         assert isinstance(block, GatBlock) and shelf.graph is not None
         scored = board.pending if task.layer else board.projected
         assert isinstance(scored, tuple)
         z, left, right = (acquire(part) for part in scored)
-        state = attention(used_graph(shelf.graph), z, left, right)
+        state = attention(acquire_graph(shelf.graph), z, left, right)
         output = block.finish(state.output())
         if task.layer:
             board.pending = output
@@ -148,22 +148,22 @@ class Attending(Plain):
             return
         shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
 
-    def increment(self, board: Board, task: Task) -> None:
+    def increment(self, board: DeviceState, task: Task) -> None:
         """Attention over the rows that a change touches, the others as they were."""
         block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
-        change, graph = used_map(shelf.form.edges), used_graph(shelf.graph)
+        change, graph = acquire_edge_map(shelf.form.edges), acquire_graph(shelf.graph)
         z, left, right = (acquire(part) for part in board.projected)
         shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
         output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
 
-class Evolving:
+class EvolvingConvolution:
     """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so every group transforms anew."""
 
-    def aggregate(self, board: Board, task: Task) -> None:
+    def aggregate(self, board: DeviceState, task: Task) -> None:
         """Normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
@@ -171,14 +171,14 @@ class Evolving:
         else:
             _first(board, task)
 
-    def increment(self, board: Board, task: Task) -> None:
+    def increment(self, board: DeviceState, task: Task) -> None:
         """Normalised sums of all rows, the touched ones new."""
         shelf, before = board.at(task), board.at(task, back=1).aggregated
         assert before is not None
         with torch.no_grad():
             shelf.aggregated = before.index_copy(0, *_increment(board, task))
 
-    def temporal(self, board: Board, task: Task) -> None:
+    def temporal(self, board: DeviceState, task: Task) -> None:
         """The weights of this snapshot."""
         block = board.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
@@ -187,7 +187,7 @@ class Evolving:
             x = board.below(task) if task.layer else board.inputs(task)
         board.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else board.state[task.unit, task.layer], x)
 
-    def transform(self, board: Board, task: Task) -> None:
+    def transform(self, board: DeviceState, task: Task) -> None:
         """Outputs [N, H] with this snapshot's weights."""
         block = board.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)

@@ -17,12 +17,12 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
-Seat = tuple[int, int]  # (unit, step)
-Scored = tuple[Tensor, Tensor, Tensor]  # transformed features and their two scores, where attention follows
+SnapshotKey = tuple[int, int]  # (unit, step)
+ScoredFeatures = tuple[Tensor, Tensor, Tensor]  # transformed features and their two scores, where attention follows
 
 
 @dataclass(slots=True)
-class Shelf:
+class DeviceSnapshot:
     """What the device holds of one snapshot."""
 
     form: Full | Change
@@ -35,26 +35,28 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Plan:
+class ResidencyPlan:
     """What a rank's rows imply and no single row says."""
 
-    owned: set[Seat] = field(default_factory=set)  # transferred
-    incremented: set[Seat] = field(default_factory=set)
-    rebuilt: set[Seat] = field(default_factory=set)
-    features: set[Seat] = field(default_factory=set)  # transferred with the input features
-    seat: dict[Seat, Seat] = field(default_factory=dict)  # where a snapshot lies: its own seat, or that of the group it is shared with
-    frees: dict[int, list[Seat]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
+    owned: set[SnapshotKey] = field(default_factory=set)  # transferred
+    incremented: set[SnapshotKey] = field(default_factory=set)
+    rebuilt: set[SnapshotKey] = field(default_factory=set)
+    features: set[SnapshotKey] = field(default_factory=set)  # transferred with the input features
+    seat: dict[SnapshotKey, SnapshotKey] = field(
+        default_factory=dict
+    )  # where a snapshot lies: its own seat, or that of the group it is shared with
+    frees: dict[int, list[SnapshotKey]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
     groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
 
     @classmethod
-    def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> Plan:
+    def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> ResidencyPlan:
         """Read off one rank's rows."""
         plan = cls()
         plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
         plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
         plan.rebuilt = {(t.unit, t.step) for t in tasks if t.op is Op.RECONSTRUCT}
         units = [t.unit for t in tasks if t.op is Op.BACKWARD]
-        waiting: list[Seat] = []
+        waiting: list[SnapshotKey] = []
         previous: int | None = None
         for unit, following in zip(units, [*units, None][1:], strict=True):
             for step in range(hyper.group_size):
@@ -82,35 +84,35 @@ def groups_of(schedule: Schedule) -> dict[int, int]:
     return dict(zip(iterations.tolist(), counts.tolist(), strict=True))
 
 
-def used_graph(graph: CSR) -> CSR:
+def acquire_graph(graph: CSR) -> CSR:
     """As `lanes.used`, for an adjacency."""
     record_use(graph.indptr, graph.indices, graph.values)
     return graph
 
 
-def used_map(edges: EdgeMap) -> EdgeMap:
+def acquire_edge_map(edges: EdgeMap) -> EdgeMap:
     """As `lanes.used`, for changed edges."""
     record_use(edges.rows, edges.indptr, edges.indices, edges.sign)
     return edges
 
 
 @dataclass(slots=True)
-class Board:
+class DeviceState:
     """One rank's state between rows. Rows of a group follow one another, so one `pending` serves; what outlives a row has a key."""
 
     model: SnapshotModel
-    plan: Plan
+    plan: ResidencyPlan
     group_size: int
     variant: str
-    features: dict[Seat, Tensor] = field(default_factory=dict)  # input features, by the snapshot that brought them
+    features: dict[SnapshotKey, Tensor] = field(default_factory=dict)  # input features, by the snapshot that brought them
     sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
-    projected: Scored | None = None  # the input features, transformed for attention
-    pending: Tensor | Scored | None = None  # between the rows of a layer above the first
-    shelves: dict[Seat, Shelf] = field(default_factory=dict)
+    projected: ScoredFeatures | None = None  # the input features, transformed for attention
+    pending: Tensor | ScoredFeatures | None = None  # between the rows of a layer above the first
+    shelves: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
     state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
     hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
 
-    def at(self, task: Task, back: int = 0) -> Shelf:
+    def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
         """The snapshot of a row, or one that many steps before it."""
         return self.shelves[self.plan.seat[task.unit, task.step - back]]
 

@@ -10,8 +10,8 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.snapshots.material import shared
-from chronoscale.real_exec.snapshots.scoring import Judge, Judging, Scored
+from chronoscale.real_exec.snapshots.material import shared_material
+from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, ScoredSplits
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
 from chronoscale.real_exec.training.checkpoint import write_atomically
@@ -20,17 +20,17 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
 
-class JudgedPlans(Plans):
+class EvaluatedPlans(Plans):
     """A subclass has a `learner`, and says which schedules are followed, by programs that it has `scored`. In the folder of the training:
     BEST, where snapshots validate, and at the end TEST, where snapshots test."""
 
-    def __init__(self, judge: Judge, folder: Path, context: Context, strategy: str) -> None:
+    def __init__(self, judge: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
         """`strategy`: that is named where a score is not finite."""
         self._judge, self._folder, self._context, self._strategy = judge, folder, context, strategy
 
     def scored(self, trainer: Trainer) -> Program:
         """The trainer, its epochs ending with the scores of what validates."""
-        return Scored(trainer, self._judge, validates=True) if self._judge.validation else trainer
+        return ScoredProgram(trainer, self._judge, validates=True) if self._judge.validation else trainer
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """Never; the last epoch's model is kept where it is the best."""
@@ -56,18 +56,18 @@ class JudgedPlans(Plans):
 
 
 STAGE = "training"
-Bind = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
+BindTrainer = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
 
 
-class SteadyPlans(JudgedPlans):
+class FixedPlans(EvaluatedPlans):
     """The job's own."""
 
-    def __init__(self, bind: Bind, judging: Judging, job: Job, schedule: Schedule, context: Context) -> None:
+    def __init__(self, bind: BindTrainer, judging: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
         """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
         item = job.items[0]
         trainer = bind(item, context.require_ranks(schedule), job.model, context)
         trainer.adapts = True
-        judge = judging(shared(item, job.model, context), item.hyper, context, schedule)
+        judge = judging(shared_material(item, job.model, context), item.hyper, context, schedule)
         super().__init__(judge, Path(job.out), context, schedule.name)
         self.learner = trainer.learner
         self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.snapshots.material import Material, Wanted
+from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.whole_graphs import States, WholeGraphs
+from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
 from chronoscale.strategies.workload import Hyper
 
 
@@ -25,7 +25,7 @@ class Evaluation(Protocol):
 
 
 @contextmanager
-def evaluating(model: SnapshotModel) -> Iterator[None]:
+def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
     """The model as it is where nothing is trained."""
     training = model.training
     model.eval()
@@ -40,33 +40,33 @@ class GroupEvaluation(Evaluation):
     """Each snapshot is predicted from the group that ends `horizon` before it, from the zero state, on whole graphs; where every snapshot
     of a group has a prediction, from the last one's. Snapshots are dealt to ranks in turn."""
 
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+    def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         """As `Evaluation.scores`."""
         whole, context = self._whole, self._whole.context
         sums = torch.zeros(2, dtype=torch.float64, device=context.device)
-        with evaluating(model):
+        with evaluation_mode(model):
             for goal in part[context.rank :: context.ranks]:
                 sums += whole.sums(model, self._output(model, goal - whole.hyper.horizon), goal)
-        return whole.told(sums)
+        return whole.reduce_scores(sums)
 
     def _output(self, model: SnapshotModel, last: int) -> Tensor:
         """Of the last snapshot of a group, [N, H]."""
         whole = self._whole
         group = range(last - whole.hyper.group_size + 1, last + 1)
-        whole.material.prepare((Wanted(t) for t in group), [last + whole.hyper.horizon])
-        states: States = [None] * model.shape.layers
+        whole.material.prepare((SnapshotForm(t) for t in group), [last + whole.hyper.horizon])
+        states: LayerStates = [None] * model.shape.layers
         for t in group:
-            output, states = whole.through(model, t, states)
+            output, states = whole.run_layers(model, t, states)
         return output
 
 
 class RunningEvaluation(Evaluation):
     """The state runs on from the first snapshot to the last that is read, on whole graphs: on the first rank, while the others wait."""
 
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+    def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
@@ -74,13 +74,13 @@ class RunningEvaluation(Evaluation):
         whole, horizon = self._whole, self._whole.hyper.horizon
         sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
         if whole.context.rank > 0:
-            return whole.told(sums)
+            return whole.reduce_scores(sums)
         last = part.stop - horizon
-        whole.material.prepare((Wanted(t) for t in range(last)), part)
-        states: States = [None] * model.shape.layers
-        with evaluating(model):
+        whole.material.prepare((SnapshotForm(t) for t in range(last)), part)
+        states: LayerStates = [None] * model.shape.layers
+        with evaluation_mode(model):
             for t in range(last):
-                output, states = whole.through(model, t, states)
+                output, states = whole.run_layers(model, t, states)
                 if t + horizon in part:
                     sums += whole.sums(model, output, t + horizon)
-        return whole.told(sums)
+        return whole.reduce_scores(sums)

@@ -27,7 +27,7 @@ from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import ModelChoice
 
 
-class Wanted(NamedTuple):
+class SnapshotForm(NamedTuple):
     """A form of a snapshot: in full, or as its change with what it is to be used for."""
 
     snapshot: int
@@ -77,7 +77,7 @@ def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
     return None if source is None else source.to(device, non_blocking=True, copy=True)
 
 
-class Material:
+class SnapshotMaterial:
     """Forms of the snapshots that a schedule needs, and what a task (`strategies.snapshots.tasks`) reads and predicts of them, on the host.
 
     Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the asked width. Attention reads no
@@ -119,7 +119,7 @@ class Material:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory() if self.pins else tensor
 
-    def prepare(self, wanted: Iterable[Wanted], targets: Iterable[int] = ()) -> None:
+    def prepare(self, wanted: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
         """Build the named forms ahead of training. Raises UserError for a snapshot that does not exist."""
         wanted, targets = sorted(set(wanted)), sorted(set(targets))
         last = len(self.snapshots) - 1
@@ -148,7 +148,7 @@ class Material:
             self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
         return self._csr[snapshot]
 
-    def form(self, wanted: Wanted) -> Full | Change:
+    def form(self, wanted: SnapshotForm) -> Full | Change:
         """A prepared form, on the host."""
         t = wanted.snapshot
         if not (wanted.incremented or wanted.rebuilt):
@@ -183,16 +183,18 @@ class Material:
         return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes).check()
 
 
-def material_of(item: Item, choice: ModelChoice, context: Context) -> Material:
+def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
     """An item's snapshots, nothing prepared yet; pinned where they go to a GPU."""
     snapshots = store.load(item.dataset)
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
     weighted = shape_of(choice).spatial == "gcn"
-    return Material(snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task)
+    return SnapshotMaterial(
+        snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task
+    )
 
 
-def shared(item: Item, choice: ModelChoice, context: Context) -> Material:
+def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
     """As `material_of`, one for all items of a job that read alike."""
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
     return context.share(key, lambda: material_of(item, choice, context))

@@ -25,7 +25,7 @@ INDEX = "index.json"
 ALIGNED = 64
 
 
-def ship(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
+def write_material(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
     """Write what `stores` hold beyond `without` to the new folder, whole or not at all: tensors in one file, structure in JSON.
 
     A form is a dataclass of tensors, numbers, None and further dataclasses.
@@ -51,7 +51,7 @@ def _write(form: object, file: BinaryIO) -> object:
     return form
 
 
-def adopt(folder: Path, stores: Stores, pin: bool) -> None:
+def map_material(folder: Path, stores: Stores, pin: bool) -> None:
     """Add what was shipped and is missing to `stores`; tensors are mapped copy-on-write, or pinned copies.
 
     Raises UserError when the shipment is missing or broken.

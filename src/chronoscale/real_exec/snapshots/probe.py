@@ -95,7 +95,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    first = starts(snapshots, stats, size, hyper.horizon)
+    first = window_starts(snapshots, stats, size, hyper.horizon)
     for i, part in enumerate(_dealt(first, LASTING * ranks)):
         yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
@@ -127,7 +127,7 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
-def starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
+def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
     """First snapshots of windows of `size` consecutive ones: `samples` evenly over the order of their edge counts, and those that hold the
     least and the most of everything that a row's cost is fitted on; those furthest from the middle first. A window's last `beyond` are
     predicted, not read."""
@@ -152,7 +152,7 @@ def starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, be
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1) -> SnapshotSequence:
     """All windows of `starts`, strung together in time. A window's first snapshot has no predecessor there."""
-    return _windows(snapshots, np.sort(starts(snapshots, stats, size, beyond)), size)
+    return _windows(snapshots, np.sort(window_starts(snapshots, stats, size, beyond)), size)
 
 
 def _windows(snapshots: SnapshotSequence, first: Ints, size: int) -> SnapshotSequence:

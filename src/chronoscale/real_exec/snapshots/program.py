@@ -14,9 +14,16 @@ from chronoscale.real_exec.execution.losses import Losses, LossShare
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.execution.transfers import acquire
-from chronoscale.real_exec.snapshots.convolution import convolution
-from chronoscale.real_exec.snapshots.device_state import Board, Plan, Seat, Shelf, used_graph, used_map
-from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
+from chronoscale.real_exec.snapshots.convolution import convolution_of
+from chronoscale.real_exec.snapshots.device_state import (
+    DeviceSnapshot,
+    DeviceState,
+    ResidencyPlan,
+    SnapshotKey,
+    acquire_edge_map,
+    acquire_graph,
+)
+from chronoscale.real_exec.snapshots.material import Change, Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
@@ -46,16 +53,18 @@ class SnapshotProgram(Trainer):
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
     """
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+    def __init__(
+        self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+    ) -> None:
         """`learner` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
         self.tasks, self.device, self.collective = tasks_of(schedule, context.rank), context.device, context.collective
         self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
-        self.plan = plan = Plan.of(self.tasks, schedule, hyper)
-        self.board = Board(self.model, plan, hyper.group_size, hyper.variant)
+        self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
+        self.board = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
         self._losses = Losses()
         self._unfit = torch.zeros(1, dtype=torch.int32, device=self.device)  # 1: a change did not belong to its snapshot
-        convolve = convolution(self.board)
+        convolve = convolution_of(self.board)
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.H2D: self._h2d,
             Op.RECONSTRUCT: self._rebuild,
@@ -111,15 +120,15 @@ class SnapshotProgram(Trainer):
         steps = range(size) if self.model.shape.predicts_each else (size - 1,)
         return [start + step + self.hyper.horizon for step in steps]
 
-    def _wanted(self, seat: Seat) -> Wanted:
+    def _wanted(self, seat: SnapshotKey) -> SnapshotForm:
         incremented = seat in self.plan.incremented and not self.model.shape.transforms_first
-        return Wanted(self._number(seat), incremented, seat in self.plan.rebuilt)
+        return SnapshotForm(self._number(seat), incremented, seat in self.plan.rebuilt)
 
-    def _number(self, seat: Seat) -> int:
+    def _number(self, seat: SnapshotKey) -> int:
         """Of a snapshot in the sequence."""
         return seat[0] * self.hyper.stride + seat[1]
 
-    def _source(self, seat: Seat) -> Full | Change:
+    def _source(self, seat: SnapshotKey) -> Full | Change:
         return self.material.form(self._wanted(seat))
 
     def _h2d(self, task: Task) -> None:
@@ -127,7 +136,7 @@ class SnapshotProgram(Trainer):
         source = self._source(seat)
         arrived = source.to(self.device, self.shares) if isinstance(source, Full) else source.to(self.device)
         graph = arrived.graph if isinstance(arrived, Full) else None
-        self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
+        self.board.shelves[seat] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
         if seat in self.plan.features:
             features = self.material.features(self._number(seat))
             self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
@@ -136,8 +145,8 @@ class SnapshotProgram(Trainer):
         before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
         assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
-        edges = used_map(shelf.form.edges)
-        shelf.graph, shelf.scale = aggregation.rebuild(used_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
+        edges = acquire_edge_map(shelf.form.edges)
+        shelf.graph, shelf.scale = aggregation.rebuild(acquire_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
         """From stage to stage of a pipeline; on one rank both are this process."""

@@ -13,12 +13,12 @@ import torch
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.snapshots.evaluated_plans import JudgedPlans
+from chronoscale.real_exec.snapshots.evaluated_plans import EvaluatedPlans
 from chronoscale.real_exec.snapshots.material import material_of
-from chronoscale.real_exec.snapshots.material_files import adopt
+from chronoscale.real_exec.snapshots.material_files import map_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.scoring import grouped
+from chronoscale.real_exec.snapshots.scoring import group_splits
 from chronoscale.real_exec.training.plans import Plan
 from chronoscale.records import read_json
 from chronoscale.strategies.schedule import Schedule
@@ -27,7 +27,7 @@ PLAN = "plan.json"  # in a plan's folder: `Published`
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PlanRecord:
     """plan.json: the stage of training that a plan is for, the strategy that planned it, and whether costs are fitted to its epochs."""
 
     stage: str
@@ -40,24 +40,24 @@ def plan_folder(folder: Path, number: int) -> Path:
     return folder / "plans" / f"{number:03d}"
 
 
-def newest(folder: Path) -> int:
+def newest_plan(folder: Path) -> int:
     """The highest plan number that is there, -1 for none."""
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
-class PublishedPlans(JudgedPlans):
+class PublishedPlans(EvaluatedPlans):
     """The newest of a folder. At an epoch's end rank 0 looks, and all follow."""
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
         self._material = material_of(self._item, job.model, context)
-        super().__init__(grouped(self._material, self._item.hyper, context, first), self._folder, context, first.name)
+        super().__init__(group_splits(self._material, self._item.hyper, context, first), self._folder, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs)
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
         """The plan of an epoch. Raises UserError for one that is for another number of ranks."""
-        number = self._agreed(newest(self._folder) if self._context.rank == 0 and epoch else 0)
+        number = self._agreed(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
         if self._plan is None or number != self._plan.number:
             self._plan = self._taken_up(number)
         return self._plan
@@ -73,7 +73,7 @@ class PublishedPlans(JudgedPlans):
         schedule = context.require_ranks(Schedule.load(folder / "schedule.parquet") if number else self._first)
         for earlier in range(number + 1):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
-                adopt(shipped, self._material.stores(), pin=context.device.type == "cuda")
+                map_material(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
-        published = read_json(folder / PLAN, Published, "plan")
+        published = read_json(folder / PLAN, PlanRecord, "plan")
         return Plan(number, published.stage, schedule, self.scored(program), published.timed)

@@ -14,7 +14,7 @@ from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.real_exec.execution.transfers import to_device
-from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.real_exec.snapshots.material import Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
 
@@ -75,19 +75,19 @@ class Region(Protocol):
         ...
 
 
-class Whole:
+class WholeRegion:
     """Whole snapshots."""
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: SnapshotMaterial) -> None:
         self._material, self.objective = material, material.objective
         self.rows = material.num_nodes
         self.counts = [self.rows]
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        self._material.prepare([Wanted(t) for t in snapshots], targets)
+        self._material.prepare([SnapshotForm(t) for t in snapshots], targets)
 
     def graph(self, snapshot: int) -> Full:
-        whole = self._material.form(Wanted(snapshot))
+        whole = self._material.form(SnapshotForm(snapshot))
         assert isinstance(whole, Full)
         return whole
 
@@ -101,10 +101,10 @@ class Whole:
         return self._material.target(snapshot)
 
 
-class Part:
+class PartRegion:
     """A part of every snapshot: rows are its own nodes in order of their ids, columns these and then the remote ones it reads."""
 
-    def __init__(self, material: Material, cut: Cut, part: int, device: torch.device) -> None:
+    def __init__(self, material: SnapshotMaterial, cut: Cut, part: int, device: torch.device) -> None:
         self._material, self._cut, self._part, self._device = material, cut, part, device
         self._own = torch.from_numpy(cut.nodes(part))
         self.rows, self.counts, self.objective = len(self._own), np.diff(cut.offset).tolist(), material.objective

@@ -10,7 +10,7 @@ from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.strategies.flaredtdg.keeping import Keeping
@@ -19,14 +19,14 @@ from chronoscale.strategies.workload import Hyper
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ScoredSplits:
     """`evaluation` of a model on the snapshots of each part; none of an empty one."""
 
     evaluation: Evaluation
     validation: range
     test: range
 
-    def validated(self, model: SnapshotModel) -> Mapping[str, float]:
+    def validation_scores(self, model: SnapshotModel) -> Mapping[str, float]:
         """Scores of the snapshots that validate. Called on every rank."""
         return self.evaluation.scores(model, self.validation) if self.validation else {}
 
@@ -35,33 +35,33 @@ class Judge:
         return self.evaluation.scores(model, self.test) if self.test else {}
 
 
-Judging = Callable[[Material, Hyper, Context, Schedule], Judge]
+MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], ScoredSplits]
 
 
-def grouped(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
+def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
     """Of models that are trained on groups of snapshots."""
     split = hyper.held.split(len(material.snapshots))
-    return Judge(GroupEvaluation(material, hyper, context), split.validation, split.test)
+    return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
 
 
-def running(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
+def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
     """Of models whose states run on from window to window; of windows that inherit none, from the window alone."""
     keeping = Keeping.of(schedule)
     if not keeping.inherits:
-        return grouped(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
+        return group_splits(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
     split = hyper.held.split(len(material.snapshots))
-    return Judge(RunningEvaluation(material, hyper, context), split.validation, split.test)
+    return ScoredSplits(RunningEvaluation(material, hyper, context), split.validation, split.test)
 
 
-def windowed(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
+def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
     """Of models that are trained on windows, each from the zero state."""
-    return grouped(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
+    return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 
-class Scored(Program):
+class ScoredProgram(Program):
     """A trainer whose model is scored: where it `validates`, at the end of every pass; when it is asked, by the test."""
 
-    def __init__(self, trainer: Trainer, judge: Judge, validates: bool) -> None:
+    def __init__(self, trainer: Trainer, judge: ScoredSplits, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective
         self._trainer, self._judge, self._validates = trainer, judge, validates
 
@@ -89,7 +89,7 @@ class Scored(Program):
     def finish(self) -> EpochResult:
         """The trainer's losses, and scores of the snapshots that validate."""
         losses = self._trainer.finish().losses
-        return EpochResult(losses, self._judge.validated(self._trainer.learner.model) if self._validates else {})
+        return EpochResult(losses, self._judge.validation_scores(self._trainer.learner.model) if self._validates else {})
 
     def test_scores(self) -> Mapping[str, float]:
         """As `Judge.tested`."""

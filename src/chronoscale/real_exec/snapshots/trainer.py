@@ -7,7 +7,7 @@ from typing import Protocol
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import tasks_of
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
@@ -23,11 +23,13 @@ class Trainer(Program, Protocol):
     adapts: bool = False
 
 
-class Drawing(Trainer):
+class SamplingTrainer(Trainer):
     """`there`: how many snapshots windows may read, the first ones; their features and targets are made here. What a pass draws follows
     from its number, `epoch`, and the seed."""
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+    def __init__(
+        self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+    ) -> None:
         self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
         self.epoch, self.material, self.hyper = 0, material, hyper
         trained = len(hyper.held.split(len(material.snapshots)).training)

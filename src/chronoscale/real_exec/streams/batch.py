@@ -15,8 +15,8 @@ from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams.spans import Events
 from chronoscale.real_exec.execution.transfers import record_use, to_device
-from chronoscale.real_exec.streams.feature_cache import Cache
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.feature_cache import FeatureCache
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 
@@ -44,8 +44,8 @@ class Batch:
     edge_at: list[list[Tensor]] = field(default_factory=list)
     state_at: Tensor | None = None
     kept: tuple[Tensor | None, Tensor | None] = (None, None)
-    pending: Pending | None = None
-    heard: Tensor | None = None
+    memory_rows: MemoryRows | None = None
+    last_update: Tensor | None = None
     memory: Tensor | None = None
     below: list[list[Tensor]] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class Batch:
         """Rows of node memory that it reads, int64 [S]."""
         return torch.from_numpy(self.loads.state.send).long()
 
-    def weighed(self, logits: Tensor) -> Tensor | None:
+    def logit_weights(self, logits: Tensor) -> Tensor | None:
         """What each of its logits [B, 1 + k] counts for in the loss, None: 1."""
         return None
 
@@ -88,7 +88,7 @@ class Batch:
         if edges.at is None:
             self.edges = None
 
-    def expand(self, cache: Cache) -> None:
+    def expand(self, cache: FeatureCache) -> None:
         """Features as a model reads them, from the cache and from what was sent; and what of that the cache keeps for later batches."""
         record_use(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
         came = self.features, self.edges
@@ -107,18 +107,18 @@ class Batch:
             return _rows(self.edges[:0], index)
         return gather_rows(cached, self.edges, index.flatten()).view(*index.shape, -1)
 
-    def send_pending(self, device: torch.device) -> None:
+    def send_memory(self, device: torch.device) -> None:
         """Rows of node memory and mailbox to the device."""
-        assert self.pending is not None and self.heard is not None
-        self.pending = Pending(*(to_device(part, device) for part in self.pending))
-        self.heard = to_device(self.heard, device)
+        assert self.memory_rows is not None and self.last_update is not None
+        self.memory_rows = MemoryRows(*(to_device(part, device) for part in self.memory_rows))
+        self.last_update = to_device(self.last_update, device)
 
-    def expand_pending(self) -> None:
+    def expand_memory(self) -> None:
         """Rows of node memory and mailbox as often as they are read."""
-        assert self.pending is not None and self.heard is not None and self.state_at is not None
-        record_use(*self.pending, self.heard, self.state_at)
-        self.pending = Pending(*(part.index_select(0, self.state_at) for part in self.pending))
-        self.heard = self.heard.index_select(0, self.state_at)
+        assert self.memory_rows is not None and self.last_update is not None and self.state_at is not None
+        record_use(*self.memory_rows, self.last_update, self.state_at)
+        self.memory_rows = MemoryRows(*(part.index_select(0, self.state_at) for part in self.memory_rows))
+        self.last_update = self.last_update.index_select(0, self.state_at)
 
 
 def _sent(index: Int64 | None, device: torch.device) -> Tensor | None:

@@ -21,9 +21,9 @@ from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.predictions import Outcome
+from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
@@ -44,7 +44,7 @@ class BatchProgram(Program):
     steps: Steps
     _run: Mapping[Op, Callable[[Task], None]]
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
+    def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.epoch, self.seed = material.data, 0, context.settings.seed
@@ -64,15 +64,15 @@ class BatchProgram(Program):
         """That is under way."""
 
     @abstractmethod
-    def together(self, task: Task) -> int:
+    def iteration_events(self, task: Task) -> int:
         """Events of a task's iteration, on all ranks."""
 
     @abstractmethod
-    def seen(self) -> Bool:
+    def predicted_events(self) -> Bool:
         """Which of the events that validate some rank predicts, bool [n]."""
 
     @abstractmethod
-    def leave(self, unit: int) -> None:
+    def release(self, unit: int) -> None:
         """A batch that nothing more is asked of."""
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class BatchProgram(Program):
         self.learner.clear()
         torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
         self._graph: dict[int, Tensor] = {}
-        self._outcome = Outcome(self.data.split.validation, self.width(1), self.device)
+        self._outcome = Predictions(self.data.split.validation, self.width(1), self.device)
         self.learner.model.train()
 
     def run(self, task: Task) -> None:
@@ -102,7 +102,7 @@ class BatchProgram(Program):
 
     def _scores(self) -> dict[str, float]:
         if self.hyper.validate:
-            self._outcome.seen |= self.seen()
+            self._outcome.seen |= self.predicted_events()
         if not self._outcome.seen.any():
             return {}
         return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
@@ -111,13 +111,13 @@ class BatchProgram(Program):
         """Logits of an event that is told from so many."""
         return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
 
-    def fixed(self, events: Events) -> Int32:
+    def fixed_negatives(self, events: Events) -> Int32:
         """What events that validate are told from, int32 [B, k]."""
         if self._fixed is None:
             return np.empty((len(events), 0), np.int32)
         return self._fixed[rows_of(behind(events, self.data.split.validation.start))]
 
-    def graded(self, task: Task, step: Callable[[Batch], None]) -> None:
+    def run_with_grad(self, task: Task, step: Callable[[Batch], None]) -> None:
         """With gradients in training, without in validation."""
         model = self.learner.model
         if model.training == (task.step == VALIDATE):
@@ -130,16 +130,16 @@ class BatchProgram(Program):
         logits = self.steps.logits(batch)
         if task.step == VALIDATE:
             self._outcome.add(batch.events, logits)
-            self.over(task)
+            self.finish_batch(task)
             return
-        loss = self._loss(batch, logits) / self.together(task)
+        loss = self._loss(batch, logits) / self.iteration_events(task)
         self._graph[task.unit] = loss
         self._losses.add(task.iteration, loss)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         """Summed over the batch's events."""
         if self.data.protocol.task == "link":
-            truth, weight = torch.zeros_like(logits), batch.weighed(logits)
+            truth, weight = torch.zeros_like(logits), batch.logit_weights(logits)
             truth[:, 0] = 1
             return functional.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum")
         labels = self.data.training.stream.labels
@@ -150,17 +150,17 @@ class BatchProgram(Program):
     def backward(self, task: Task) -> None:
         """BACKWARD."""
         self._graph.pop(task.unit).backward()
-        self.over(task)
+        self.finish_batch(task)
 
-    def over(self, task: Task) -> None:
+    def finish_batch(self, task: Task) -> None:
         """A batch whose computation is over: what its memory has become is all that may still be asked for."""
         batch = self.batch(task.unit)
         batch.below, batch.trees, batch.features, batch.edges = [], [], None, None
-        self.leave(task.unit)
+        self.release(task.unit)
 
     def all_reduce(self, task: Task) -> None:
         """ALLREDUCE: of gradients, or of what was predicted."""
         if task.step == VALIDATE:
-            self._outcome.together(self.collective)
+            self._outcome.all_reduce(self.collective)
         else:
             self.learner.all_reduce()

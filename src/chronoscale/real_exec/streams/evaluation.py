@@ -8,9 +8,9 @@ import torch
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.real_exec.streams.predictions import Outcome
+from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.streams.updates import Updated, settle
+from chronoscale.real_exec.streams.updates import UpdatedNodes, write_updates
 
 ROOTS = 1 << 14  # read at once, however many negatives an event is ranked against
 
@@ -26,7 +26,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
-    outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
+    outcome = Predictions(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
     seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
@@ -38,7 +38,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
             batch = steps.sample(source, part, told, whole.start, seed)
             outcome.add(part, steps.forward(batch))
         _write(program, deal, iteration)
-    outcome.together(program.collective)
+    outcome.all_reduce(program.collective)
     return outcome.links(data, others >= 0) if link else outcome.labels(data)
 
 
@@ -59,7 +59,7 @@ def _write(program: EventProgram, deal: Deal, iteration: int) -> None:
     """What an iteration of all events leaves in memory, computed on every rank alike."""
     if not program.material.shape.memory:
         return
-    source, updated = program.data.whole, Updated.of(program.data.whole, deal, iteration)
+    source, updated = program.data.whole, UpdatedNodes.of(program.data.whole, deal, iteration)
     fresh = program.steps.fresh(torch.from_numpy(updated.nodes))
     whole = deal.together(iteration)
-    settle(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)
+    write_updates(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)

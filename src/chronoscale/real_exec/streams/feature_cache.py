@@ -11,7 +11,7 @@ from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.real_exec.execution.transfers import to_device
 
 
-class Cache:
+class FeatureCache:
     """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
 
     def __init__(self, nodes: Float32 | None, edges: Float32 | None, cached: Cached, device: torch.device) -> None:

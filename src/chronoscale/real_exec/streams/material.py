@@ -23,7 +23,7 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Material:
+class StreamMaterial:
     """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed, or zeros, for a model that reads nothing of the
     past but features."""
 
@@ -32,13 +32,13 @@ class Material:
     node_features: Float32 | None
 
     @classmethod
-    def of(cls, item: Item, choice: ModelChoice, context: Context) -> Material:
+    def of(cls, item: Item, choice: ModelChoice, context: Context) -> StreamMaterial:
         """Made once a rank. Raises UserError for a folder that holds no prepared stream, and as the model's shape does."""
         key = ("material", item.dataset, choice)
         return context.share(key, lambda: cls.on(Prepared.load(Path(item.dataset)), choice, item.hyper, context))
 
     @classmethod
-    def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
+    def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> StreamMaterial:
         """Of a prepared stream. Raises UserError as the model's shape does."""
         shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 
-class Pending(NamedTuple):
+class MemoryRows(NamedTuple):
     """Rows of the U nodes of a batch; S mails each. What stands in the place of a mail that is not there is not read, but has to be finite.
 
     memory float32 [U, H]; mail float32 [U, S, W], the newest in the last slot; there bool [U, S]; elapsed float32 [U, S], time of the mail

@@ -12,7 +12,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
 from chronoscale.real_exec.training.checkpoint import write_atomically
@@ -33,7 +33,7 @@ class EventPlans(Plans):
         item = job.items[0]
         self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
         self._patience = item.hyper.events.patience
-        material = Material.of(item, job.model, context)
+        material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
         self._program = EventProgram(schedule, material, self.learner, item.hyper, context)
         self._plan: Plan | None = None

@@ -16,7 +16,7 @@ from chronoscale.real_exec.execution.transfers import to_device
 NAN = float("nan")
 
 
-class Outcome:
+class Predictions:
     """Logits [n, width] of events `part`, zero where an event was not predicted here; `seen` bool [n]: those that some rank predicts."""
 
     def __init__(self, part: range, width: int, device: torch.device) -> None:
@@ -28,7 +28,7 @@ class Outcome:
         at = rows if isinstance(rows, slice) else to_device(torch.from_numpy(rows), self._logits.device)
         self._logits[at] = logits.detach()
 
-    def together(self, collective: Collective) -> None:
+    def all_reduce(self, collective: Collective) -> None:
         """Those of all ranks, on all ranks."""
         collective.all_reduce(self._logits)
 

@@ -19,11 +19,11 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import acquire, to_host
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.batch_program import BatchProgram
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.sampling_threads import Crew
+from chronoscale.real_exec.streams.sampling_threads import SamplingThreads
 from chronoscale.real_exec.streams.steps import Steps
-from chronoscale.real_exec.streams.updates import Updated, contribution, settle
+from chronoscale.real_exec.streams.updates import UpdatedNodes, contribution, write_updates
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import Feeding
@@ -35,7 +35,7 @@ class EventProgram(BatchProgram):
     """Executes one rank's rows of an epoch on events, every rank with a copy of all memory, which begins empty (a probe's does not);
     negatives are drawn anew."""
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
+    def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         feeding = Feeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
@@ -47,7 +47,9 @@ class EventProgram(BatchProgram):
         learner.model.operators = feeding.operators
         self._crew = None
         if feeding.bound:
-            self._crew = context.share(("crew", self.data.folder, hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
+            self._crew = context.share(
+                ("crew", self.data.folder, hyper), lambda: SamplingThreads(self.data, hyper, self.sampling.sources, context)
+            )
             if self._crew.cpus:
                 self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
@@ -56,9 +58,9 @@ class EventProgram(BatchProgram):
             Op.GATHER: self._gather,
             Op.H2D: self._send,
             Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
-            Op.MEMORY_UPDATE: lambda task: self.graded(task, self.steps.update),
-            Op.AGGREGATE: lambda task: self.graded(task, lambda batch: self.steps.layer(batch, task.layer)),
-            Op.FORWARD: lambda task: self.graded(task, lambda batch: self.score(task, batch)),
+            Op.MEMORY_UPDATE: lambda task: self.run_with_grad(task, self.steps.update),
+            Op.AGGREGATE: lambda task: self.run_with_grad(task, lambda batch: self.steps.layer(batch, task.layer)),
+            Op.FORWARD: lambda task: self.run_with_grad(task, lambda batch: self.score(task, batch)),
             Op.BACKWARD: self.backward,
             Op.ALLREDUCE: self.all_reduce,
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
@@ -77,7 +79,7 @@ class EventProgram(BatchProgram):
             self.state.imagine(self.seed)
         self._ahead: list[Cached] = []
         self._batch: dict[int, Batch] = {}
-        self._updated: dict[int, Updated] = {}
+        self._updated: dict[int, UpdatedNodes] = {}
         self._memory: dict[int, Tensor] = {}
 
     def finish(self) -> EpochResult:
@@ -90,17 +92,17 @@ class EventProgram(BatchProgram):
         """As BatchProgram says."""
         return self._batch[unit]
 
-    def leave(self, unit: int) -> None:
+    def release(self, unit: int) -> None:
         """As BatchProgram says."""
         if not self.material.shape.memory:
             del self._batch[unit]
 
-    def together(self, task: Task) -> int:
+    def iteration_events(self, task: Task) -> int:
         """As BatchProgram says."""
         deal, iteration = self._place(task)
         return len(deal.together(iteration))
 
-    def seen(self) -> Bool:
+    def predicted_events(self) -> Bool:
         """As BatchProgram says."""
         deal = self.deals[1]
         found = np.zeros(len(deal.part), np.bool_)
@@ -120,7 +122,7 @@ class EventProgram(BatchProgram):
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.own(iteration, self.rank), deal.together(iteration).start
-        others = self.fixed(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
+        others = self.fixed_negatives(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
         source, seed = self._source(task), key_of(self.seed, FIXED if validates else self.epoch)
         if task.layer == 0:  # to know which rows will be asked for again
             self._ahead.append(different(self.steps.find(source, part, others, before, seed)[1], source))
@@ -129,7 +131,7 @@ class EventProgram(BatchProgram):
             self.steps.residents, self._ahead = self.steps.residents.following(self._ahead), []
         self._batch[task.unit] = self.steps.sample(source, part, others, before, seed)
         if self.material.shape.memory:
-            self._updated[task.unit] = Updated.of(source, deal, iteration)
+            self._updated[task.unit] = UpdatedNodes.of(source, deal, iteration)
 
     def _gather(self, task: Task) -> None:
         """On the host, or on the device what stands elsewhere there: features, and node memory (layer 0)."""
@@ -139,19 +141,19 @@ class EventProgram(BatchProgram):
         elif task.layer < 0:
             self.steps.expand(batch)
         else:
-            batch.expand_pending()
+            batch.expand_memory()
 
     def _send(self, task: Task) -> None:
         batch = self._batch[task.unit]
         if task.layer < 0:
             self.steps.send(batch)
         else:
-            self.steps.send_pending(batch)
+            self.steps.send_memory(batch)
 
     def _own(self, task: Task) -> Tensor:
         """Memory of the nodes that this rank answers for; a rank without events has not sampled, and finds only now who writes."""
         if task.unit not in self._updated:
-            self._updated[task.unit] = Updated.of(self._source(task), *self._place(task))
+            self._updated[task.unit] = UpdatedNodes.of(self._source(task), *self._place(task))
         return contribution(self._updated[task.unit], self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)
 
     def _gather_memory(self, task: Task) -> None:
@@ -166,5 +168,5 @@ class EventProgram(BatchProgram):
         deal, iteration = self._place(task)
         source = self._source(task)
         updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)
-        settle(deal.together(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
+        write_updates(deal.together(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
         self._batch.pop(task.unit, None)

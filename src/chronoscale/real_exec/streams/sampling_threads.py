@@ -19,7 +19,7 @@ from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.strategies.workload import Hyper
 
 
-class Crew:
+class SamplingThreads:
     """cpus: of each sampling thread, none where they stay where the system puts them, and `note` says why. The thread that trains is never
     bound."""
 
@@ -28,7 +28,7 @@ class Crew:
         self.cpus: tuple[int, ...] = ()
         settings, member = context.settings, Membership.here()
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
-        own, self.note = place(settings.topology, settings.threads, *local)
+        own, self.note = choose_processors(settings.topology, settings.threads, *local)
         if own is not None:
             found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
             self.cpus, self.note = found.cpus, found.note
@@ -44,7 +44,7 @@ class Crew:
             bound_threads.unbind()
 
 
-def place(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
+def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
     """The processors of one of a machine's ranks, to bind its sampling threads to; None where they stay where the system puts them, and
     why ('': there is one thread, which has nobody to be near). file: what `lscpu -p` printed, '': the system is asked. Raises UserError for
     a file that does not parse."""

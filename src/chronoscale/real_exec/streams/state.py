@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.strategies.streams.models import StreamShape
 
 NEVER = float("-inf")
@@ -51,10 +51,10 @@ class NodeState:
                 raise RuntimeError(f"{name} is {list(tables[name].shape)}, expected {list(table.shape)}")
             table.copy_(tables[name])
 
-    def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
+    def read(self, nodes: Tensor) -> tuple[MemoryRows, Tensor]:
         """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
         # Several times as fast as indexing.
-        return opened({name: table.index_select(0, nodes) for name, table in self.tables().items()})
+        return memory_rows_of({name: table.index_select(0, nodes) for name, table in self.tables().items()})
 
     def write(self, nodes: Tensor, memory: Tensor) -> None:
         """Memory float32 [U, H] of nodes [U], each once, with all of their mails in it."""
@@ -74,10 +74,10 @@ class NodeState:
             table[nodes, -1] = newest
 
 
-def opened(rows: Mapping[str, Tensor]) -> tuple[Pending, Tensor]:
+def memory_rows_of(rows: Mapping[str, Tensor]) -> tuple[MemoryRows, Tensor]:
     """Rows of the tables [U, …], by name, as they are read: see `NodeState.read`."""
     mailed, before = rows["mailed"], rows["updated"]
     there = mailed > NEVER
     elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
-    pending = Pending(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
+    pending = MemoryRows(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
     return pending, torch.where(there[:, -1], mailed[:, -1], before)

@@ -17,9 +17,9 @@ from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.feature_cache import Cache
-from chronoscale.real_exec.streams.material import Material, rows
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.feature_cache import FeatureCache
+from chronoscale.real_exec.streams.material import StreamMaterial, rows
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.state import NodeState
 
@@ -28,10 +28,10 @@ class Steps:
     """Of one rank."""
 
     def __init__(
-        self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
+        self, material: StreamMaterial, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
     ) -> None:
         self.material, self.model, self.state, self.residents = material, model, state, residents
-        self.cache = Cache(material.node_features, material.edge_features, residents.cached, context.device)
+        self.cache = FeatureCache(material.node_features, material.edge_features, residents.cached, context.device)
         self._sampling, self._device = sampling, context.device
         self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"
@@ -62,17 +62,17 @@ class Steps:
 
     def read(self, batch: Batch) -> None:
         """Memory and mailbox of its nodes."""
-        batch.pending, batch.heard = self.state.read(batch.nodes)
+        batch.memory_rows, batch.last_update = self.state.read(batch.nodes)
 
-    def send_pending(self, batch: Batch) -> None:
+    def send_memory(self, batch: Batch) -> None:
         """To the device."""
-        batch.send_pending(self._device)
+        batch.send_memory(self._device)
 
     def update(self, batch: Batch) -> None:
         """Memory with its mails in it."""
-        assert batch.pending is not None
-        record_use(*batch.pending)
-        batch.memory = self.model.update(batch.pending)
+        assert batch.memory_rows is not None
+        record_use(*batch.memory_rows)
+        batch.memory = self.model.update(batch.memory_rows)
 
     def layer(self, batch: Batch, number: int) -> None:
         """One layer, over all levels of all trees."""
@@ -85,9 +85,9 @@ class Steps:
         self._begin(batch)
         events, level = len(batch.events), batch.trees[0].levels[0]
         waited = torch.zeros(len(level), device=self._device)
-        if batch.heard is not None:
-            record_use(batch.heard)
-            waited = (batch.times - batch.heard[level]).float()
+        if batch.last_update is not None:
+            record_use(batch.last_update)
+            waited = (batch.times - batch.last_update[level]).float()
         embedded = self.model.embed([below[0] for below in batch.below], waited)
         src, rest = embedded[:events], embedded[events:]
         if self._classifies:
@@ -101,7 +101,7 @@ class Steps:
         self.send(batch)
         if self.material.shape.memory:
             self.read(batch)
-            self.send_pending(batch)
+            self.send_memory(batch)
             self.update(batch)
         for number in range(self.material.shape.layers):
             self.layer(batch, number)
@@ -110,7 +110,7 @@ class Steps:
     def fresh(self, nodes: Tensor) -> Tensor:
         """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
         pending, _ = self.state.read(nodes)
-        return self.model.update(Pending(*(to_device(part, self._device) for part in pending))).cpu()
+        return self.model.update(MemoryRows(*(to_device(part, self._device) for part in pending))).cpu()
 
     def merged(self) -> Steps:
         """The same, of batches that have each node and edge once, and all of their rows sent: of what is evaluated, whatever a strategy

@@ -21,7 +21,7 @@ from chronoscale.real_exec.streams.state import NodeState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Updated:
+class UpdatedNodes:
     """Nodes of an iteration's events, those of rank 0's last events first: `nodes` int64 [U]; `last` int64 [U], the last event of each;
     `source` bool [U]: it sends that event. counts: nodes of every rank."""
 
@@ -31,7 +31,7 @@ class Updated:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, source: Source, deal: Deal, iteration: int) -> Updated:
+    def of(cls, source: Source, deal: Deal, iteration: int) -> UpdatedNodes:
         """Every rank finds the same: all of them read the stream."""
         whole = deal.together(iteration)
         span = slice(whole.start, whole.stop)
@@ -55,7 +55,7 @@ class Updated:
         return torch.from_numpy(batch.found.trees[0].levels[0][place])
 
 
-def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
+def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
     """Memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; none without events."""
     if batch is None:
         return torch.zeros(0, width, device=device)
@@ -64,7 +64,9 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
 
 
 @torch.no_grad()
-def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int) -> None:
+def write_updates(
+    whole: range, updated: UpdatedNodes, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int
+) -> None:
     """Write memory [U, H], in the host's memory, of the nodes that an iteration's events `whole` have changed, and deliver their mails."""
     state.write(torch.from_numpy(updated.nodes), memory)
     if delivers:
@@ -73,7 +75,7 @@ def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model
         _to_ends(updated, memory, source, model, state)
 
 
-def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
+def _to_ends(updated: UpdatedNodes, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
     """To each node the mail of its last event (TGN §3.2, "last")."""
     events = source.stream
     other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])

@@ -15,7 +15,7 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 from chronoscale.strategies.workload import ModelShape
 
 
-def normalised(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
+def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
     """D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], with degrees of incoming edges; edges as in `walks.transitions`.
 
     A node with a self-loop gets no other.
@@ -49,7 +49,7 @@ class AttentionForecaster(Forecaster):
     ) -> None:
         super().__init__()
         hidden, self.published = shape.hidden, published
-        matrix = normalised(edges, weight, nodes)
+        matrix = normalised_adjacency(edges, weight, nodes)
         self.register_buffer("matrix", torch.from_numpy(matrix.toarray()).float() if nodes <= DENSE_NODES else as_tensor(matrix), False)
         self.convolution = _uniform(3, shape.inputs, hidden)  # update, reset, candidate
         self.convolution_bias = nn.Parameter(torch.zeros(3, 1, hidden))

@@ -8,13 +8,13 @@ from torch.autograd.graph import GradientEdge
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 
 
-class Backward:
+class CellBackward:
     """Works on a grid's cells."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: CellGrid) -> None:
         self._grid = grid
 
     def run(self, task: Task, cell: Cell) -> None:
@@ -65,7 +65,7 @@ class Backward:
             above.x = above.wide = None
         if task.layer == 0:
             cell.x = None
-            self._grid.done((task.unit, task.step))
+            self._grid.drop_snapshot((task.unit, task.step))
 
 
 def _fitted(into: Tensor, rows: int | None) -> Tensor:

@@ -47,10 +47,10 @@ def gradient(leaf: Tensor) -> Tensor:
     return leaf.grad if leaf.grad is not None else torch.zeros_like(leaf)
 
 
-Seat = tuple[int, int]  # (unit, step)
+SnapshotKey = tuple[int, int]  # (unit, step)
 
 
-class Grid(ABC):
+class CellGrid(ABC):
     """One rank's cells and the snapshots on its device, between rows.
 
     A subclass says what there is of a snapshot: how many rows, where remote ones come from, what states it begins with, what it predicts.
@@ -63,31 +63,31 @@ class Grid(ABC):
         self.losses = Losses()
 
     @abstractmethod
-    def rows(self, seat: Seat) -> int:
+    def rows(self, seat: SnapshotKey) -> int:
         """Own rows of a snapshot."""
 
     @abstractmethod
-    def counts(self, seat: Seat) -> list[int]:
+    def counts(self, seat: SnapshotKey) -> list[int]:
         """Own rows of every rank."""
 
     @abstractmethod
-    def route(self, seat: Seat) -> Route:
+    def route(self, seat: SnapshotKey) -> Route:
         """How its remote rows come and go."""
 
     @abstractmethod
-    def bring(self, task: Task) -> None:
+    def transfer(self, task: Task) -> None:
         """H2D: a snapshot and its input features."""
 
     @abstractmethod
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
         """Its adjacency and input features on the device."""
 
     @abstractmethod
-    def read(self, seat: Seat) -> None:
+    def drop_features(self, seat: SnapshotKey) -> None:
         """Its input features have been read, and have no gradient."""
 
     @abstractmethod
-    def done(self, seat: Seat) -> None:
+    def drop_snapshot(self, seat: SnapshotKey) -> None:
         """Its last gradient row is done."""
 
     @abstractmethod
@@ -98,18 +98,18 @@ class Grid(ABC):
     def share(self, task: Task, output: Tensor) -> Tensor:
         """What own outputs [N, H] add to the loss of the iteration."""
 
-    def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
+    def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """The state that a recurrence goes on from, leaves: what `last`, the cell of the snapshot before, has come to; None for none."""
         if last is None:
             return None
         assert last.after is not None
         return [part.detach().requires_grad_() for part in last.after]
 
-    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+    def whole_state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
         """The whole state that a recurrence goes on from, of what it `begins` with."""
         return begins
 
-    def ends(self, task: Task, after: list[Tensor]) -> None:
+    def keep_state(self, task: Task, after: list[Tensor]) -> None:
         """The state that a recurrence has come to; nothing is done with it but what cells do."""
         return None
 
@@ -124,7 +124,7 @@ class Grid(ABC):
     def input(self, task: Task, cell: Cell) -> Tensor:
         """Own rows that the cell reads, [N, D]: features, or a leaf of the layer below."""
         if cell.x is None:
-            below = self.held((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
+            below = self.on_device((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
             cell.x = below.detach().contiguous().requires_grad_(task.layer > 0)
         return cell.x
 

@@ -10,14 +10,14 @@ from chronoscale.real_exec.communication.exchange import all_gather
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
-class Exchange:
+class CellExchange:
     """Rows of communication. A row means one thing before a cell's gradient pass and its reverse after it."""
 
-    def __init__(self, grid: Grid, schedule: Schedule, context: Context) -> None:
+    def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
         self._grid, self._ranks = grid, context.exchange
         self._peer = _peers(schedule, context.rank)
         self.moved: dict[int, int] = {}  # task -> bytes that a row took from or brought to other ranks

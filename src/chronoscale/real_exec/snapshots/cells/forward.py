@@ -8,21 +8,21 @@ from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.cells import output, stages
 
 
-class Forward:
+class CellForward:
     """Computes cells. `recomputes`: stages keep a cell's inputs alone, and `again` makes the rest with gradients."""
 
-    def __init__(self, grid: Grid, recomputes: bool) -> None:
+    def __init__(self, grid: CellGrid, recomputes: bool) -> None:
         self._grid, self._recomputes = grid, recomputes
 
     def transfer(self, task: Task, cell: Cell) -> None:
         """H2D: a snapshot and its input features."""
-        self._grid.bring(task)
+        self._grid.transfer(task)
 
     def stage(self, task: Task, cell: Cell) -> None:
         """AGGREGATE, TRANSFORM or TEMPORAL."""
@@ -51,7 +51,7 @@ class Forward:
     def _aggregate(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
         seat = task.unit, task.step
-        held, features = grid.held(seat)
+        held, features = grid.on_device(seat)
         graph, rows = held.graph, grid.rows(seat)
         record_use(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
         if isinstance(block, GatBlock):
@@ -67,13 +67,13 @@ class Forward:
             cell.picked = block.candidates(x[:rows])[0]
         if task.layer == 0:  # features have no gradient and no other reader
             cell.x = cell.wide = None
-            grid.read(seat)
+            grid.drop_features(seat)
 
     def _recur(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
         if cell.before is None:
-            cell.before = grid.begins(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
-        whole = grid.state(task, cell.before)
+            cell.before = grid.initial_state(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
+        whole = grid.whole_state(task, cell.before)
         record_use(*(whole or []), cell.summary)
         before: State | None = None if whole is None else (whole[0], whole[-1])
         if isinstance(block, EvolvingBlock):
@@ -83,7 +83,7 @@ class Forward:
             assert z is not None and block.step is not None
             state = block.step(z, before)
         cell.after = list(state if grid.shape.temporal == "lstm" else state[:1])
-        grid.ends(task, cell.after)
+        grid.keep_state(task, cell.after)
 
     def _transform(self, task: Task, cell: Cell, block: Block) -> None:
         if isinstance(block, GatBlock):

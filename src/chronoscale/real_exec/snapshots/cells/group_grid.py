@@ -8,53 +8,53 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.cell import Grid, Seat
+from chronoscale.real_exec.snapshots.cells.cell import CellGrid, SnapshotKey
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region, Route
 from chronoscale.strategies.workload import Hyper
 
 
-class GroupGrid(Grid):
+class GroupGrid(CellGrid):
     """`groups` counts those of an iteration, over all ranks: its loss is their mean. `goals`, set before training: what own rows of a
     snapshot predict, a row a node."""
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
         super().__init__(model, device)
         self.region, self._hyper, self._groups = region, hyper, groups
-        self.goals: Mapping[Seat, Tensor] = {}
-        self._held: dict[Seat, tuple[Full, Tensor]] = {}
+        self.goals: Mapping[SnapshotKey, Tensor] = {}
+        self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 
-    def snapshot(self, seat: Seat) -> int:
+    def snapshot(self, seat: SnapshotKey) -> int:
         """A snapshot's number in the sequence."""
         return seat[0] * self._hyper.stride + seat[1]
 
-    def rows(self, seat: Seat) -> int:
+    def rows(self, seat: SnapshotKey) -> int:
         return self.region.rows
 
-    def counts(self, seat: Seat) -> list[int]:
+    def counts(self, seat: SnapshotKey) -> list[int]:
         return self.region.counts
 
-    def route(self, seat: Seat) -> Route:
+    def route(self, seat: SnapshotKey) -> Route:
         route = self.region.route(self.snapshot(seat))
         assert route is not None
         return route
 
-    def bring(self, task: Task) -> None:
+    def transfer(self, task: Task) -> None:
         number = self.snapshot((task.unit, task.step))
         features = self.region.features(number)
         copy = self.region.graph(number).to(self.device, self.shares)
         held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
         self._held[task.unit, task.step] = copy, held
 
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
         return self._held[seat]
 
-    def read(self, seat: Seat) -> None:
+    def drop_features(self, seat: SnapshotKey) -> None:
         graph, features = self._held[seat]
         self._held[seat] = graph, features.new_empty(0)
 
-    def done(self, seat: Seat) -> None:
+    def drop_snapshot(self, seat: SnapshotKey) -> None:
         del self._held[seat]
 
     def predicts(self, step: int) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.backward import CellBackward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
-from chronoscale.real_exec.snapshots.cells.exchange import Exchange
-from chronoscale.real_exec.snapshots.cells.forward import Forward
+from chronoscale.real_exec.snapshots.cells.exchange import CellExchange
+from chronoscale.real_exec.snapshots.cells.forward import CellForward
 from chronoscale.real_exec.snapshots.cells.group_grid import GroupGrid
 from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -33,8 +33,8 @@ class CellProgram(Trainer):
         self._read = {grid.snapshot(seat) for seat in seats}
         region.prepare(self._read, set(goals.values()))
         grid.goals = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
-        forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
-        self.exchange = exchange = Exchange(grid, schedule, context)
+        forward = CellForward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
+        self.exchange = exchange = CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: forward.transfer,
             Op.AGGREGATE: forward.stage,
@@ -45,7 +45,7 @@ class CellProgram(Trainer):
             Op.ALLGATHER: exchange.all_gather,
             Op.SEND: exchange.send,
             Op.RECV: exchange.receive,
-            Op.BACKWARD: Backward(grid).run,
+            Op.BACKWARD: CellBackward(grid).run,
             Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
             Op.OPTIMIZE: self._optimize,
         }

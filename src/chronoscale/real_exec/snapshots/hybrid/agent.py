@@ -33,7 +33,7 @@ class Agent:
         self._ns = 0
         self._last: tuple[int, int, float, int] | None = None  # state, action, and what loss and time were then
 
-    def told(self, loss: float, ns: int) -> Choice:
+    def next_choice(self, loss: float, ns: int) -> Choice:
         """The batch to come, after an iteration with this loss (mean over ranks), which took so long."""
         self._losses.append(loss)
         self._ns += ns

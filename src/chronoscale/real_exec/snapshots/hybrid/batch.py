@@ -12,13 +12,13 @@ from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.real_exec.execution.transfers import record_use, to_device
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
 from chronoscale.strategies.baselines.snapshots.dynahb import Choice
 from chronoscale.strategies.schedule import Op
 
 
-def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
+def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
     """Rows of a snapshot (ascending ids), whose entries are all among `columns` (ascending), as a matrix [rows, columns]."""
     begin = csr.indptr[rows]
     degree = csr.indptr[rows + 1] - begin
@@ -30,11 +30,11 @@ def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
     return Full(CSR(indptr_, indices, values, len(columns)).check(), scale)
 
 
-class Batch:
+class HybridBatch:
     """`nodes` (ids, ascending) in the window that begins with snapshot `first`. Rows run step by step; a step beyond the window, which is
     planned for the largest, does nothing."""
 
-    def __init__(self, material: Material, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
+    def __init__(self, material: SnapshotMaterial, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
         self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
         window = [material.snapshots[t] for t in range(first, first + choice.window)]
         self.reach = Reach.of(window, nodes, layers)
@@ -48,7 +48,7 @@ class Batch:
         """GATHER: features from the cache, and the rows of every layer. Bytes of the features."""
         rows, inputs = self.reach.rows, self.reach.inputs[step]
         columns = (inputs, *rows[:-1])
-        forms = [cut(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
+        forms = [submatrix(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
         features = self._material.features(self.first + step)[torch.from_numpy(inputs)]
         self._host[step] = forms, features.pin_memory() if self._material.pins else features
         return features.nbytes

@@ -19,23 +19,29 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
-from chronoscale.real_exec.snapshots.hybrid.batch import Batch
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.hybrid.batch import HybridBatch
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.trainer import Drawing
+from chronoscale.real_exec.snapshots.trainer import SamplingTrainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class HybridProgram(Drawing):
+class HybridProgram(SamplingTrainer):
     """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
     seed, the rank and their size, which, where it `adapts`, rank 0's agent chooses; it learns from pass to pass, and starts anew in a new
     program."""
 
     def __init__(
-        self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+        self,
+        schedule: Schedule,
+        material: SnapshotMaterial,
+        chunks: Chunks,
+        learner: Learner[SnapshotModel],
+        hyper: Hyper,
+        context: Context,
     ) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         learner.later = True  # a rank that stopped alone would leave the others waiting
@@ -46,7 +52,7 @@ class HybridProgram(Drawing):
         self._choice = start(limit)
         self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
         self._averaging = Averaging(learner.model, context.collective)
-        self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
+        self.batches: dict[int, HybridBatch] = {}  # by iteration, until it has ended
         self.choices: dict[int, Choice] = {}  # by iteration of the pass
         self.moved: dict[int, int] = {}  # task -> bytes that a row gathered or sent
         self._losses = Losses()
@@ -82,11 +88,11 @@ class HybridProgram(Drawing):
         self.epoch += 1
         return EpochResult(self._losses.finish())
 
-    def _batch(self, iteration: int) -> Batch:
+    def _batch(self, iteration: int) -> HybridBatch:
         if iteration not in self.batches:
             choice = self.choices[iteration]
             first, nodes = self._draws.drawn(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
-            self.batches[iteration] = Batch(self.material, choice, first, nodes, self.learner.model.shape.layers)
+            self.batches[iteration] = HybridBatch(self.material, choice, first, nodes, self.learner.model.shape.layers)
         return self.batches[iteration]
 
     def _beyond(self, task: Task) -> bool:
@@ -127,7 +133,7 @@ class HybridProgram(Drawing):
             if self._rank == 0:
                 now = time.perf_counter_ns()
                 known = not math.isnan(loss)  # the first sums have none
-                chosen = self._agent.told(loss, now - self._clock) if known else self._choice
+                chosen = self._agent.next_choice(loss, now - self._clock) if known else self._choice
                 told, self._clock = [float(chosen.window), float(chosen.vertices)], now
             return torch.cat([self._told.view(1) / self.collective.ranks, to_device(torch.tensor(told), self._device)])
 

@@ -9,18 +9,20 @@ from torch import Tensor
 from chronoscale.batching.snapshots.sampling import Sampling
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import to_device
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, SnapshotKey
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
-from chronoscale.real_exec.snapshots.sampled.share import Share
+from chronoscale.real_exec.snapshots.sampled.share import EpochShare
 from chronoscale.strategies.workload import Hyper
 
 
-class SampledGrid(Grid):
+class SampledGrid(CellGrid):
     """Of one rank. `snapshots`: how many windows slide over. `begin` is called before every epoch."""
 
-    def __init__(self, share: Share, snapshots: int, material: Material, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
+    def __init__(
+        self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
+    ) -> None:
         super().__init__(model, device)
         self.stock, self._snapshots, self._material, self._hyper = share, snapshots, material, hyper
         self.length = hyper.recency.decay.window
@@ -34,30 +36,30 @@ class SampledGrid(Grid):
         self._there.clear()
         self.sums.clear()
 
-    def snapshot(self, seat: Seat) -> int:
+    def snapshot(self, seat: SnapshotKey) -> int:
         """A snapshot's number in the sequence."""
         return seat[0] + seat[1]
 
-    def rows(self, seat: Seat) -> int:
+    def rows(self, seat: SnapshotKey) -> int:
         return len(self.stock.own)
 
-    def counts(self, seat: Seat) -> list[int]:
+    def counts(self, seat: SnapshotKey) -> list[int]:
         found: list[int] = np.diff(self.stock.layout.offset).tolist()
         return found
 
-    def route(self, seat: Seat) -> Route:
+    def route(self, seat: SnapshotKey) -> Route:
         return self._there[self.snapshot(seat)][2]
 
-    def bring(self, task: Task) -> None:
+    def transfer(self, task: Task) -> None:
         number = self.snapshot((task.unit, task.step))
         sample, features = self.stock.take(number)
         held = features.clone() if self.device.type == "cpu" else to_device(features, self.device)
         self._there[number] = sample.full.to(self.device, self.shares), held, sample.route
 
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
         return self._there[self.snapshot(seat)][:2]
 
-    def read(self, seat: Seat) -> None:
+    def drop_features(self, seat: SnapshotKey) -> None:
         full, features, route = self._there[self.snapshot(seat)]
         self._there[self.snapshot(seat)] = full, features.new_empty(0), route
         if self.shape.layers == 1:  # nothing reads the adjacency again
@@ -70,7 +72,7 @@ class SampledGrid(Grid):
             cell.sum = self.sums[number]
         self.sums[number] = cell.sum
 
-    def done(self, seat: Seat) -> None:
+    def drop_snapshot(self, seat: SnapshotKey) -> None:
         if seat[1] == 0 or seat[0] + self.length == self._snapshots:
             self.sums.pop(self.snapshot(seat))
             self._there.pop(self.snapshot(seat), None)

@@ -7,38 +7,40 @@ from collections.abc import Callable, Mapping
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.backward import CellBackward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
-from chronoscale.real_exec.snapshots.cells.exchange import Exchange
-from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.cells.exchange import CellExchange
+from chronoscale.real_exec.snapshots.cells.forward import CellForward
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.grid import SampledGrid
-from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.snapshots.trainer import Drawing
+from chronoscale.real_exec.snapshots.sampled.share import EpochShare
+from chronoscale.real_exec.snapshots.trainer import SamplingTrainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class SampledProgram(Drawing):
+class SampledProgram(SamplingTrainer):
     """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
     follows from it and the seed, on all ranks alike and whatever their number."""
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
+    def __init__(
+        self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+    ) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._ranks = context.exchange
-        share = Share(material, self.there, context.rank, schedule.ranks, context.device)
+        share = EpochShare(material, self.there, context.rank, schedule.ranks, context.device)
         self.grid = grid = SampledGrid(share, self.there, material, learner.model, hyper, context.device)
-        self._forward, self.exchange = Forward(grid, recomputes=False), Exchange(grid, schedule, context)
+        self._forward, self.exchange = CellForward(grid, recomputes=False), CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: self._forward.transfer,
             Op.AGGREGATE: self._forward.stage,
             Op.TRANSFORM: self._transform,
             Op.TEMPORAL: self._forward.stage,
             Op.ALLTOALL: self.exchange.all_to_all,
-            Op.BACKWARD: Backward(grid).run,
+            Op.BACKWARD: CellBackward(grid).run,
             Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
             Op.OPTIMIZE: self._optimize,
         }

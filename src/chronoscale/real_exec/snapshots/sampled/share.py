@@ -12,7 +12,7 @@ from chronoscale.batching.snapshots.sampling import Sampling, drawn, layout_of
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.real_exec.communication.exchange import Exchange
 from chronoscale.real_exec.execution.transfers import to_device
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.region import Route
 
 
@@ -25,11 +25,11 @@ class Sample:
     route: Route
 
 
-class Share:
+class EpochShare:
     """Of one rank. `snapshots`: how many are read. `begin` is called before every epoch; features lie with whom the deal before has given
     their nodes, until `deal` moves them."""
 
-    def __init__(self, material: Material, snapshots: int, rank: int, ranks: int, device: torch.device) -> None:
+    def __init__(self, material: SnapshotMaterial, snapshots: int, rank: int, ranks: int, device: torch.device) -> None:
         self._material, self._snapshots, self._rank, self._ranks, self._device = material, snapshots, rank, ranks, device
         self._held = -1  # the deal that features lie by
         self._features = torch.empty(0)

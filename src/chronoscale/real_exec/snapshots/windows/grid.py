@@ -14,17 +14,17 @@ from chronoscale.cuda_ext.operators.shrink import shrunk
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use, to_device
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, SnapshotKey
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
-from chronoscale.real_exec.snapshots.windows.host_blocks import Rows, Stock
-from chronoscale.real_exec.snapshots.windows.remap import kept_ids, remapped
-from chronoscale.real_exec.snapshots.windows.states import Inherited, Scattered, States, Weights
+from chronoscale.real_exec.snapshots.windows.host_blocks import HostBlocks, SnapshotRows
+from chronoscale.real_exec.snapshots.windows.remap import kept_ids, remap
+from chronoscale.real_exec.snapshots.windows.states import PrefixStates, ScatteredStates, WeightStates, WindowStates
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class WindowLayout:
     """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each`, `inherits` as in
     `Keeping`."""
 
@@ -35,14 +35,16 @@ class Windows:
     inherits: bool
 
 
-class WindowGrid(Grid):
+class WindowGrid(CellGrid):
     """Of one rank. `begin` is called before every epoch."""
 
-    def __init__(self, windows: Windows, stock: Stock, material: Material, model: SnapshotModel, rank: int, device: torch.device) -> None:
+    def __init__(
+        self, windows: WindowLayout, stock: HostBlocks, material: SnapshotMaterial, model: SnapshotModel, rank: int, device: torch.device
+    ) -> None:
         super().__init__(model, device)
         self.windows, self.stock, self._material, self._rank = windows, stock, material, rank
-        self._there: dict[Seat, tuple[Rows, int]] = {}  # on the device, and at what level
-        self._built: dict[Seat, Rows] = {}  # of snapshots that do not shrink, for one window
+        self._there: dict[SnapshotKey, tuple[SnapshotRows, int]] = {}  # on the device, and at what level
+        self._built: dict[SnapshotKey, SnapshotRows] = {}  # of snapshots that do not shrink, for one window
 
     def begin(self, layout: Layout, newest: Int64, first: set[int]) -> None:
         """An epoch: how nodes are numbered, the newest snapshot of every window, and which windows begin a segment."""
@@ -54,15 +56,15 @@ class WindowGrid(Grid):
         self._predicted = [self._predictions(step) for step in range(len(self.windows.level))]
         self.states = self._begun()
 
-    def _begun(self) -> States:
+    def _begun(self) -> WindowStates:
         if self.shape.evolves_weights:
-            return Weights()
+            return WeightStates()
         counts = [int(self._layout.rows[level, self._rank]) for level in self.windows.level]
         if self.windows.shrinks:
-            return Inherited(counts)
+            return PrefixStates(counts)
         depth = self._layout.depth[self._layout.nodes(self._rank)]
         kept = [torch.from_numpy(depth >= level).to(self.device) for level in self.windows.level]
-        return Scattered([kept_ids(mask, count) for mask, count in zip(kept, counts, strict=True)], len(depth))
+        return ScatteredStates([kept_ids(mask, count) for mask, count in zip(kept, counts, strict=True)], len(depth))
 
     def _predictions(self, step: int) -> int:
         """What all ranks' rows of a place predict together, were they those of the first snapshot: classes are the same in all."""
@@ -70,21 +72,21 @@ class WindowGrid(Grid):
         kept = torch.from_numpy(self._layout.depth >= self.windows.level[step])
         return self._material.objective.count(target[kept])
 
-    def snapshot(self, seat: Seat) -> int:
+    def snapshot(self, seat: SnapshotKey) -> int:
         """A snapshot's number in the sequence."""
         return int(self._newest[seat[0]]) - (len(self.windows.level) - 1 - seat[1])
 
-    def level(self, seat: Seat) -> int:
+    def level(self, seat: SnapshotKey) -> int:
         return self.windows.level[seat[1]]
 
-    def rows(self, seat: Seat) -> int:
+    def rows(self, seat: SnapshotKey) -> int:
         return int(self._layout.rows[self.level(seat), self._rank])
 
-    def counts(self, seat: Seat) -> list[int]:
+    def counts(self, seat: SnapshotKey) -> list[int]:
         found: list[int] = self._layout.rows[self.level(seat)].tolist()
         return found
 
-    def route(self, seat: Seat) -> Route:
+    def route(self, seat: SnapshotKey) -> Route:
         return self.stock.route(self.snapshot(seat), self.level(seat))
 
     def number(self, task: Task) -> None:
@@ -92,20 +94,20 @@ class WindowGrid(Grid):
         if self._comes(seat := (task.unit, task.step)):
             self.stock.number(self.snapshot(seat), self._level_there(seat))
 
-    def bring(self, task: Task) -> None:
+    def transfer(self, task: Task) -> None:
         """H2D. Where a segment begins in this epoch, and did not in the one that was planned, snapshots come when they are read."""
         if self._comes(seat := (task.unit, task.step)):
             self._bring(seat)
 
-    def _bring(self, seat: Seat) -> None:
+    def _bring(self, seat: SnapshotKey) -> None:
         number, level = self.snapshot(seat), self._level_there(seat)
         self._there[seat] = self.stock.rows(number, level).to(self.device, self.shares), level
         self.stock.drop(number, level)
 
-    def _level_there(self, seat: Seat) -> int:
+    def _level_there(self, seat: SnapshotKey) -> int:
         return self.level(seat) if self.windows.shrinks else 0
 
-    def _comes(self, seat: Seat) -> bool:
+    def _comes(self, seat: SnapshotKey) -> bool:
         """Whether the window before has not left the snapshot on the device, or less of it."""
         unit, step = seat
         if unit in self._first or step + 1 == len(self.windows.level):
@@ -120,14 +122,14 @@ class WindowGrid(Grid):
         whole = self._on_device(seat)
         graph = whole.full.graph
         record_use(graph.indptr, graph.indices, graph.values, whole.full.scale, whole.features)
-        self._built[seat] = remapped(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
+        self._built[seat] = remap(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
 
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
+    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
         """Cut to what its age leaves of it."""
         found = self._built[seat] if seat in self._built else self._on_device(seat)
         return found.full, found.features
 
-    def _on_device(self, seat: Seat) -> Rows:
+    def _on_device(self, seat: SnapshotKey) -> SnapshotRows:
         unit, step = seat
         if seat not in self._there:
             before = None if self._comes(seat) else self._there.pop((unit - 1, step + 1), None)
@@ -138,7 +140,7 @@ class WindowGrid(Grid):
         self._there.pop((unit - 1, step + 1), None)
         return self._there[seat][0]
 
-    def _cut(self, rows: Rows, level: int, seat: Seat) -> tuple[Rows, int]:
+    def _cut(self, rows: SnapshotRows, level: int, seat: SnapshotKey) -> tuple[SnapshotRows, int]:
         now = self._level_there(seat)
         if now == level:
             return rows, level
@@ -148,12 +150,12 @@ class WindowGrid(Grid):
         remote = graph.num_cols > graph.num_rows
         left = torch.cat([features[:own], features[graph.num_rows :][:halo]]) if remote else features[:own].clone()
         scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
-        return Rows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
+        return SnapshotRows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
 
-    def read(self, seat: Seat) -> None:
+    def drop_features(self, seat: SnapshotKey) -> None:
         """Features stay for as long as their snapshot."""
 
-    def done(self, seat: Seat) -> None:
+    def drop_snapshot(self, seat: SnapshotKey) -> None:
         self._built.pop(seat, None)
         if seat[1] == 0 or seat[0] + 1 in self._first or seat[0] + 1 == len(self._newest):
             self._there.pop(seat, None)
@@ -181,12 +183,12 @@ class WindowGrid(Grid):
         total = sum(count for step, count in enumerate(self._predicted) if self.predicts(step))
         return aim.total(predicted, target) / total
 
-    def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
+    def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Where inherited states are put behind those of `last`, and nothing else reads these, they go."""
         before = None if last is None else [part.detach() for part in last.after or ()]
         if last is not None and not self.windows.shrinks:  # rows are no prefixes: the gradient has to find them
             return [part.requires_grad_() for part in before or ()]
-        joined = self.states.joined(task.step, task.layer, before)
+        joined = self.states.initial(task.step, task.layer, before)
         if joined is None:
             return None
         unread = task.layer + 1 == self.shape.layers and not self.predicts(task.step - 1)
@@ -194,16 +196,16 @@ class WindowGrid(Grid):
             last.edges, last.after = [get_gradient_edge(part) for part in last.after], None
         return [part.detach().requires_grad_(last is not None) for part in joined]
 
-    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+    def whole_state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
         if self.windows.shrinks:
             return begins
-        return self.states.joined(task.step, task.layer, begins if task.step else None)
+        return self.states.initial(task.step, task.layer, begins if task.step else None)
 
     def _copied(self, step: int) -> bool:
         """Whether more is kept of a place's snapshot than of the one before it."""
         return not self.shape.evolves_weights and self.windows.level[step - 1] > self.windows.level[step]
 
-    def ends(self, task: Task, after: list[Tensor]) -> None:
+    def keep_state(self, task: Task, after: list[Tensor]) -> None:
         self.states.keep(task.step, task.layer, after)
 
 

@@ -12,12 +12,12 @@ from chronoscale.batching.snapshots.layout import Block, Halo, Layout
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.transfers import to_device
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.region import Route
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SnapshotRows:
     """A snapshot, or what is left of it, on a device: adjacency [rows, rows + halo] with the scale of own rows, and input features of own
     and remote rows, float32 [rows + halo, F]."""
 
@@ -28,23 +28,23 @@ class Rows:
     def halo(self) -> int:
         return self.full.graph.num_cols - self.full.graph.num_rows
 
-    def to(self, device: torch.device, shares: bool) -> Rows:
+    def to(self, device: torch.device, shares: bool) -> SnapshotRows:
         """A copy, asynchronous where the host memory is pinned."""
         features = self.features.clone() if device.type == "cpu" else self.features.to(device, non_blocking=True)
-        return Rows(self.full.to(device, shares), features)
+        return SnapshotRows(self.full.to(device, shares), features)
 
 
-class Stock:
+class HostBlocks:
     """Of one rank. What an epoch asks for is made when it is asked for, and kept for the epoch; rows until they are sent."""
 
-    def __init__(self, material: Material, rank: int, device: torch.device) -> None:
+    def __init__(self, material: SnapshotMaterial, rank: int, device: torch.device) -> None:
         self._material, self._rank, self._device = material, rank, device
         self._pins = material.pins
 
     def begin(self, layout: Layout) -> None:
         """An epoch's numbers."""
         self.layout = layout
-        self._rows: dict[tuple[int, int], Rows] = {}
+        self._rows: dict[tuple[int, int], SnapshotRows] = {}
         self._halos: dict[int, Halo] = {}
         self._counts: dict[int, tuple[Int64, Int64, Int64]] = {}
         self._routes: dict[tuple[int, int], Route] = {}
@@ -55,7 +55,7 @@ class Stock:
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
 
-    def rows(self, snapshot: int, level: int) -> Rows:
+    def rows(self, snapshot: int, level: int) -> SnapshotRows:
         """On the host."""
         if (snapshot, level) not in self._rows:
             self.number(snapshot, level)
@@ -99,13 +99,13 @@ class Stock:
         """Where each own row stands among those that are kept at a level."""
         return np.cumsum(self.layout.depth[self.layout.nodes(self._rank)] >= level) - 1
 
-    def _on_host(self, block: Block, snapshot: int) -> Rows:
+    def _on_host(self, block: Block, snapshot: int) -> SnapshotRows:
         read = np.concatenate([self.layout.nodes(self._rank)[: block.rows], block.remote])
         features = self._material.features(snapshot)[torch.from_numpy(read)]
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]
         indptr, indices, values, scale = (part.pin_memory() if self._pins else part for part in parts)
         graph = CSR(indptr, indices, values, len(read)).check()
-        return Rows(Full(graph, scale), features.pin_memory() if self._pins else features)
+        return SnapshotRows(Full(graph, scale), features.pin_memory() if self._pins else features)
 
     def _route(self, snapshot: int, level: int) -> Route:
         layout, rank = self.layout, self._rank

@@ -9,38 +9,44 @@ from chronoscale.batching.snapshots.survival import level_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.backward import CellBackward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
-from chronoscale.real_exec.snapshots.cells.exchange import Exchange
-from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.cells.exchange import CellExchange
+from chronoscale.real_exec.snapshots.cells.forward import CellForward
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.trainer import Drawing
-from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, Windows, first_of
-from chronoscale.real_exec.snapshots.windows.host_blocks import Stock
+from chronoscale.real_exec.snapshots.trainer import SamplingTrainer
+from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, WindowLayout, first_of
+from chronoscale.real_exec.snapshots.windows.host_blocks import HostBlocks
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.flaredtdg.keeping import Keeping
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class WindowProgram(Drawing):
+class WindowProgram(SamplingTrainer):
     """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
     follows from it and the seed, on all ranks alike."""
 
     def __init__(
-        self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+        self,
+        schedule: Schedule,
+        material: SnapshotMaterial,
+        chunks: Chunks,
+        learner: Learner[SnapshotModel],
+        hyper: Hyper,
+        context: Context,
     ) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._chunks, self._ranks = chunks, schedule.ranks
         self._keeping = keeping = Keeping.of(schedule)
         level = level_of(keeping.decay, chunks.count)[keeping.decay.kept(chunks.count) > 0][::-1]
         shrinks = any(task.op is Op.REMAP and task.lane is Lane.HOST for task in self.tasks)
-        windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)
+        windows = WindowLayout(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)
         self.grid = grid = WindowGrid(
-            windows, Stock(material, context.rank, context.device), material, learner.model, context.rank, context.device
+            windows, HostBlocks(material, context.rank, context.device), material, learner.model, context.rank, context.device
         )
-        forward, self.exchange = Forward(grid, recomputes=False), Exchange(grid, schedule, context)
+        forward, self.exchange = CellForward(grid, recomputes=False), CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.REMAP: self._remap,
             Op.H2D: forward.transfer,
@@ -49,7 +55,7 @@ class WindowProgram(Drawing):
             Op.TEMPORAL: forward.stage,
             Op.ALLTOALL: self.exchange.all_to_all,
             Op.ALLGATHER: self.exchange.all_gather,
-            Op.BACKWARD: Backward(grid).run,
+            Op.BACKWARD: CellBackward(grid).run,
             Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
             Op.OPTIMIZE: self._optimize,
         }

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.graph import CSR, row_ids
 from chronoscale.real_exec.snapshots.material import Full
-from chronoscale.real_exec.snapshots.windows.host_blocks import Rows
+from chronoscale.real_exec.snapshots.windows.host_blocks import SnapshotRows
 
 
 def kept_ids(kept: Tensor, count: int) -> Tensor:
@@ -20,7 +20,7 @@ def sorted_ids(kept: Tensor, count: int) -> Tensor:
     return torch.argsort(~kept, stable=True)[:count]
 
 
-def remapped(whole: Rows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> Rows:
+def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> SnapshotRows:
     """The kept own and remote rows (bool masks) of a snapshot and the edges between them, in the order that they had. rows, halo, nnz: how
     many there are."""
     graph, total = whole.full.graph, rows + halo
@@ -37,4 +37,4 @@ def remapped(whole: Rows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz
     indices = graph.indices.new_empty(nnz + 1).scatter_(0, place, number[column].int())[:nnz]
     values = None if graph.values is None else graph.values.new_empty(nnz + 1).scatter_(0, place, graph.values)[:nnz]
     scale = None if whole.full.scale is None else whole.full.scale[ids[:rows]]
-    return Rows(Full(CSR(indptr, indices, values, total).trusted(), scale), whole.features[ids])
+    return SnapshotRows(Full(CSR(indptr, indices, values, total).trusted(), scale), whole.features[ids])

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 
-class States(Protocol):
+class WindowStates(Protocol):
     """Hidden states that windows hand on, of one rank and epoch."""
 
     def forget(self) -> None:
         """A new segment of the sequence: states begin from zero."""
         ...
 
-    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+    def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
         """The whole state before a place's snapshot: `before`, as the place before it has left it in this window, and what is inherited;
         None where nothing has one yet."""
         ...
@@ -29,7 +29,7 @@ class States(Protocol):
         ...
 
 
-class Inherited(States):
+class PrefixStates(WindowStates):
     """Of one rank and epoch, on its device. `rows`: how many each place of a window has, the oldest first."""
 
     def __init__(self, rows: list[int]) -> None:
@@ -39,7 +39,7 @@ class Inherited(States):
     def forget(self) -> None:
         self._kept.clear()
 
-    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+    def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
         first, last = self._range(step)
         kept = self._kept.get((step, layer))
         if first == last or (before is None and kept is None):
@@ -61,7 +61,7 @@ class Inherited(States):
         return min(before, self.rows[step]), self.rows[step]
 
 
-class Weights(States):
+class WeightStates(WindowStates):
     """Evolving weights, which are no rows: the oldest snapshot of a window begins with those that it had in the window before."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Weights(States):
     def forget(self) -> None:
         self._kept.clear()
 
-    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+    def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
         return before if step else self._kept.get(layer)
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
@@ -78,7 +78,7 @@ class Weights(States):
             self._kept[layer] = [part.detach() for part in after]
 
 
-class Scattered(States):
+class ScatteredStates(WindowStates):
     """As `Inherited`, of rows that are no prefixes: states go to where their nodes stand among all, and are collected from there.
 
     `ids` int64: own rows that each place of a window has, the oldest first; `nodes`: all own rows.
@@ -96,7 +96,7 @@ class Scattered(States):
     def forget(self) -> None:
         self._kept.clear()
 
-    def joined(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
+    def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
         kept = self._kept.get((step, layer))
         like = before if before is not None else kept
         if like is None:

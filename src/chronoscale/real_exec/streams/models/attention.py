@@ -19,14 +19,14 @@ from chronoscale.real_exec.streams.tree import Hop
 from chronoscale.strategies.streams.feeding import Operators
 
 
-def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
+def project_query(query: Tensor, key: Tensor, heads: int) -> Tensor:
     """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
     return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
-def answered(sums: Tensor, value: Tensor) -> Tensor:
+def project_sums(sums: Tensor, value: Tensor) -> Tensor:
     """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
     rows, heads, across = sums.shape
     split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
@@ -58,7 +58,7 @@ class TemporalAttention(nn.Module):
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
-        wanted = asked(query, self.key.weight, self.heads)
+        wanted = project_query(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
             keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
@@ -76,10 +76,10 @@ class TemporalAttention(nn.Module):
             sums = torch.cat([sums[..., :width], sums[..., width + 1 :]], 2)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
         own = torch.addmm(self.merge.bias, target, by_own.t())
-        return cast(Tensor, self.out(torch.addmm(own, answered(sums, self.value.weight), by_sum.t()).relu()))
+        return cast(Tensor, self.out(torch.addmm(own, project_sums(sums, self.value.weight), by_sum.t()).relu()))
 
 
-def shares(scores: Tensor, there: Tensor) -> Tensor:
+def slot_softmax(scores: Tensor, there: Tensor) -> Tensor:
     """Softmax over the slots that are there: scores [T, heads, K], there bool [T, K] to weights of the scores' shape, 0 where none is.
 
     A target without any slot has zeros.

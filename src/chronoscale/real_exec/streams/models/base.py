@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.tree import Tree
 from chronoscale.strategies.streams.feeding import Operators
 from chronoscale.strategies.streams.models import StreamShape
@@ -81,7 +81,7 @@ class StreamModel(nn.Module):
     def standardise(self, mean: float, deviation: float) -> None:
         """Tell the mean and the deviation of the time between two events of a node, in the data trained on; most models do not ask."""
 
-    def update(self, pending: Pending) -> Tensor:
+    def update(self, pending: MemoryRows) -> Tensor:
         """Memories with their mails applied, [U, H]; a node without mail keeps its memory bit for bit."""
         raise NotImplementedError(f"{self.shape.name} has no memory")
 

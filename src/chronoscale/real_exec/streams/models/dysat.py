@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked, shares
+from chronoscale.real_exec.streams.models.attention import project_query, project_sums, slot_softmax
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import StreamShape
@@ -36,9 +36,9 @@ class StructuralAttention(nn.Module):
         near = torch.cat([(target @ left)[:, None], (rows @ left).view(*slots, self.heads)], 1)
         scores = nn.functional.leaky_relu(near + (target @ right)[:, None], 0.2).transpose(1, 2)
         there = torch.cat([hop.there.new_ones(slots[0], 1), hop.there], 1)
-        weights = nn.functional.dropout(shares(scores, there), self.dropout, self.training)
+        weights = nn.functional.dropout(slot_softmax(scores, there), self.dropout, self.training)
         sums = torch.bmm(weights[:, :, 1:], rows.view(*slots, -1)) + weights[:, :, :1] * target[:, None]
-        return nn.functional.elu(answered(sums, weight))
+        return nn.functional.elu(project_sums(sums, weight))
 
 
 def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
@@ -74,8 +74,8 @@ class DySAT(StreamModel):
         """As StreamModel says, from the rows of all windows."""
         x = torch.stack(top, 1) + self.position
         last = x[:, -1]
-        wanted = asked(self.query(last), self.key.weight, self.shape.heads)
+        wanted = project_query(self.query(last), self.key.weight, self.shape.heads)
         weights = torch.bmm(wanted, x.transpose(1, 2)).softmax(-1)
         weights = nn.functional.dropout(weights, self.dropout, self.training)
-        attended = answered(torch.bmm(weights, x), self.value.weight)
+        attended = project_sums(torch.bmm(weights, x), self.value.weight)
         return cast(Tensor, attended + self.forth(attended).relu() + last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -43,7 +43,7 @@ class JODIE(StreamModel):
         mean, deviation = self.standard.unbind()
         return ((elapsed - mean) / deviation)[:, None]
 
-    def update(self, pending: Pending) -> Tensor:
+    def update(self, pending: MemoryRows) -> Tensor:
         """As StreamModel says."""
         both = torch.addmm(self.given(pending.mail[:, 0]), pending.memory, self.kept.weight.t())
         both = torch.addcmul(both, self._standardised(pending.elapsed[:, 0]), self.elapsed)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.cuda_ext.operators.gates import gates
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.tgat import TGAT
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -26,7 +26,7 @@ class TGN(TGAT):
         super().__init__(shape, dropout)
         self.cell = nn.GRUCell(shape.mail + shape.time, shape.hidden)
 
-    def update(self, pending: Pending) -> Tensor:
+    def update(self, pending: MemoryRows) -> Tensor:
         """As StreamModel says."""
         cell = self.cell
         by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)

@@ -15,7 +15,7 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
 from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.memory_rows import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.tree import Hop, Tree
 
 
@@ -28,7 +28,7 @@ class SpreadBatch(Batch):
 
     weight: Tensor | None = None
     away: tuple[Remote, Remote] | None = None
-    come: tuple[Pending, Tensor] | None = None
+    come: tuple[MemoryRows, Tensor] | None = None
     expected: tuple[Tensor, Tensor] | None = None
     ends: Tensor | None = None
 
@@ -49,7 +49,7 @@ class SpreadBatch(Batch):
         loads = Loads(load, Load(edges.ids[: edges.own]), load)
         return cls(source, events, others[0], _ordered(found, *away), loads, torch.from_numpy(times).double(), weight=weight, away=away)
 
-    def weighed(self, logits: Tensor) -> Tensor | None:
+    def logit_weights(self, logits: Tensor) -> Tensor | None:
         """As Batch says: destinations count once."""
         record_use(self.weight)
         return None if self.weight is None else torch.cat([torch.ones_like(self.weight[:, :1]), self.weight], 1)
@@ -72,7 +72,7 @@ class SpreadBatch(Batch):
             self.edge_at.append(at)
         self.ends = self.trees[0].levels[0][: 2 * len(self.events)]
 
-    def receive(self, memory: tuple[Pending, Tensor, Tensor | None], edges: Tensor | None) -> None:
+    def receive(self, memory: tuple[MemoryRows, Tensor, Tensor | None], edges: Tensor | None) -> None:
         """Rows of other ranks, on the device: memory and mailbox, when heard of, features of nodes; features of edges."""
         record_use(self.features, self.edges)
         pending, heard, features = memory
@@ -84,13 +84,13 @@ class SpreadBatch(Batch):
 
     def whole(self) -> None:
         """All rows at hand, in the order of its nodes and slots."""
-        assert self.pending is not None and self.heard is not None
-        record_use(*self.pending, self.heard, self.edges, *(at for one in self.edge_at for at in one))
+        assert self.memory_rows is not None and self.last_update is not None
+        record_use(*self.memory_rows, self.last_update, self.edges, *(at for one in self.edge_at for at in one))
         if self.come is not None:
             pending, heard = self.come
             record_use(*pending, heard)
-            self.pending = Pending(*(torch.cat(parts) for parts in zip(self.pending, pending, strict=True)))
-            self.heard, self.come = torch.cat([self.heard, heard]), None
+            self.memory_rows = MemoryRows(*(torch.cat(parts) for parts in zip(self.memory_rows, pending, strict=True)))
+            self.last_update, self.come = torch.cat([self.last_update, heard]), None
         if self.edges is not None:
             for tree, at in zip(self.trees, self.edge_at, strict=True):
                 for number, (hop, index) in enumerate(zip(tree.hops, at, strict=True)):

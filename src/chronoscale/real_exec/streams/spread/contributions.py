@@ -14,12 +14,12 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
-from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
+from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import StreamShape
 
 
-class Prospect(NamedTuple):
+class ContributionPlan(NamedTuple):
     """What a rank is about to contribute in an iteration, known before its memory is.
 
     found: contributions of all ranks; rank: whose batches these are. Of its own n, `written` bool [n]: those that write memory, and end,
@@ -47,7 +47,7 @@ class Prospect(NamedTuple):
         return self.found.home[self.found.of(self.rank)]
 
     @classmethod
-    def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> Prospect:
+    def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> ContributionPlan:
         """Of a rank with these events, ascending, int64 [B]."""
         own = found.of(rank)
         last, sends = found.last[own], found.source[own]
@@ -66,7 +66,7 @@ class Prospect(NamedTuple):
         )  # fmt: skip
 
 
-class Computed(NamedTuple):
+class ComputedContributions(NamedTuple):
     """Contributions [n], in the host's memory: memory float32 [n, H] and its time float64 [n], where it is `written`, bool [n]; the sum
     float32 [n, W] of `mails` int32 [n] of them, the time float64 [n] of the latest, and `sent` bool [n]: the node sent its event."""
 
@@ -80,14 +80,14 @@ class Computed(NamedTuple):
 
     def packed(self) -> Tensor:
         """As bytes, uint8 [n, W]."""
-        return packed(self)
+        return pack(self)
 
-    def part(self, at: slice | Tensor) -> Computed:
+    def part(self, at: slice | Tensor) -> ComputedContributions:
         """Some of them."""
-        return Computed(*(column[at] for column in self))
+        return ComputedContributions(*(column[at] for column in self))
 
     @classmethod
-    def joined(cls, parts: Sequence[Computed]) -> Computed:
+    def joined(cls, parts: Sequence[ComputedContributions]) -> ComputedContributions:
         """One after another."""
         return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
@@ -98,13 +98,13 @@ class Computed(NamedTuple):
         return [Column(floats, (shape.memory,)), times, flags, Column(floats, (shape.mail,)), Column(torch.int32), times, flags]
 
     @classmethod
-    def unpacked(cls, packed: Tensor, shape: StreamShape) -> Computed:
+    def unpacked(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
         """What `packed` gave."""
-        return cls(*unpacked(packed, cls.columns(shape)))
+        return cls(*unpack(packed, cls.columns(shape)))
 
 
 @torch.no_grad()
-def computed(one: Prospect, memory: Tensor, heard: Tensor, model: StreamModel) -> Computed:
+def compute(one: ContributionPlan, memory: Tensor, heard: Tensor, model: StreamModel) -> ComputedContributions:
     """A rank's contributions, from memory float32 [2, B, H] of its events' sources and of their destinations with their mails in it, and
     the time of it, float64 [2, B]; in the host's memory."""
     count, shape = len(one.written), model.shape
@@ -113,11 +113,11 @@ def computed(one: Prospect, memory: Tensor, heard: Tensor, model: StreamModel) -
     mail = model.mail(memory[one.first, one.at], memory[1 - one.first, one.at], one.edge)
     if shape.neighbours:
         mail = mail.new_zeros(count, shape.mail).index_add_(0, one.to, mail)
-    return Computed(state, updated, one.written, mail, one.mails, one.time, one.sent)
+    return ComputedContributions(state, updated, one.written, mail, one.mails, one.time, one.sent)
 
 
 @torch.no_grad()
-def settle(state: NodeState, places: Tensor, given: Computed, repeated: bool) -> None:
+def write_contributions(state: NodeState, places: Tensor, given: ComputedContributions, repeated: bool) -> None:
     """Write what ranks have computed, in their order, for rows int64 [n] of the tables. repeated: several may have mails for one row
     (APAN); else each has one contribution, a memory and a mail."""
     if not repeated:

@@ -10,7 +10,7 @@ from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.draws import FIXED, key_of
 from chronoscale.datasets.streams.spans import behind, rows_of
 from chronoscale.real_exec.streams.evaluation import ROOTS
-from chronoscale.real_exec.streams.predictions import Outcome
+from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 
@@ -29,14 +29,14 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
     others: Int32 = np.empty((len(part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
-    outcome = Outcome(part, program.width(others.shape[1]), program.device)
+    outcome = Predictions(part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     _pass(program, part, others, outcome)
-    outcome.together(program.collective)
+    outcome.all_reduce(program.collective)
     return outcome.links(data, others >= 0) if link else outcome.labels(data)
 
 
-def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Outcome | None) -> None:
+def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Predictions | None) -> None:
     """Over events in batches, memory going on. others [n, k]: what they are told from."""
     seat, source = program.spreading.seat(True, program.rank), program.spreading.source(True)
     allotment, steps = program.spreading.allotment(part, program.hyper.batch_size, validates=True), program.steps

@@ -16,7 +16,7 @@ from chronoscale.records import reading
 FOLDER, EPOCH = "memory", "epoch"
 
 
-class Kept:
+class MemoryFiles:
     """Of one rank, a file an epoch. A checkpoint, and the best epoch's model, say of which epoch their memory is: its file is there before
     either is, and goes when neither can be of it any more, so that a run that is killed anywhere finds what it needs."""
 

@@ -8,17 +8,17 @@ from torch import Tensor
 
 from chronoscale.batching.streams.partitioning.partition import Parts
 from chronoscale.datasets.arrays import Int32
-from chronoscale.real_exec.streams.material import Material
-from chronoscale.real_exec.streams.memory_rows import Pending
-from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
-from chronoscale.real_exec.streams.state import NodeState, opened
+from chronoscale.real_exec.streams.material import StreamMaterial
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
+from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
+from chronoscale.real_exec.streams.state import NodeState, memory_rows_of
 
 
-class Held:
+class MemoryPart:
     """state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where it is another rank's. shared int32
     [S]: nodes that all ranks have, of which `common` int64 [N] says the number, -1 for others."""
 
-    def __init__(self, material: Material, parts: Parts | None, rank: int) -> None:
+    def __init__(self, material: StreamMaterial, parts: Parts | None, rank: int) -> None:
         stream = material.data.whole.stream
         here = np.ones(stream.num_nodes, np.bool_) if parts is None else parts.here(rank)
         self.shared: Int32 = np.empty(0, np.int32) if parts is None else parts.shared
@@ -41,20 +41,20 @@ class Held:
         """Rows of nodes that the rank has, int64 [n]."""
         return torch.from_numpy(self.place[nodes])
 
-    def read(self, nodes: np.ndarray) -> tuple[Pending, Tensor]:
+    def read(self, nodes: np.ndarray) -> tuple[MemoryRows, Tensor]:
         """As `NodeState.read`, of nodes that the rank has."""
         return self.state.read(self.places(nodes))
 
-    def served(self, nodes: np.ndarray) -> Tensor:
+    def pack_rows(self, nodes: np.ndarray) -> Tensor:
         """Rows of nodes that the rank has as another asks for them: memory, mailbox, features; uint8 [n, `row`]."""
         at = self.places(nodes)
         found = [table.index_select(0, at) for table in self.state.tables().values()]
         if self._features is not None:
             found.append(torch.from_numpy(np.ascontiguousarray(self._features[nodes])))
-        return packed(found)
+        return pack(found)
 
-    def opened(self, rows: Tensor) -> tuple[Pending, Tensor, Tensor | None]:
+    def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
         """What `served` gave: as `NodeState.read`, and features [n, F]."""
-        found = unpacked(rows, self.columns)
+        found = unpack(rows, self.columns)
         tables = dict(zip(self.state.tables(), found, strict=False))
-        return *opened(tables), None if self._features is None else found[-1]
+        return *memory_rows_of(tables), None if self._features is None else found[-1]

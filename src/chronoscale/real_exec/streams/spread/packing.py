@@ -21,12 +21,12 @@ class Column(NamedTuple):
         return self.dtype.itemsize * prod(self.shape)
 
 
-def packed(columns: Sequence[Tensor]) -> Tensor:
+def pack(columns: Sequence[Tensor]) -> Tensor:
     """Columns [n, …] as uint8 [n, bytes of a row]."""
     return torch.cat([_plain(column).view(torch.uint8).view(len(column), _bytes(column)) for column in columns], 1)
 
 
-def unpacked(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
+def unpack(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
     """What `packed` was given, of these columns, from uint8 [n, W]."""
     parts = rows.split([column.bytes for column in columns], 1)
     return [_plain(part).view(column.dtype).view(len(rows), *column.shape) for part, column in zip(parts, columns, strict=True)]

@@ -11,10 +11,10 @@ from torch import Tensor
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.plans import STAGE
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
-from chronoscale.real_exec.streams.spread.memory_files import Kept
+from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
 from chronoscale.real_exec.training.checkpoint import write_atomically
@@ -31,10 +31,10 @@ class SpreadPlans(Plans):
         item = job.items[0]
         self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
         self._patience = item.hyper.events.patience
-        material = Material.of(item, job.model, context)
+        material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context, Sharing.of(schedule).smooth)
         self._program = SpreadProgram(schedule, material, self.learner, item.hyper, context)
-        self._kept = Kept(self._folder, context)
+        self._kept = MemoryFiles(self._folder, context)
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:

@@ -22,15 +22,15 @@ from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.execution.transfers import to_host
 from chronoscale.real_exec.streams.batch_program import BatchProgram
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
-from chronoscale.real_exec.streams.spread.contributions import Prospect
-from chronoscale.real_exec.streams.spread.memory_part import Held
-from chronoscale.real_exec.streams.spread.memory_updates import Settling, Unsettled
-from chronoscale.real_exec.streams.spread.shared_history import History
-from chronoscale.real_exec.streams.spread.shared_nodes import Common
-from chronoscale.real_exec.streams.spread.steps import SpreadSteps, Wanted
+from chronoscale.real_exec.streams.spread.contributions import ContributionPlan
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.memory_updates import MemoryUpdates, PendingUpdate
+from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
+from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes
+from chronoscale.real_exec.streams.spread.steps import RemoteRequests, SpreadSteps
 from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
@@ -44,18 +44,18 @@ class SpreadProgram(BatchProgram):
     """Executes one rank's rows. Memory begins empty with each epoch; replicas (DistTGL) go on: in epoch e, rank r has span r + e of time,
     and begins anew where that is the first one."""
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
+    def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._schedule, self.sharing, given = schedule, Sharing.of(schedule), hyper.events.sharing
         self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
-        self.held = Held(material, self.spreading.parts, context.rank)
+        self.held = MemoryPart(material, self.spreading.parts, context.rank)
         begun = float(self.data.whole.stream.t[0])
-        self.history = History(self.held.shared.size, material.shape.memory, begun)
-        self.common = Common(self.held, self.history, given.alpha, hyper.variant != "as-published")
+        self.history = SharedHistory(self.held.shared.size, material.shape.memory, begun)
+        self.common = SharedNodes(self.held, self.history, given.alpha, hyper.variant != "as-published")
         mixed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
         self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, mixed, self.sampling, hyper, context)
-        self.settling = Settling(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
+        self.settling = MemoryUpdates(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.trained), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.allotment(part, *limits, bool(which)) for which, part in enumerate(parts))
@@ -68,13 +68,13 @@ class SpreadProgram(BatchProgram):
             Op.H2D: self._send,
             Op.ALLTOALL: self._exchange,
             Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
-            Op.MEMORY_UPDATE: lambda task: self.graded(task, self.steps.update),
-            Op.AGGREGATE: lambda task: self.graded(task, lambda batch: self.steps.layer(batch, task.layer)),
-            Op.FORWARD: lambda task: self.graded(task, lambda batch: self.score(task, batch)),
+            Op.MEMORY_UPDATE: lambda task: self.run_with_grad(task, self.steps.update),
+            Op.AGGREGATE: lambda task: self.run_with_grad(task, lambda batch: self.steps.layer(batch, task.layer)),
+            Op.FORWARD: lambda task: self.run_with_grad(task, lambda batch: self.score(task, batch)),
             Op.BACKWARD: self.backward,
             Op.ALLREDUCE: self.all_reduce,
             Op.OPTIMIZE: self._step,
-            Op.ALLGATHER: lambda task: self.settling.speak(self._iteration(task)),
+            Op.ALLGATHER: lambda task: self.settling.gather_shared(self._iteration(task)),
             Op.D2H: self._bring_back,
             Op.MEMORY_WRITE: self._write,
         }
@@ -97,10 +97,10 @@ class SpreadProgram(BatchProgram):
         self.steps.fetched = self.steps.sent_back = self.common.changed = self.common.spoken = 0
         self._batch: dict[int, SpreadBatch] = {}
         self._left: set[int] = set()
-        self._wanted: dict[int, Wanted] = {}
-        self._foreseen: dict[int, Prospect] = {}
+        self._wanted: dict[int, RemoteRequests] = {}
+        self._foreseen: dict[int, ContributionPlan] = {}
         self._brought: dict[int, tuple[Tensor, Tensor]] = {}
-        self._settled: dict[int, Unsettled] = {}
+        self._settled: dict[int, PendingUpdate] = {}
 
     def run(self, task: Task) -> None:
         """As BatchProgram says; timed where theta and alpha follow the times, for which a GPU has to have ended."""
@@ -110,7 +110,7 @@ class SpreadProgram(BatchProgram):
         super().run(task)
         if self.device.type == "cuda":
             torch.cuda.current_stream(self.device).synchronize()
-        self._tuning.took(task, time.perf_counter() - start)
+        self._tuning.add(task, time.perf_counter() - start)
 
     def finish(self) -> EpochResult:
         """As BatchProgram says, with what all ranks have exchanged."""
@@ -125,7 +125,7 @@ class SpreadProgram(BatchProgram):
         """As BatchProgram says."""
         return self._batch[unit]
 
-    def leave(self, unit: int) -> None:
+    def release(self, unit: int) -> None:
         """As BatchProgram says. It is asked for its gradients, and for its memory, by two threads where lanes overlap."""
         with self._lock:
             if unit in self._left:
@@ -134,12 +134,12 @@ class SpreadProgram(BatchProgram):
             else:
                 self._left.add(unit)
 
-    def together(self, task: Task) -> int:
+    def iteration_events(self, task: Task) -> int:
         """As BatchProgram says."""
         allotment, iteration = self.place(task)
         return allotment.size(iteration)
 
-    def seen(self) -> Bool:
+    def predicted_events(self) -> Bool:
         """As BatchProgram says."""
         allotment = self.allotments[1]
         found = np.zeros(len(allotment.deal.part), np.bool_)
@@ -157,14 +157,14 @@ class SpreadProgram(BatchProgram):
         own: Int64 = allotment.own(iteration, self.turn)
         remote = self.theta if self.sharing.negatives else None
         drawn = self.rank, self.epoch, self.seed
-        others = (self.fixed(own), None) if validates else self.spreading.negatives(own, *drawn, remote)
+        others = (self.fixed_negatives(own), None) if validates else self.spreading.negatives(own, *drawn, remote)
         seed = key_of(self.seed, FIXED if validates else self.epoch)
         source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
-        self._foreseen[task.unit] = self.settling.foresee(allotment, (iteration, self.turn), source)
+        self._foreseen[task.unit] = self.settling.plan(allotment, (iteration, self.turn), source)
 
     def _send(self, task: Task) -> None:
-        (self.steps.send if task.layer < 0 else self.steps.send_pending)(self._batch[task.unit])
+        (self.steps.send if task.layer < 0 else self.steps.send_memory)(self._batch[task.unit])
 
     def _exchange(self, task: Task) -> None:
         batch = self._batch.get(task.unit)
@@ -173,13 +173,13 @@ class SpreadProgram(BatchProgram):
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._wanted.pop(task.unit))
         else:
-            self.settling.bring(self._iteration(task))
+            self.settling.return_rows(self._iteration(task))
 
     def _step(self, task: Task) -> None:
         self.learner.step(task.iteration)
         if self._tuning is not None and self.epoch < EARLY:
             self.theta, self.common.alpha = self._tuning.theta(self.theta), self._tuning.alpha(self.common.alpha)
-            self._tuning.over()
+            self._tuning.decay()
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
@@ -190,15 +190,15 @@ class SpreadProgram(BatchProgram):
             self._brought[task.unit] = to_host(memory), to_host(time)
         else:
             self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory, time)])
-        self.leave(task.unit)
+        self.release(task.unit)
 
-    def _iteration(self, task: Task) -> Unsettled:
+    def _iteration(self, task: Task) -> PendingUpdate:
         """Under way; a rank without events has brought nothing back."""
         if task.unit not in self._settled:
             foreseen = self._foreseen.pop(task.unit, None)
             if foreseen is None:
                 (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
-                foreseen = self.settling.foresee(allotment, (iteration, self.turn), source)
+                foreseen = self.settling.plan(allotment, (iteration, self.turn), source)
             ends = self._brought.pop(task.unit) if task.unit in self._brought else self.steps.ends(None)
             self._settled[task.unit] = self.settling.begin(foreseen, [ends])
         return self._settled[task.unit]
@@ -207,14 +207,14 @@ class SpreadProgram(BatchProgram):
         if task.layer == OWN:
             self.settling.write(self._iteration(task))
         else:
-            self.settling.hear(self._iteration(task))
+            self.settling.write_shared(self._iteration(task))
         if task.layer == COMMON or not self.settling.words:
             del self._settled[task.unit]
 
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """An iteration of events that are evaluated, at once."""
-        foreseen = self.settling.foresee(allotment, (iteration, self.turn), self.spreading.source(True))
-        self.settling.at_once(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))
+        foreseen = self.settling.plan(allotment, (iteration, self.turn), self.spreading.source(True))
+        self.settling.run_all(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
         """Memory, mailbox and history of the rank, and what was tuned, for a checkpoint."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 NEWER = 0.1  # weight of the newest increment in the moving average
 
 
-class History:
+class SharedHistory:
     """Of S shared nodes. memory float32 [S, H], s~; time float64 [S], of the newest that is in it or its mailbox; increment float32 [S, H]
     and gap float64 [S]: moving averages of what one synchronisation adds to the one before, and of the time between the two, 0 before a
     second. seen bool [S]: it was synchronised.
@@ -41,7 +41,7 @@ class History:
         share = torch.where(gap > 0, (time - since) / gap, 0.0).clamp(0, 1)
         return torch.addcmul(memory, increment, share[:, None].float())
 
-    def aged(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
+    def changed(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
         """Whether memory [n, H] of nodes [n] has turned by more than alpha since it was synchronised, bool [n]: 1 - cosine similarity
         (eq. 18). What was never synchronised has, unless there is nothing to tell yet."""
         turned = 1 - functional.cosine_similarity(memory, self.memory.index_select(0, nodes), eps=1e-8) > alpha

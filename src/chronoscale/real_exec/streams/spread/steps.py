@@ -22,19 +22,19 @@ from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
-from chronoscale.real_exec.streams.spread.contributions import Computed
-from chronoscale.real_exec.streams.spread.memory_part import Held
-from chronoscale.real_exec.streams.spread.shared_history import History
+from chronoscale.real_exec.streams.spread.contributions import ComputedContributions
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.workload import Hyper
 
 NOTHING: Int32 = np.empty(0, np.int32)
 
 
-class Wanted(NamedTuple):
+class RemoteRequests(NamedTuple):
     """What other ranks ask this one for: nodes and events int32, rank by rank, and how many of each, a number a rank."""
 
     nodes: Int32
@@ -47,10 +47,10 @@ class SpreadSteps(Steps):
 
     def __init__(
         self,
-        material: Material,
+        material: StreamMaterial,
         model: StreamModel,
-        held: Held,
-        history: History | None,
+        held: MemoryPart,
+        history: SharedHistory | None,
         sampling: Sampling,
         hyper: Hyper,
         context: Context,
@@ -79,7 +79,7 @@ class SpreadSteps(Steps):
             away = remotes(found, source, seat, self._edges)
         return SpreadBatch.around(source, events, others, roots[2], found, away)
 
-    def ask(self, batch: SpreadBatch | None) -> Wanted:
+    def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
         """Tell other ranks what is asked for, and hear what they ask for."""
         asked = (NOTHING, NOTHING) if batch is None or batch.away is None else tuple(one.asked for one in batch.away)
         counts = np.zeros((self.context.ranks, 2), np.int64)
@@ -92,22 +92,22 @@ class SpreadSteps(Steps):
             self._exchanged(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
-        return Wanted(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
+        return RemoteRequests(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
 
-    def fetch(self, batch: SpreadBatch | None, wanted: Wanted) -> None:
+    def fetch(self, batch: SpreadBatch | None, wanted: RemoteRequests) -> None:
         """Send what is wanted, and receive what was asked for: to the device."""
         none = [0] * self.context.ranks
         asks = [none, none] if batch is None or batch.away is None else [one.counts.tolist() for one in batch.away]
-        come = self._exchanged(self.held.served(wanted.nodes), wanted.counts[0], asks[0])
+        come = self._exchanged(self.held.pack_rows(wanted.nodes), wanted.counts[0], asks[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
             given = torch.from_numpy(np.ascontiguousarray(features[wanted.edges]))
             edges = self._exchanged(given, wanted.counts[1], asks[1])
         self.fetched += come.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
-            batch.receive(self.held.opened(come), edges)
+            batch.receive(self.held.unpack_rows(come), edges)
 
-    def returned(self, found: Contributions, own: Computed) -> Computed:
+    def returned(self, found: Contributions, own: ComputedContributions) -> ComputedContributions:
         """Contributions of all ranks to rows that this one has, for its own ones to rows of others; in the order of ranks."""
         counts, rank = found.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
@@ -116,7 +116,7 @@ class SpreadSteps(Steps):
             own.part(torch.from_numpy((home >= 0) & (home != rank))).packed(), counts[rank].tolist(), counts[:, rank].tolist()
         )
         self.sent_back += rows.numel()
-        return Computed.unpacked(rows.cpu(), self.material.shape)
+        return ComputedContributions.unpacked(rows.cpu(), self.material.shape)
 
     def _exchanged(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
         """Rows [sum(out), W] of this rank, out[q] to rank q; into[q] of them from every rank q."""
@@ -128,17 +128,17 @@ class SpreadSteps(Steps):
     def read(self, batch: Batch) -> None:
         """Memory and mailbox of its nodes that the rank has, and what is expected of shared ones."""
         nodes = batch.loads.state.send
-        batch.pending, batch.heard = self.held.read(nodes)
+        batch.memory_rows, batch.last_update = self.held.read(nodes)
         if self.history is not None and isinstance(batch, SpreadBatch):
             common = self.held.common[nodes]
             at = np.flatnonzero(common >= 0)
             at = at[self.history.seen.numpy()[common[at]]]
-            time = batch.heard[torch.from_numpy(at)]
+            time = batch.last_update[torch.from_numpy(at)]
             batch.expected = torch.from_numpy(at), self.history.expected(torch.from_numpy(common[at]), time)
 
-    def send_pending(self, batch: Batch) -> None:
+    def send_memory(self, batch: Batch) -> None:
         """To the device."""
-        super().send_pending(batch)
+        super().send_memory(batch)
         if isinstance(batch, SpreadBatch) and batch.expected is not None:
             at, memory = batch.expected
             batch.expected = to_device(at, self._device), to_device(memory, self._device)
@@ -148,10 +148,10 @@ class SpreadSteps(Steps):
         assert isinstance(batch, SpreadBatch)
         batch.whole()
         super().update(batch)
-        if batch.expected is not None and batch.memory is not None and batch.pending is not None and self.model.smoothing is not None:
+        if batch.expected is not None and batch.memory is not None and batch.memory_rows is not None and self.model.smoothing is not None:
             at, memory = batch.expected
             record_use(at, memory)
-            heard, own = batch.pending.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
+            heard, own = batch.memory_rows.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
             mixed = torch.where(heard[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
@@ -164,16 +164,16 @@ class SpreadSteps(Steps):
             self.fetch(batch, self.ask(batch))
         if batch is not None:
             self.read(batch)
-            self.send_pending(batch)
+            self.send_memory(batch)
             self.update(batch)
 
     def ends(self, batch: SpreadBatch | None) -> tuple[Tensor, Tensor]:
         """Memory [2, B, H] and its time [2, B] of its events' sources and destinations."""
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
-        assert batch.memory is not None and batch.heard is not None and batch.ends is not None
-        record_use(batch.memory, batch.heard, batch.ends)
-        memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.heard.index_select(0, batch.ends)
+        assert batch.memory is not None and batch.last_update is not None and batch.ends is not None
+        record_use(batch.memory, batch.last_update, batch.ends)
+        memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.last_update.index_select(0, batch.ends)
         return memory.view(2, len(batch.events), -1), heard.view(2, -1)
 
 

@@ -16,12 +16,12 @@ KEPT = 0.9  # of what earlier batches took
 PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
 
 
-def tuned_theta(theta: float, embedding: float, fetching: float) -> float:
+def next_theta(theta: float, embedding: float, fetching: float) -> float:
     """theta after a batch, by average seconds of its layers and of its remote rows (eq. 22)."""
     return min(max(theta * embedding / fetching, THETA[0]), THETA[1])
 
 
-def tuned_alpha(alpha: float, updating: float, synchronising: float) -> float:
+def next_alpha(alpha: float, updating: float, synchronising: float) -> float:
     """alpha after a batch, by average seconds of memory's update and of its synchronisation (eq. 23)."""
     return min(max(alpha - log(updating) + log(synchronising), ALPHA[0]), ALPHA[1])
 
@@ -32,13 +32,13 @@ class Tuning:
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
 
-    def took(self, task: Task, seconds: float) -> None:
+    def add(self, task: Task, seconds: float) -> None:
         """A row of training is over."""
         part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
         if part:
             self._spent[part] += seconds
 
-    def over(self) -> None:
+    def decay(self) -> None:
         """A batch is: those before it count for less, so that what they took does not outweigh what theta has become."""
         for part in list(self._spent):
             self._spent[part] *= KEPT
@@ -46,9 +46,9 @@ class Tuning:
     def theta(self, theta: float) -> float:
         """After a batch; as it is where nothing was fetched."""
         embedding, fetching = self._spent["embedding"], self._spent["fetching"]
-        return tuned_theta(theta, embedding, fetching) if embedding and fetching else theta
+        return next_theta(theta, embedding, fetching) if embedding and fetching else theta
 
     def alpha(self, alpha: float) -> float:
         """After a batch; as it is where nothing was synchronised."""
         updating, synchronising = self._spent["update"], self._spent["synchronisation"]
-        return tuned_alpha(alpha, updating, synchronising) if updating and synchronising else alpha
+        return next_alpha(alpha, updating, synchronising) if updating and synchronising else alpha
