@@ -202,7 +202,7 @@ def pretended(library: Any) -> Iterator[Findings]:
         mock.patch.object(abi, "_counters", counters),
         mock.patch.object(abi, "status", lambda *given: device.status(status, *given)),
         mock.patch.object(backend, "missing", lambda name, index=None: None if name == "cuda" else missing(name)),
-        mock.patch.object(device_lanes, "Progress", Handed),
+        mock.patch.object(device_lanes, "RowThreads", Handed),
         mock.patch.object(lanes, "CudaStreams", lambda _: device),
         mock.patch.object(context, "pick_device", lambda name, rank, shares: CUDA if name != "cpu" else torch.device("cpu")),
         mock.patch.object(environment, "device_name", lambda _: "a pretended GPU"),

@@ -10,7 +10,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import torch
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
 
 def faults():
@@ -20,7 +20,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 before = faults()
-with joined(Settings(device="cpu")):
+with open_context(Settings(device="cpu")):
     print(before, min(faults() for _ in range(5)))  # until the heap is as long as it gets
 """
 

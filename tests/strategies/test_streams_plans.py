@@ -240,7 +240,7 @@ def test_bytes_are_those_of_what_is_moved(
         pending(self, device)
 
     monkeypatch.setattr(Batch, "send", sent)
-    monkeypatch.setattr(Batch, "send_pending", read)
+    monkeypatch.setattr(Batch, "send_memory", read)
     folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)
     schedule = plan(name, work(model, hyper(model), Prepared.load(folder)))

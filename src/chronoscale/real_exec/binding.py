@@ -1,4 +1,4 @@
-"""Programs: from a schedule's kind to what executes it. Every family contributes its own kinds."""
+"""Binding: the table from a schedule's kind to the program that executes it; every family (snapshots, signals, streams) adds its kinds."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KIND
 
 
 def kind_of(schedule: Schedule) -> Kind:
-    """Raises UserError for a kind that nothing here executes."""
+    """Return what executes and trains a schedule. Raises UserError for a kind that this version cannot execute."""
     if schedule.kind not in KINDS:
         raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
     return KINDS[schedule.kind]
 
 
 def bind_program(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
-    """What executes an item's schedule on this rank. Raises UserError as `kind_of` and as its family does."""
+    """Return the program that executes an item's schedule on this rank. Raises UserError as `kind_of` and the schedule's family do."""
     return kind_of(schedule).bind(item, schedule, choice, context)
 
 
 def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
-    """Do what has to happen once before an item's first pass: its pass, none where an item with the same `prepare` came first.
+    """Execute an item's preparation, unless an item with the same `prepare` came first; return its pass, or no pass.
 
-    Called on every rank, before the item is bound.
+    Called on every rank, before the item's own schedule is bound.
     """
     done: list[Pass] = []
 

@@ -1,4 +1,7 @@
-"""Worker: executes a job on this rank. Started by `real_exec.ranks.launch`, or `torchrun -m chronoscale.real_exec.worker JOB.json`."""
+"""Worker: executes a job's schedules on this rank and writes what was measured.
+
+`real_exec.ranks.launch` starts it on every rank; so may `torchrun -m chronoscale.real_exec.worker JOB.json`.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,11 @@ from chronoscale.strategies.schedule import Schedule
 
 
 def run_job(job: Job) -> dict[str, list[Pass]]:
-    """Warm up, then `repeats` passes over every item; training goes on from pass to pass, and the last has the scores of a test, where
-    there is one. Called on every rank.
+    """Run `warmup` and then `repeats` passes over every item of the job, on this rank; every rank of the job calls it.
 
-    What an item prepares with is passed once, and found under its label and `-prepare`; items that share it, under the first one's.
+    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item holds the scores of its
+    test snapshots, where it has any. Returned are the passes that count, by the item's label, and an item's preparation (one pass) under
+    `<label>-prepare`; items that share a preparation have it under the first one's label.
 
     Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
     """
@@ -62,8 +66,12 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json, and so
-    what was counted, if anything was, and how it was launched, where CUDA graphs were asked for; a file appears whole or not at all."""
+    """Write what was measured of every item to the folder `out`; each file appears whole or not at all.
+
+    `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats, iterations]. `<label>-scores.json`: scores by
+    key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is
+    such a thing.
+    """
     for label, done in passes.items():
         for repeat, one in enumerate(done):
             part = out / f".{label}-r{repeat}.parquet"
@@ -84,7 +92,7 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
 
 
 def main(path: str) -> int:
-    """Entry point of a rank; exit codes as `rank.serve`."""
+    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
     job = Job.load(Path(path))
 
     def work() -> None:

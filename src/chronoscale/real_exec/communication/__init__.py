@@ -1,1 +1,1 @@
-"""What ranks send each other: collectives and messages, plain, by way of the host, or held to a rate."""
+"""How ranks communicate: collectives and point-to-point messages, directly, by way of the host, or held to a bandwidth."""

@@ -1,4 +1,4 @@
-"""Collective: what ranks do together. One process needs none of it."""
+"""Collective: all-reduce, all-gather and barrier over the ranks of a job."""
 
 from __future__ import annotations
 
@@ -11,47 +11,49 @@ from torch import Tensor
 
 
 class Collective(Protocol):
-    """Sums over all ranks, in place; rows of all ranks."""
+    """Operations that all ranks of a job take part in together."""
 
     ranks: int
 
-    def all_reduce(self, values: Tensor) -> None: ...
-
-    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Rows [counts[r], W] of every rank r, on all ranks: [sum(counts), W]."""
+    def all_reduce(self, values: Tensor) -> None:
+        """Sum `values` over all ranks, in place."""
         ...
 
-    def barrier(self) -> None: ...
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Gather rows [counts[r], W] of every rank r on all ranks: [sum(counts), W]. Ranks may have different numbers of rows."""
+        ...
+
+    def barrier(self) -> None:
+        """Wait until every rank has come here."""
+        ...
 
 
 class SingleRankCollective:
-    """One rank."""
+    """The collective operations of a job with one rank: nothing to do."""
 
     ranks = 1
 
     def all_reduce(self, values: Tensor) -> None:
-        """A sum over one rank."""
+        """Leave the values as they are: they are the sum over one rank."""
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """This rank's are all there are."""
         return rows
 
     def barrier(self) -> None:
-        """Nobody to wait for."""
+        """Return at once."""
 
 
 class TorchCollective:
-    """The default process group of torch.distributed: gloo on CPU, nccl on GPU."""
+    """Collectives of torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
 
     def __init__(self) -> None:
         self.ranks = dist.get_world_size()
 
     def all_reduce(self, values: Tensor) -> None:
-        """Sum over ranks, in place."""
         dist.all_reduce(values)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Rows of all ranks: padded to the most that one has, as the backends ask for equal shares."""
+        """Gather rows of all ranks, padded to the longest share: the backends ask for equal ones."""
         most = max(counts)
         own = rows.new_zeros(most, rows.shape[1])
         own[: len(rows)] = rows
@@ -60,6 +62,5 @@ class TorchCollective:
         return torch.cat([made[rank * most : rank * most + count] for rank, count in enumerate(counts)])
 
     def barrier(self) -> None:
-        """Wait for every rank."""
         flag = torch.zeros(1, device="cuda" if dist.get_backend() == "nccl" else "cpu")
         dist.all_reduce(flag)

@@ -1,4 +1,4 @@
-"""Exchange: rows that go from rank to rank, as rows of a schedule say."""
+"""Exchange: rows that go from one rank to another: send, receive, all-to-all."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from torch import Tensor
 
 
 class Exchange(Protocol):
-    """Every rank calls the same operation; tensors are contiguous, on the group's device, and of one dtype on all ranks."""
+    """Point-to-point and all-to-all communication. Tensors are contiguous, on the group's device, and of one dtype on all ranks."""
 
     def send(self, values: Tensor, rank: int) -> None:
-        """To one rank, which receives as many."""
+        """Send `values` to one rank, which receives a tensor of the same shape."""
         ...
 
     def receive(self, into: Tensor, rank: int) -> None:
-        """From one rank."""
+        """Receive into a tensor what one rank sends."""
         ...
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """Rows of `values` [sum(rows), W], `rows[q]` to rank q; `into` [sum(into_rows), W] likewise from every rank.
+        """Send `rows[q]` rows of `values` [sum(rows), W] to each rank q, and receive `into_rows[q]` rows of it into `into` [sum(into_rows),
+        W].
 
-        W and counts may be 0.
+        Every rank calls it; W and counts may be 0.
         """
         ...
 
 
 class TorchExchange:
-    """The default process group of torch.distributed: gloo on CPU, nccl on GPU."""
+    """Communication by torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
 
     def send(self, values: Tensor, rank: int) -> None:
         dist.send(values, rank)
@@ -43,7 +44,7 @@ class TorchExchange:
 
 
 class SingleRankExchange:
-    """One rank: its schedules have no rows of this kind."""
+    """The exchange of a job with one rank, whose schedules send nothing to others."""
 
     def send(self, values: Tensor, rank: int) -> None:
         raise RuntimeError(f"one rank alone cannot send to rank {rank}")
@@ -56,14 +57,14 @@ class SingleRankExchange:
 
 
 def all_gather(exchange: Exchange, values: Tensor, counts: Sequence[int]) -> Tensor:
-    """Rows of every rank, [sum(counts), W]; ranks may hold different numbers of them, which all-gathers of torch do not allow."""
+    """Gather rows [counts[q], W] of every rank q: [sum(counts), W]; torch's all-gather would ask for equal counts."""
     into = values.new_empty(sum(counts), values.shape[1])
     exchange.all_to_all(into, torch.cat([values] * len(counts)), counts, [len(values)] * len(counts))
     return into
 
 
 def receive_counts(exchange: Exchange, rows: Sequence[int], device: torch.device) -> list[int]:
-    """How many rows every rank is about to send to this one, which sends `rows[q]` to rank q: what an all-to-all receives."""
+    """Return how many rows every rank is about to send to this one, which sends `rows[q]` to rank q: what an all-to-all receives."""
     own = torch.tensor(rows, dtype=torch.int64, device=device).view(-1, 1)
     into, ones = torch.empty_like(own), [1] * len(rows)
     exchange.all_to_all(into, own, ones, ones)

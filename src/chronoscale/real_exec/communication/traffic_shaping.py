@@ -1,8 +1,8 @@
-"""Shaped: communication between ranks of one machine held to a rate, as over a network that it does not have.
+"""Traffic shaping: communication between ranks of one machine, held to the latency and bandwidth of a network that it does not have.
 
-Every rank has one full-duplex card. From when the last rank has come to it, an operation takes a rank no less than the link's latency
-and, by its bandwidth, the larger of what the rank sends and what it receives; what is left of that is slept. As in the simulator
-(`network.collective_times`), waiting for the others counts for nothing; the latency is of an operation, however many rounds it has.
+Every rank has one full-duplex card. From when the last rank has arrived, an operation takes a rank no less than the link's latency and, by
+its bandwidth, the larger of what the rank sends and what it receives; the rest of that time is slept. As in the simulator
+(`network.collective_times`), waiting for other ranks counts for nothing; the latency is that of an operation, however many rounds it has.
 """
 
 from __future__ import annotations
@@ -21,41 +21,37 @@ from chronoscale.strategies.cluster import Link
 
 
 class ShapedCollective:
-    """Another collective's operations over `link`: an all-reduce as a ring's, an all-gather by the rows of the others, without padding."""
+    """Collectives held to a link: an all-reduce moves what a ring's would, an all-gather the other ranks' rows, without padding."""
 
     def __init__(self, inner: Collective, link: Link) -> None:
         self.ranks, self._inner, self._link = inner.ranks, inner, link
 
     def all_reduce(self, values: Tensor) -> None:
-        """Sum over ranks, in place."""
         begin = self._meet()
         self._inner.all_reduce(values)
         _hold(self._link, begin, 2 * (self.ranks - 1) / self.ranks * values.nbytes)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Rows of all ranks."""
         begin = self._meet()
         gathered = self._inner.all_gather(rows, counts)
         _hold(self._link, begin, gathered.nbytes - rows.nbytes)
         return gathered
 
     def barrier(self) -> None:
-        """Wait for every rank."""
         _hold(self._link, self._meet(), 0)
 
     def _meet(self) -> int:
-        """When the last rank came, ns: ranks of one machine share a clock."""
+        """Return when the last rank arrived, ns: ranks of one machine share a clock."""
         return int(self._inner.all_gather(_now(1), [1] * self.ranks).max())
 
 
 class ShapedExchange:
-    """Another exchange's operations over `link`; what `rank` keeps in an all-to-all takes no time."""
+    """Exchange held to a link; in an all-to-all, what `rank` sends to itself takes no time."""
 
     def __init__(self, inner: Exchange, link: Link, rank: int) -> None:
         self._inner, self._link, self._rank = inner, link, rank
 
     def send(self, values: Tensor, rank: int) -> None:
-        """To one rank."""
         own, other = _now(1), _now(1)
         self._inner.send(own, rank)
         self._inner.receive(other, rank)
@@ -63,7 +59,6 @@ class ShapedExchange:
         _hold(self._link, int(max(own, other)), values.nbytes)
 
     def receive(self, into: Tensor, rank: int) -> None:
-        """From one rank."""
         own, other = _now(1), _now(1)
         self._inner.receive(other, rank)
         self._inner.send(own, rank)
@@ -71,7 +66,6 @@ class ShapedExchange:
         _hold(self._link, int(max(own, other)), into.nbytes)
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """Rows to and from every rank."""
         times, ones = _now(len(rows)), [1] * len(rows)
         begin = torch.empty_like(times)
         self._inner.all_to_all(begin, times, ones, ones)
@@ -81,10 +75,10 @@ class ShapedExchange:
 
 
 def _now(count: int) -> Tensor:
-    """The time, ns, int64 [count, 1]."""
+    """Return the current time, ns, as int64 [count, 1]."""
     return torch.full((count, 1), time.perf_counter_ns())
 
 
 def _hold(link: Link, begin: int, size: float) -> None:
-    """Until what began at `begin`, ns, may have moved `size` bytes."""
+    """Sleep until the link may have moved `size` bytes, counted from `begin` (ns)."""
     sleep_until(begin + round((link.latency_s + size / link.bandwidth) * 1e9))

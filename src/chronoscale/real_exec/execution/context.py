@@ -1,4 +1,4 @@
-"""Context: where one rank of a job executes, with whom, and what the items of the job share."""
+"""Context: where one rank of a job executes, with which other ranks, and what the items of a job share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which lau
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """By default one rank alone on a CPU. What programs start ends with `stack`."""
+    """Device, rank, communication and settings of this process; by default a single rank on a CPU.
+
+    stack: what programs start (a data engine, for instance) ends when it is closed.
+    """
 
     settings: Settings = field(default_factory=Settings)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -44,38 +47,41 @@ class Context:
 
     @property
     def ranks(self) -> int:
+        """Number of ranks of the job."""
         return self.collective.ranks
 
     def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made under a key before, or is made now."""
+        """Return what was made under `key` before; else call `make`, and keep what it returns for the items to come."""
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
 
     def require_ranks(self, schedule: Schedule) -> Schedule:
-        """The schedule. Raises UserError when it is for another number of ranks."""
+        """Return the schedule. Raises UserError when it is for another number of ranks."""
         if schedule.ranks != self.ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
     def for_item(self, item: Item) -> Context:
-        """The same with the settings of an item: its own learning rate, which nothing scales, and rows launched one by one if it probes."""
+        """Return this context with an item's settings: its own learning rate, which nothing scales, and eager launches if it probes."""
         settings = self.settings
         if item.learning_rate:
             settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
         return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
 
     def lanes(self, schedule: Schedule) -> Lanes:
-        """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
+        """Return the lanes that run a schedule on this device. On a GPU all schedules share one set: its allocator keeps memory for each
+        stream."""
         threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
 @contextmanager
 def open_context(settings: Settings) -> Iterator[Context]:
-    """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
+    """Enter this rank's context: choose the device, set threads, and set up communication with the other ranks.
 
-    Raises UserError when a GPU is asked for and absent, and for graphs without one.
+    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is asked for and absent, and for CUDA graphs
+    without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
     device = pick_device(settings.device, rank, settings.share_gpu)
@@ -97,7 +103,7 @@ def open_context(settings: Settings) -> Iterator[Context]:
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
-    """What a rank does with the others: on a CPU over the network that the settings ask for, on a shared GPU by way of the host."""
+    """Choose how this rank communicates: on a CPU held to the network that the settings ask for, on a shared GPU by way of the host."""
     if ranks == 1:
         return SingleRankCollective(), SingleRankExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):

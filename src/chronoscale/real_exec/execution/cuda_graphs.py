@@ -1,4 +1,4 @@
-"""Graphed: a program whose blocks of rows are captured as CUDA graphs, and replayed."""
+"""CUDA graphs: a program whose blocks of rows are captured once and then replayed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ WARMING = "the first pass: what is captured has to have run before"
 
 
 class _Captured(NamedTuple):
-    """A graph, and the numbers that its rows noted, float32 [n] on the device; None for none."""
+    """A captured graph, and the loss shares of its rows, float32 [n] on the device; None for no share."""
 
     graph: Graph
     noted: Tensor | None
 
 
 class GraphedProgram(Program):
-    """Executes the first pass row by row: libraries, kernels and the optimiser make then what they keep. From the second on a block is
-    captured when its shape comes first, and replayed whenever it comes. Rows of no block are launched by themselves.
+    """A program launched as CUDA graphs.
 
-    Within a graph rows keep their lanes and what they wait for; graphs follow one another on the lane of computation. All graphs of a
-    program have one pool of memory. What rows note is copied out after every replay. `why`: nothing is captured, in words.
+    The first pass runs row by row, while libraries, kernels and the optimiser allocate what they keep. From the second on, a block is
+    captured when its shape first occurs, and replayed whenever it occurs. Rows outside blocks are launched by themselves.
+
+    Within a graph, rows keep their lanes and dependencies; graphs follow one another on the lane of computation and share one memory pool.
+    Loss shares are copied out after every replay. why: in words, where nothing is to be captured.
     """
 
     def __init__(self, program: Program, lanes: Lanes, why: str = "") -> None:
@@ -48,26 +50,20 @@ class GraphedProgram(Program):
 
     @property
     def launched(self) -> LaunchSummary:
-        """How the rows of the last pass were launched."""
         return self._launched
 
     @property
     def stands(self) -> Mapping[int, int]:
-        """Of the last pass, for each row that was in a graph the row that stands for it."""
         return {} if self._launched.why else self._merged.stands
 
     def begin(self) -> None:
-        """The program's."""
         self._passes += 1
         self._launched = LaunchSummary(why=self._why or (WARMING if self._passes == 1 else ""))
         self.tasks = self._rows if self._launched.why else self._merged.tasks
         self._program.begin()
 
     def run(self, task: Task) -> None:
-        """The program's, or a replay of the rows that the task stands for.
-
-        Raises MachineError where they cannot be captured.
-        """
+        """Run a row, or replay the graph that the row stands for. Raises MachineError where its rows cannot be captured."""
         if self._launched.why or task.task not in self._merged.rows:
             self._program.run(task)
             return
@@ -85,23 +81,19 @@ class GraphedProgram(Program):
         self._replay(self._graphs[shape], task.iteration)
 
     def check(self) -> None:
-        """The program's."""
         self._program.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """The program's."""
         return self._program.inputs_finite(iteration)
 
     def finish(self) -> EpochResult:
-        """The program's."""
         return self._program.finish()
 
     def test_scores(self) -> Mapping[str, float]:
-        """The program's."""
         return self._program.test_scores()
 
     def _captured(self, rows: Sequence[Task]) -> _Captured:
-        """Capture rows, each on its lane. Nothing of them runs."""
+        """Capture rows as a graph, each on the stream of its lane; none of them runs yet."""
         device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.shares
         before, compute = len(notes), of[Lane.COMPUTE]
         joined = [of[lane] for lane in dict.fromkeys(task.lane for task in rows) if lane is not Lane.COMPUTE]
@@ -135,8 +127,10 @@ class GraphedProgram(Program):
 
 
 def with_cuda_graphs(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
-    """The program as the job launches it: itself, or with its blocks as CUDA graphs, or with the reason why it has none. timed: its rows
-    are, which a graph would hide."""
+    """Return the program as the job launches it: itself, or wrapped to be launched as CUDA graphs.
+
+    timed: rows are timed one by one, which graphs would hide, so that nothing is captured.
+    """
     if context.settings.launch != "graph":
         return program
     why = program.graph_blocks if isinstance(program.graph_blocks, str) else ""

@@ -1,4 +1,4 @@
-"""Blocks: runs of rows that one CUDA graph may hold, and how the rows of a pass were launched."""
+"""Blocks of rows that one CUDA graph may hold, and how the rows of a pass were launched."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ NOT_CAPTURED = "programs of this kind are not captured"
 
 
 class GraphBlocks(ABC):
-    """The rows of a program as blocks. Rows of a block need nothing of the host, not its memory either but what is pinned and stays where
-    it is, and give the same operations on the same memory whenever they run. `notes`: what they add to, and nothing else of Python's is
-    there when a block has been replayed."""
+    """The rows of a program, split into blocks that can be captured as CUDA graphs.
+
+    Rows of a block read no host memory but pinned memory that stays where it is, and give the same operations on the same memory whenever
+    they run. shares: the list of loss shares that rows add to; nothing else of Python's state is there when a block has been replayed.
+    """
 
     shares: list[LossShare]
 
     @abstractmethod
     def of(self, task: Task) -> int | None:
-        """The number of a row's block within a pass; None for a row that is launched by itself."""
+        """Return the number of a row's block within a pass; None for a row that is launched by itself."""
 
     @abstractmethod
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """Equal for blocks that one graph does for."""
+        """Return a key that is equal for blocks that one captured graph can stand for."""
 
     def load_inputs(self, rows: Sequence[Task]) -> None:
-        """Put what differs between blocks of one shape where their graph reads it; before every replay, on the lane of computation."""
+        """Copy what differs between blocks of one shape to where their graph reads it; called before every replay, on the lane of
+        computation."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSummary:
-    """How a pass was launched that was to be captured. graphs: how many were replayed; captured: of them, captured in this very pass; why:
-    nothing was, in words."""
+    """How the rows of a pass were launched, where CUDA graphs were asked for.
+
+    graphs: how many were replayed; captured: how many of these were captured in this very pass; why: the reason, in words, where nothing
+    was.
+    """
 
     graphs: int = 0
     captured: int = 0
@@ -50,8 +56,10 @@ class LaunchSummary:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """Rows of a rank with each block in the place of its last row, which stands for it as `Op.GRAPH`, on the lane of computation. rows: of
-    each block, by the number of that row; stands: for each row of a block, that number."""
+    """A rank's rows with every block replaced by one row, `Op.GRAPH`, in the place and with the number of the block's last row.
+
+    rows: the rows of each block, by that number. stands: for each row of a block, that number.
+    """
 
     tasks: list[Task]
     rows: Mapping[int, Sequence[Task]] = field(default_factory=dict)
@@ -59,8 +67,11 @@ class MergedRows:
 
 
 def merge_rows(tasks: Sequence[Task], blocks: GraphBlocks) -> MergedRows:
-    """Raises ValueError where a row by itself lies within a block and waits for it, which would wait for itself, and where a row of a
-    block is the host's work, which would be done once, when the block is captured."""
+    """Replace each block by one row on the lane of computation.
+
+    Raises ValueError where a row that is launched by itself lies within a block and depends on it (it would wait for itself), and where a
+    row of a block is the host's work (it would be done once, when the block is captured).
+    """
     members: dict[int, list[Task]] = {}
     for task in tasks:
         if (number := blocks.of(task)) is not None:

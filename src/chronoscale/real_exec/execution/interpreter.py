@@ -1,4 +1,4 @@
-"""Interpreter: walks the rows of a schedule on real devices and returns what happened as a Trace."""
+"""Interpreter: executes the rows of a schedule on real devices and returns what happened as a trace."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
-    """Run the program's rank; every rank of the process group must call it. The result holds all ranks' tasks, on every rank.
+    """Run one pass over a schedule on this rank; every rank of the process group must call it.
 
-    Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
+    The pass that is returned holds the rows of all ranks, on every rank. Ranks start together, and their clocks are taken for one: ranks of
+    several machines would need theirs aligned first. `device` is recorded in the trace; `during` names the pass in error messages.
 
-    during: which pass it is, for people. Raises NotFiniteError on all ranks, with the same line, where training comes to a number that is
-    not finite: at the optimiser's step on a CPU, else at the end of the pass.
+    Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
+    on a CPU, else at the end of the pass.
     """
     here = positions.own_page()
     program.begin()
@@ -76,7 +77,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
 
 
 def _blame(found: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
-    """What was not finite first, and on which rank: an input, before the loss of it, before a gradient. Called on every rank."""
+    """Say in one line what was not finite first (an input, a loss, a gradient) and on which rank. Called on every rank."""
     own = -1 if found.iteration is None else found.iteration
     stages = ("an input", "the loss", found.what)
     guilty = (own >= 0 and not program.inputs_finite(own), not np.isfinite(losses.get(own, 0.0)), found.own)
@@ -95,7 +96,7 @@ def _blame(found: NonFiniteValue, schedule: Schedule, program: Program, losses: 
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
-    """Starts with collectives moved to the arrival of their last rank: waiting is no work. int64 [tasks]."""
+    """Return start times in which a collective starts when its last rank arrives, int64 [tasks]: waiting for others is no work."""
     together = np.flatnonzero(schedule.collective >= 0)
     if not len(together):
         return start
@@ -108,7 +109,7 @@ def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
 
 
 def _sum(values: Numbers) -> Numbers:
-    """Over ranks; every entry is non-zero on one rank only, or a share."""
+    """Sum an array over all ranks; each entry is non-zero on one rank only, or is a rank's share."""
     tensor = torch.from_numpy(values)
     if dist.get_backend() == "nccl":
         tensor = tensor.cuda()
@@ -120,10 +121,9 @@ Run = Callable[[Task], None]
 
 
 def in_profiler_ranges(run: Run) -> Run:
-    """`run` with each row in a range of its name while a profiler records; itself otherwise, as a range takes microseconds.
+    """Return `run` with each row inside a `record_function` range of its name while torch.profiler records; else `run` itself.
 
-    The profiler records the thread that started it, and what that launches on a device; rows of other threads (the host's, where it has one
-    of its own) are not seen.
+    A range takes microseconds. The profiler sees the thread that started it and what that launches; rows on other threads are not recorded.
     """
     if not torch.autograd.profiler._is_profiler_enabled:  # as torch.optim asks; there is no public way
         return run

@@ -1,4 +1,4 @@
-"""Notes: what iterations leave on the device until their pass has ended."""
+"""Losses: a rank's shares of the losses of a pass, left on the device until the pass has ended."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 
 class LossShare(NamedTuple):
-    """A number of an iteration, float32, no dimensions."""
+    """What this rank adds to the loss of an iteration: a scalar tensor, float32."""
 
     iteration: int
     value: Tensor
 
 
 class Losses:
-    """A rank's shares of the losses of a pass; they stay on the device until it has ended."""
+    """A rank's shares of the losses of a pass; reading them earlier would make the host wait for a GPU."""
 
     def __init__(self) -> None:
         self.shares: list[LossShare] = []
 
     def add(self, iteration: int, share: Tensor) -> None:
-        """A scalar, added to the iteration's others."""
+        """Add a scalar to the loss of an iteration; gradients are cut off."""
         self.shares.append(LossShare(iteration, share.detach()))
 
     def finish(self) -> dict[int, float]:
-        """Sums by iteration; the next pass starts from none."""
+        """Return this rank's sum for each iteration, and start anew with the next pass."""
         shares: defaultdict[int, list[Tensor]] = defaultdict(list)
         for note in self.shares:
             shares[note.iteration].append(note.value)

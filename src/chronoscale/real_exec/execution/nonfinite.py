@@ -1,4 +1,4 @@
-"""Soundness: training ends at the first number that is not finite."""
+"""Numbers that are not finite: training ends at the first one, on every rank alike."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ HELP = "a smaller training.learning_rate may help"
 
 
 class NonFiniteValue(Exception):
-    """A number is not finite, and every rank sees it at the same row. iteration: None after the last. own: whether it came from this rank,
-    before ranks added up."""
+    """A value of training that is not finite, which every rank sees at the same row.
+
+    iteration: None after the last one. what: the value, in words. own: whether it came from this rank, before ranks added up.
+    """
 
     def __init__(self, iteration: int | None, what: str, own: bool = True) -> None:
         super().__init__(what)
@@ -21,7 +23,7 @@ class NonFiniteValue(Exception):
 
 
 def require_finite(scores: Mapping[str, float], strategy: str, when: str) -> Mapping[str, float]:
-    """The scores, the same on all ranks. Raises NotFiniteError for one that is undefined and must not be."""
+    """Return test scores, the same on all ranks. Raises NotFiniteError for a score that is not finite where it has to be."""
     for score in present([scores]):
         if not score.may_be_undefined and not isfinite(scores[score.key]):
             raise NotFiniteError(f"strategy '{strategy}', {when}: the test {score.title} is not finite; {HELP}")

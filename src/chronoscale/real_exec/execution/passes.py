@@ -1,4 +1,4 @@
-"""TODO."""
+"""Passes: what one measured repetition of a schedule came to."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chronoscale.strategies.trace import Trace
 class Pass:
     """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
 
-    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`. launched: how, where CUDA graphs were
-    asked for; the trace has one row a graph.
+    scores: of validation at its end, by key; empty where nothing validates. counts: see `EpochResult`. launched: how rows were launched,
+    where CUDA graphs were asked for; the trace then has one row a graph.
     """
 
     trace: Trace
@@ -29,7 +29,7 @@ class Pass:
 
 
 def medians(passes: Sequence[Pass]) -> Ints:
-    """Median duration of every task over passes, outliers beyond 1.5 interquartile ranges rejected; ns, int64 [tasks]."""
+    """Return the median duration of every task over passes, ns, int64 [tasks]; outliers beyond 1.5 interquartile ranges are left out."""
     times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
     low, high = np.quantile(times, [0.25, 0.75], axis=0)
     reach = 1.5 * (high - low)

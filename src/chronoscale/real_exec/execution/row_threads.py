@@ -1,4 +1,4 @@
-"""Progress: threads that share the rows of one rank, each in row order, and wait for one another's."""
+"""RowThreads: threads that share the rows of one rank, each in row order, and wait for one another's rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ Step = Callable[[int, Task], None]  # of a row and its place among the tasks
 
 
 class RowThreads:
-    """Which rows others may go on from. Needs are earlier rows and threads keep to row order, so that none waits for ever."""
+    """The rows of a rank, split over threads.
+
+    A row needs earlier rows only, and threads keep row order, so that no two threads wait for each other.
+    """
 
     def __init__(self, tasks: Sequence[Task], thread: Sequence[int], needs: Sequence[Sequence[int]], threads: int) -> None:
-        """`thread` of each row; the last of all `threads` is the caller's. `needs`: rows that each waits for, by their places."""
+        """Split rows: `thread` of each; the last of the `threads` is the caller's. needs: rows that each row waits for, by their places."""
         self._rows = [[(i, task) for i, task in enumerate(tasks) if thread[i] == number] for number in range(threads)]
         self._waits = [[need for need in of if thread[need] != thread[i]] for i, of in enumerate(needs)]
         self._awaited = {need for waits in self._waits for need in waits}
@@ -28,8 +31,10 @@ class RowThreads:
         self._changed = threading.Condition()
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Take all rows, those of a thread by its step: what others need of a row is there when its step returns. An exception on one
-        thread ends all and is raised here."""
+        """Run all rows, those of a thread by its entry of `steps`; a row counts as done when its step returns.
+
+        An exception on one thread ends all, and is raised here.
+        """
         helpers = [threading.Thread(target=self._follow, args=pair) for pair in zip(self._rows[:-1], steps[:-1], strict=True)]
         for helper in helpers:
             helper.start()

@@ -1,4 +1,4 @@
-"""Clock: waiting until a time, closer than a sleeper wakes."""
+"""Sleep: waiting until a point in time, more precisely than `time.sleep` wakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WATCHED = 100_000  # ns
 
 
 def sleep_until(end: int) -> None:
-    """ns, on the clock of `time.perf_counter_ns`; its last part is watched, as a sleeper wakes late."""
+    """Wait until `end`, ns of `time.perf_counter_ns`: asleep, but for the last 100 µs, which are spent polling the clock."""
     positions.own_page().announce_sleep(end)
     while (left := end - time.perf_counter_ns()) > 0:
         if left > WATCHED:

@@ -1,4 +1,4 @@
-"""Messages: all-reduces of many sizes, alone, that every profile of several ranks times."""
+"""Collectives of many sizes by themselves, which every profile of several ranks times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # bytes: 1 KiB .. 4 
 
 
 def all_reduces(ranks: int) -> Schedule:
-    """All-reduces of every size in MESSAGES, one after the other."""
+    """Return a schedule of all-reduces of every size in MESSAGES, one after the other."""
     builder = Builder(f"all-reduce-{ranks}", ranks, kind="collectives")
     for i, size in enumerate(MESSAGES):
         builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
@@ -23,16 +23,15 @@ def all_reduces(ranks: int) -> Schedule:
 
 
 class CollectiveProgram(Program):
-    """Executes schedules of collectives alone, to measure them."""
+    """A program for schedules of nothing but all-reduces."""
 
     def __init__(self, schedule: Schedule, context: Context) -> None:
         self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
         self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
 
     def run(self, task: Task) -> None:
-        """All-reduce of `task.bytes` bytes of fp32."""
+        """All-reduce `task.bytes` bytes of float32."""
         self.collective.all_reduce(self._values[task.bytes])
 
     def finish(self) -> EpochResult:
-        """Nothing is trained."""
         return EpochResult()

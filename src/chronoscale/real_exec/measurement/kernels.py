@@ -5,7 +5,7 @@ What dispatches differently on CUDA is counted as it is there:
 - an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum (a GRU's two) beside the products (ATen,
   RNN.cpp and cuda/RNN.cu);
 - the optimiser updates all parameters at once (torch's default on CUDA, `foreach`); its step counters stay on the host;
-- a tensor sent to the device, or brought back, is one copy;
+- a tensor sent to the device, or back to the host, is one copy;
 - dropout is one kernel (ATen, Dropout.cpp), backwards one product, which dispatches;
 - what the host reads at once is a check that is made on a CPU alone: on CUDA it would wait. The operation that made it does not count.
 
@@ -35,7 +35,7 @@ _READS = (Tensor.__bool__, Tensor.__int__)
 
 
 class KernelCounter(TorchDispatchMode):
-    """`count`: kernels of everything that ran inside `with`; `bytes`: that they read and write in device memory (`moved`)."""
+    """Context manager that counts kernels (`count`) and the bytes they read and write in device memory (`bytes`, see `memory_traffic`)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -75,7 +75,7 @@ _running: list[KernelCounter] = []  # the last one counts: a gradient belongs to
 
 
 class _Calls(TorchFunctionMode):
-    """Calls that are other kernels on CUDA than on a CPU."""
+    """An interceptor of calls that are other kernels on CUDA than on a CPU."""
 
     def __init__(self, counter: KernelCounter) -> None:
         super().__init__()
@@ -96,12 +96,13 @@ class _Calls(TorchFunctionMode):
 
 
 def _dropped(counter: KernelCounter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Apply dropout, counted as one kernel where it drops anything."""
     drops = int(training and 0 < p < 1)
     return _uncounted(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
 
 
 def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
-    """The cell as two products, which dispatch, and what is fused of it."""
+    """Apply an LSTM or GRU cell as on CUDA: two products, which dispatch, and one fused kernel."""
     hidden = state[0] if func is torch.lstm_cell else state
     gates = x @ of_input.T, hidden @ of_state.T
     made = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
@@ -109,7 +110,7 @@ def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Te
 
 
 class _Fused(torch.autograd.Function):
-    """What follows a cell's products: one kernel forwards, two backwards, of a GRU three."""
+    """The fused part of a recurrent cell, after its products: one kernel forwards; backwards two, for a GRU three."""
 
     @staticmethod
     def forward(ctx: Any, func: Any, counter: KernelCounter, *values: Tensor) -> tuple[Tensor, ...]:
@@ -136,7 +137,7 @@ class _Fused(torch.autograd.Function):
 
 
 def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
-    """What `run` returns, taken for so many kernels that move `size` bytes."""
+    """Call `run` and return its result, counted as so many kernels that move `size` bytes, whatever it dispatches."""
     before = counter.count + kernels, counter.bytes + size
     made = run()
     counter.count, counter.bytes = before
@@ -144,7 +145,7 @@ def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[]
 
 
 def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
-    """An LSTM's state, or a GRU's, from its products, float [rows, gates H] each."""
+    """Return an LSTM's new state, or a GRU's, from its two products, float [rows, gates H] each."""
     of_input, of_state = of_input + biases[0], of_state + biases[1]
     if func is torch.lstm_cell:
         i, f, g, o = (of_input + of_state).chunk(4, 1)
@@ -157,14 +158,14 @@ def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *bias
 
 
 class KernelCounts(NamedTuple):
-    """Of a row: kernels, and bytes that they move."""
+    """Kernels of a row, and the bytes that they move."""
 
     kernels: int
     bytes: int
 
 
 def count_kernels(program: Program) -> list[KernelCounts]:
-    """Of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
+    """Run one pass of a program on this rank alone; return the counts of each of its tasks, in order."""
     counts = []
     program.begin()
     for task in program.tasks:
@@ -176,7 +177,7 @@ def count_kernels(program: Program) -> list[KernelCounts]:
 
 
 def launch_ns(device: torch.device, count: int = 2_000) -> int:
-    """What launching one kernel takes the host, measured on a GPU that has little to do; 0 on a CPU, where nothing is launched."""
+    """Measure how long the host takes to launch one kernel on an idle GPU, ns; 0 on a CPU, where nothing is launched."""
     if device.type != "cuda":
         return 0
     one, spent = torch.zeros(1, device=device), 0
@@ -190,30 +191,30 @@ def launch_ns(device: torch.device, count: int = 2_000) -> int:
 
 
 class AbsentPeers:
-    """`ranks` of which one is here and nobody else: rows of communication count their kernel, and nothing arrives."""
+    """Communication of one of `ranks` ranks whose peers are not there: each operation counts its kernel, and zeros arrive."""
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
 
     def all_reduce(self, values: Tensor) -> None:
-        """One kernel."""
+        """Launch one kernel."""
         values.mul_(1)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """One kernel; zeros from the others."""
+        """Return zeros, by one kernel."""
         return rows.new_zeros(sum(counts), rows.shape[1])
 
     def barrier(self) -> None:
-        """Nobody to wait for."""
+        """Return at once."""
 
     def send(self, values: Tensor, rank: int) -> None:
-        """One kernel."""
+        """Launch one kernel."""
         values.mul_(1)
 
     def receive(self, into: Tensor, rank: int) -> None:
-        """One kernel."""
+        """Fill the tensor with zeros, by one kernel."""
         into.zero_()
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """One kernel."""
+        """Fill the tensor with zeros, by one kernel."""
         into.zero_()

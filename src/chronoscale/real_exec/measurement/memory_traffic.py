@@ -1,8 +1,8 @@
-"""Moved: bytes that an operation reads and writes in device memory, were nothing cached between two operations.
+"""Memory traffic: bytes that an operation reads and writes in device memory, if nothing were cached between two operations.
 
-Operands are read once and results written once. An operation that picks rows reads those alone, and one that writes some of a tensor's
-rows touches those alone. Our own kernels on a graph read a row of features for every edge. What a sort or a scan does in several passes
-counts as one: like the count of kernels, a lower bound.
+Operands are read once and results written once. An operation that picks rows reads those alone, and one that writes some of a tensor's rows
+touches those alone. Our own kernels on a graph read a row of features for every edge. What a sort or a scan does in several passes counts
+as one: like the count of kernels, a lower bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ADDED = frozenset({"index_add_", "index_add", "scatter_add_"})  # of those: read
 
 
 def operation_bytes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> int:
-    """Of one dispatched operation of ATen, `made` its result."""
+    """Return the bytes that one dispatched operation of ATen reads and writes; `made` is its result."""
     name, given = func.overloadpacket.__name__, list(zip(func._schema.arguments, args, strict=False))
     written = [value for argument, value in given if argument.alias_info is not None and argument.alias_info.is_write]
     if name == "_fused_adam_":
@@ -50,7 +50,7 @@ def operation_bytes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any],
 
 
 def nbytes(values: Iterable[Any]) -> int:
-    """Of all tensors, each stretch of memory once; what is expanded counts as it lies there."""
+    """Return the bytes of all tensors in `values`, each stretch of memory once; an expanded tensor counts as it lies in memory."""
     found: dict[tuple[int, int], int] = {}
     for tensor in tree_leaves(list(values)):
         if isinstance(tensor, Tensor) and tensor.numel():
@@ -62,7 +62,8 @@ def nbytes(values: Iterable[Any]) -> int:
 
 
 def kernel_bytes(name: str, arguments: tuple[Any, ...], cuda: Cuda) -> int:
-    """Of one call of our own kernels: named with its kind, with the arguments of the C ABI (`csrc/cuda`)."""
+    """Return the bytes that one call of our own kernels moves: its name with the kind of number, and the arguments of the C ABI
+    (`csrc/cuda`)."""
     what, _, kind = name.rpartition("_")
     return _NATIVE[what if kind in _SIZES else name](arguments, cuda, _SIZES.get(kind, 4))
 
@@ -121,7 +122,7 @@ def _gather(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
 
 
 def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
-    """Of attention to slots: vectors of a target and head that are read or written, and rows of a slot."""
+    """Return the counting function of attention to slots: vectors read or written for each target and head, rows for each slot."""
 
     def moved(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
         targets, fanout, heads, width, edges, clock = given[:6]

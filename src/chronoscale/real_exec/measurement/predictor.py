@@ -1,4 +1,4 @@
-"""Predictor: learned from the tasks of a profile (FlareDTDG §3.4), with the error on tasks that were not learned from."""
+"""Predictor: task times learned from a profile (FlareDTDG §3.4), with the error on tasks that were held out."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ DESCRIPTION = ["kind", *SIZES, "ranks", *FLAGS]
 
 
 def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
-    """From the rows of a profile (`fit.tabulate`) that windows of blocks have run. The squared error of log ns is the least.
+    """Fit a network to the rows of a profile (`fit.tabulate_samples`) that windows of blocks have run, by squared errors of log ns.
 
-    Tasks that are described alike are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A
-    quarter of the samples is held out, and errors are told of every task among them; the predictor that is kept has learned from all.
-    Raises UserError where there are fewer than 16 samples.
+    Tasks with equal descriptions are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A quarter
+    of the samples is held out, and errors are those of every task among them; the predictor that is returned was fitted to all. Raises
+    UserError where there are fewer than 16 samples.
     """
     rows = table[table["schedule"] == "blocks"]
     rows = rows.assign(kind=rows["op"] + "@" + rows["place"], ns=rows["ns"].clip(lower=1)).reset_index(drop=True)
@@ -47,7 +47,7 @@ def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
 
 
 def _samples(rows: pd.DataFrame) -> NDArray[np.int64]:
-    """The sample that each task belongs to, int64 [tasks]."""
+    """Return the number of the sample that each task belongs to, int64 [tasks]."""
     alike = rows.groupby(DESCRIPTION).ngroup()
     few = alike.groupby(rows["kind"]).transform("nunique") < FEW
     return np.where(few, len(rows) + np.arange(len(rows)), alike.to_numpy(np.int64))
@@ -58,7 +58,7 @@ def _medians(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
-    """Learned from all of a sample, columns `TOLD` and `ns`; and scikit-learn's network, whose weights it has."""
+    """Fit a network to samples, columns `DESCRIPTION` and `ns`; return it as a predictor, and as scikit-learn's, whose weights it has."""
     columns = _columns(sample)
     kinds, numbers, target = tuple(sorted(set(sample["kind"]))), logarithms(columns), np.log(sample["ns"].to_numpy(np.float64))
     means, deviations = numbers.mean(0), numbers.std(0) * (np.ptp(numbers, axis=0) > 0)

@@ -1,4 +1,4 @@
-"""Profiled: samples for a fit, from what torch.profiler saw of a schedule's rows, or of copies of any program."""
+"""Profile samples: samples for a fit from what torch.profiler recorded of a schedule's rows, or of copies of any program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chronoscale.strategies.trace import Source, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProfiledRows:
-    """Rows of a schedule that a profile shows: traces of them, one a repeat. missed: rows of the rank that it does not show as often."""
+    """Rows of a schedule that a profile shows: a trace for each repeat. missed: how many of the rank's rows it does not show as often."""
 
     schedule: Schedule
     traces: tuple[Trace, ...]
@@ -29,16 +29,16 @@ class ProfiledRows:
 
     @property
     def samples(self) -> pd.DataFrame:
-        """As a profile of ours has them (`fit.tabulate`), of the rows that all repeats show."""
+        """Return a table as of `fit.tabulate_samples`, of the rows that all repeats show."""
         alone = replace(self.schedule, dep_ptr=np.zeros(len(self.schedule) + 1, np.int64), dep=np.zeros(0, np.int64))
         return tabulate_samples([(alone.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
 
 
 def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
-    """Ranges of the interpreter (`ranges`) with the rows that they name; the k-th of a row is repeat k.
+    """Match the interpreter's ranges in a profile with the rows that they name; a row's k-th range is repeat k.
 
-    On a device a row takes from the first start to the last end of what was launched while its range lasted, by whichever thread (autograd
-    has its own); on the host as long as its range. Rows that fewer repeats show than others are left out, and those of a device that
+    On a device, a row takes from the first start to the last end of what was launched while its range lasted, by whichever thread (autograd
+    has its own); on the host, as long as its range. Left out are rows that fewer repeats show than others, and rows of a device that
     launched nothing.
 
     Raises UserError when no range names a row, and when the rows are another schedule's.
@@ -72,7 +72,7 @@ def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
 
 
 def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
-    """The ranges with the times of what was launched in them on the device; NaN where that is nothing. Ranges do not overlap: one thread
+    """Return the ranges with the times of what they launched on the device; NaN for nothing. They do not overlap: one thread
     issues rows."""
     calls = profile.events[profile.events["category"].isin(LAUNCHES) & (profile.events["correlation"] >= 0)]
     at = calls["start_ns"].to_numpy()
@@ -87,7 +87,7 @@ def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
-    """Of one repeat; rows ascending."""
+    """Return the trace of one repeat; rows ascend."""
     rows, start, ns = found.index.to_numpy(np.int64), found["start_ns"].to_numpy(np.int64), found["ns"].to_numpy(np.int64)
     return Trace(
         strategy=schedule.name,
@@ -105,8 +105,10 @@ def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
 
 
 def copy_samples(profiles: Sequence[Profiled]) -> pd.DataFrame:
-    """Samples of copies between host and device, by their names: of any program. Columns as of `fit.tabulate`; what a profile does not tell
-    is 0."""
+    """Return samples of copies between host and device, found by their names, of any program.
+
+    Columns as of `fit.tabulate_samples`; those that a profile does not show are 0.
+    """
     frames = []
     for profile in profiles:
         events = profile.events[(profile.events["category"] == COPIED) & (profile.events["bytes"] > 0)]
@@ -121,7 +123,7 @@ def copy_samples(profiles: Sequence[Profiled]) -> pd.DataFrame:
 
 
 def fittable_samples(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The samples that a fit takes, and in words what has too few: curves with less than `fit.LEAST`."""
+    """Return the samples that a fit can use, and, in words, the curves that have too few (less than `fit.LEAST`)."""
     if not len(table):
         return table, []
     taken = with_enough_samples(table)

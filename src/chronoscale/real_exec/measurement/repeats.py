@@ -1,4 +1,4 @@
-"""Estimate: what repeats of a schedule come to, so that the times of its rows add up to the time of a pass."""
+"""Repeats: durations of rows over several passes, so that they add up to the time of a pass, and how much they vary."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ TRIMMED = 1 / 7  # of the passes at either end: one of seven
 
 
 def counted_passes(totals: Ints) -> NDArray[np.bool_]:
-    """Which passes count, bool [passes], given what their rows take together (ns, int64 [passes]): all but the fastest and the slowest
-    seventh.
+    """Return which passes count, bool [passes], given the sum of each pass's rows (ns, int64 [passes]).
 
-    Whole passes are left out, not a row's own longest times. Those are skewed: a median or a trimmed mean of each lies below its mean, and
-    a sum of some thousand rows holds what every one of them left out. Totals are hardly skewed, so that leaving out as many at either end
-    keeps their middle.
+    The fastest and the slowest seventh are left out: whole passes, not each row's longest times. Those are skewed: a median or trimmed mean
+    of each lies below its mean, and a sum over thousands of rows lacks what every one of them left out. Sums are hardly skewed, so that
+    leaving out as many at either end keeps their middle.
     """
     cut = int(len(totals) * TRIMMED)
     kept = np.zeros(len(totals), bool)
@@ -29,18 +28,18 @@ def counted_passes(totals: Ints) -> NDArray[np.bool_]:
 
 
 def row_durations(passes: Sequence[Pass]) -> Ints:
-    """Durations in the passes that count (`whole`); ns, int64 [passes that count, tasks]."""
+    """Return durations in the passes that count (`counted_passes`), ns, int64 [passes that count, tasks]."""
     found = np.stack([one.trace.duration_ns for one in passes])
     return np.asarray(found[counted_passes(found.sum(1))], np.int64)
 
 
 def mean_durations(passes: Sequence[Pass]) -> Floats:
-    """Mean duration of every task over the passes that count, ns, float64 [tasks]: together they are the trimmed mean of the passes."""
+    """Return each task's mean duration over the passes that count, ns, float64 [tasks]; their sum is the trimmed mean of the passes."""
     return np.asarray(row_durations(passes).mean(0), np.float64)
 
 
 def row_spread(ns: Ints) -> Floats:
-    """Standard deviation of each row over repeats, relative to its mean, float64 [tasks], given ns int64 [passes, tasks].
+    """Return each row's standard deviation over repeats, relative to its mean, float64 [tasks], given ns int64 [passes, tasks].
 
     A repeat in which everything is slower is drift, not jitter: rows are compared as shares of their repeat. 0 for one repeat.
     """
@@ -52,10 +51,10 @@ def row_spread(ns: Ints) -> Floats:
 
 
 def rank_sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
-    """Relative standard deviation of what a rank takes for an iteration from what the others take for theirs, beyond what its rows' own
-    jitter adds up to; 0 for one rank or one repeat. The root of the mean square over all iterations, each by its length.
+    """Return how much a rank's iteration varies against the other ranks', beyond the jitter of its rows; 0 for one rank or one repeat.
 
-    Durations of collectives begin when their last rank arrives, so that what a rank takes before is told by the other rows alone.
+    It is a relative standard deviation: the root of the mean square over all iterations, weighted by their length. A collective's duration
+    begins when its last rank arrives, so that what a rank takes before that shows in the other rows alone.
     """
     square = weight = 0.0
     for schedule, passes in items:

@@ -1,4 +1,4 @@
-"""Launch: the ranks of a job, forked from a warm server, watched until they have ended. They listen on loopback alone."""
+"""Launch: start the ranks of a job from a warm server and watch them until they have ended. They listen on loopback alone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OnProgress = Callable[[str], None]
 
 
 def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
-    """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count.
+    """Run a job in fresh processes, so that threads, pools and memory start alike for every number of ranks.
 
-    on_progress: called with a line now and then, of how far the first rank has come. Raises UserError or MachineError with the cause when
-    a rank fails, is lost, or does not move. Its processes end with this one, however this one ends.
+    on_progress: called now and then with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a
+    rank fails, is lost, or makes no progress. The ranks end with this process, however it ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
@@ -37,9 +37,9 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
 
 
 def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
-    """Start processes that run `main(path)` of the module `entry`; `wait` for them, or they end with this process.
+    """Start ranks that run `main(path)` of the module `entry`, and return them; call `wait` for them, else they end with this process.
 
-    They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
+    They learn who they are from `membership.Membership`, and meet by a file in a folder that only this user can open.
     """
     modules = [os.path.abspath(place) for place in sys.path]
     request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
@@ -47,7 +47,7 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """Variables of a rank: the user's, but for where ranks meet."""
+    """Return the environment of a rank: the user's, apart from where ranks meet."""
     given = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
     return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
@@ -55,7 +55,8 @@ def _environment(threads: int) -> dict[str, str]:
 def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
     """Wait until all ranks have ended; whatever ends this wait ends them.
 
-    Raises UserError or MachineError with the cause when one fails or is lost, MachineError when none has moved for longer than `patience`.
+    Raises UserError or MachineError with the cause when a rank fails or is lost; MachineError when none has moved for longer than
+    `patience`.
     """
     watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
     try:
@@ -74,12 +75,12 @@ def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progr
 
 
 def stop(ranks: RankGroup) -> None:
-    """End all ranks at once; who waits for them is told that they were lost."""
+    """End all ranks at once; whoever waits for them sees them lost."""
     ranks.stop()
 
 
 def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:
-    """The cause, of which ranks that failed by it may know before this process does. Python's trace of it is kept where it stays."""
+    """Return the error to raise for ranks that failed, once the root cause is known; its traceback, if any, goes to a file that stays."""
     until = time.monotonic() + GRACE_S
     while (
         not (found := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until

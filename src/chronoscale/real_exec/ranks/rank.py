@@ -1,4 +1,4 @@
-"""Rank: what a process of a job does around its work: it joins its process group, takes its device, and says how it ended."""
+"""Rank: what a process of a job does around its work: join the process group, choose a device, report how it ended."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shares: bool = False) -> int:
-    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank. `shares`: a
-    GPU with all other ranks.
+    """Join the process group where there is one, run the user's `files`, then `work`; return the exit code of this rank.
 
-    What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
+    shares: all ranks use one GPU. A failure is left as a record for our own launcher (`Failure`), or printed as one line under another
+    launcher.
     """
     member, own, kept = Membership.here(), positions.own_page, list[Failure]()
 
@@ -76,8 +76,11 @@ def leave(code: int) -> NoReturn:
 
 
 def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
-    """'auto': a GPU where there is one, one a rank of this machine, or the first one for all that share it. Raises UserError for 'cuda'
-    without a GPU, or with too few."""
+    """Return the device of a rank by its `name`: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
+
+    Each rank of a machine has a GPU of its own; `shares`: all use the first one. Raises UserError for 'cuda' without a GPU, or with too
+    few.
+    """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():

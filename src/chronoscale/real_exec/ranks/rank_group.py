@@ -1,4 +1,4 @@
-"""Ranks: those of one job, and the server that they are forked from, as the process that launches them holds both."""
+"""RankGroup: the ranks of one job, and the server that they are forked from, as the launching process holds them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Setting = tuple[tuple[str, str], ...]
 
 
 class RankGroup:
-    """The ranks of one job, from start to end. `pids` by rank."""
+    """The ranks of one job, from start to end. pids: process ids by rank; ended: exit codes (or minus signals) of those that have ended."""
 
     def __init__(self, server: RankServer, channel: socket.socket) -> None:
         self.server, self.channel = server, channel
@@ -58,10 +58,11 @@ class RankGroup:
 
     @property
     def over(self) -> bool:
+        """Return whether all ranks have ended."""
         return len(self.ended) == len(self.pids)
 
     def wait_for_end(self, seconds: float) -> None:
-        """Wait so long for a rank to end, at most. Raises MachineError where the server is lost, with which all ranks end."""
+        """Wait at most `seconds` for a rank to end. Raises MachineError where the server is lost: all ranks end with it."""
         self.channel.settimeout(seconds)
         try:
             message = receive(self.channel)
@@ -74,12 +75,12 @@ class RankGroup:
         self.server.spent_s += ended.cpu_s
 
     def stop(self) -> None:
-        """End all ranks at once; who waits for them hears that they were lost. By any thread."""
+        """End all ranks at once; whoever waits for them sees them lost. Any thread may call it."""
         with suppress(OSError):
             send(self.channel, STOP)
 
     def close(self) -> None:
-        """End what still runs, at once, and remove the folder. May be called more than once, and by any thread."""
+        """End at once what still runs, and remove the job's folder. May be called more than once, and by any thread."""
         self.stop()
         try:
             until = time.monotonic() + (0.0 if self.server.stopped else STOP_S)
@@ -94,7 +95,7 @@ class RankGroup:
 
 
 class RankServer:
-    """The process that ranks are forked from, one for each environment that has to be there before a process starts."""
+    """A server process (`ranks.server`) that forks ranks; one for each set of environment variables that a process reads as it starts."""
 
     def __init__(self, setting: Setting) -> None:
         self.spent_s = 0.0  # CPU seconds of its ranks that have ended
@@ -119,22 +120,24 @@ class RankServer:
 
     @property
     def pid(self) -> int:
+        """Return its process id."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
+        """Return whether it still runs."""
         return self._process.poll() is None
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped, as by SIGSTOP."""
+        """Return whether it is stopped, as by SIGSTOP."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
     def start(self, request: Request) -> RankGroup:
-        """Have it start the ranks of a job; the first time it imports for some seconds before it does."""
+        """Have the server start the ranks of a job; the first time, it imports for some seconds before it does."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, request.packed() as content:
@@ -147,12 +150,12 @@ class RankServer:
             raise
 
     def last_words(self) -> str:
-        """The last line that it wrote, where it died."""
+        """Return the last line that the server wrote before it died, or its exit code."""
         self.close()
         return last_line(Path(f"/proc/self/fd/{self._words.fileno()}")) or f"their server ended with code {self._process.returncode}"
 
     def close(self) -> None:
-        """End it, and all ranks with it."""
+        """End the server, and all ranks with it."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)  # also where a fork of this process has it open
         self._control.close()
@@ -166,7 +169,7 @@ class RankServer:
 
 
 def _end_session(leader: int) -> None:
-    """Kill what is left of the processes below a server that is no more."""
+    """Kill what is left of the processes below a server that has died."""
     for pid in psutil.pids():
         with suppress(OSError):
             if os.getsid(pid) == leader:
@@ -178,12 +181,12 @@ _lock = threading.Lock()
 
 
 def spent_s() -> float:
-    """Return the CPU seconds of ranks that have ended. Where their server has ended, too, the system counts them as this process's."""
+    """Return the CPU seconds of ranks that have ended. Once their server has ended, too, the system counts them as this process's."""
     return sum(server.spent_s for server in tuple(_servers.values()) if server.alive)
 
 
 def server_of(threads: int) -> RankServer:
-    """Return the server that ranks of so many threads are forked from; it is started where it is not there."""
+    """Return the server that forks ranks of so many threads; start it if there is none."""
     given = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
     setting = tuple(sorted({**QUIET, **given, "OMP_NUM_THREADS": str(threads)}.items()))
     with _lock:
@@ -194,13 +197,13 @@ def server_of(threads: int) -> RankServer:
 
 @atexit.register
 def close_servers() -> None:
-    """End all servers of this process; the next job starts its own anew."""
+    """End all servers of this process; the next job starts new ones."""
     while _servers:
         _servers.popitem()[1].close()
 
 
 def _forget() -> None:
-    """They are the parent's, of which another thread may have held the lock."""
+    """Drop, in a forked child, the parent's servers, and its lock, which another of its threads may have held."""
     global _lock
     _lock = threading.Lock()
     _servers.clear()

@@ -1,4 +1,4 @@
-"""Cause: of all ranks of a job that failed, the one that the others failed by, and what to say of it."""
+"""Root cause: of all ranks of a job that failed, the failure that brought about the others, and what to say of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _SYSTEM, _SAID, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
 class RootCause(NamedTuple):
-    """The lower the order, the nearer to the cause; of equal ones the earlier. certain: it needs no other, which could only follow from it.
-    trace: Python's."""
+    """A candidate for the failure that brought about the others.
+
+    The lower the order, the nearer to the cause; among equal ones the earlier (at_s). certain: no other can have caused it, so that none
+    has to be waited for. trace: Python's traceback, '' where there is none to show.
+    """
 
     order: int
     at_s: float
@@ -27,10 +30,10 @@ class RootCause(NamedTuple):
 
 
 def find_root_cause(name: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
-    """Return the cause among ranks of the job `name`, of which one at least ended badly.
+    """Return the root cause among ranks of the job `name`, of which at least one ended badly.
 
-    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records, also those that have
-    not ended yet.
+    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records of failures, also
+    those that have not ended yet.
     """
     said = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
     silent = [_silent(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in said]
@@ -38,12 +41,13 @@ def find_root_cause(name: str, ended: Mapping[int, int], pages: Sequence[Positio
 
 
 def _said(name: str, failure: Failure) -> RootCause:
-    """What a rank says of itself; who did not expect it may have met what another one's end brought about."""
+    """Rate a failure that its rank has recorded: an unexpected exception may follow from another rank's end."""
     followed, surprised = failure.kind is FailureKind.PEER, failure.kind is FailureKind.UNEXPECTED
     return RootCause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
 
 
 def _silent(name: str, rank: int, status: int, page: PositionPage, folder: Path) -> RootCause:
+    """Rate a rank that ended without a record, by its exit status and its last line of output."""
     words = last_line(folder / f"rank-{rank}.log")
     if status > 0:
         return RootCause(_SILENT, 0.0, MachineError(f"rank {rank} of '{name}' ended with code {status}: {words or 'without a word'}"))
@@ -58,7 +62,7 @@ def _name(number: int) -> str:
 
 
 def last_line(file: Path) -> str:
-    """Return the last line of what a process wrote; '' of a file that is not there, or empty."""
+    """Return the last line that a process wrote; '' for a file that is missing or empty."""
     try:
         lines = file.read_text(errors="replace").split("\n")
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 """Server: the process that ranks are forked from. It has imported what they run, has run nothing, and listens nowhere.
 
-`python -m chronoscale.real_exec.ranks.server FD PID`, by `ranks.launch` alone. FD is a socket that it shares with its launcher, of process
-PID: each message on it brings a socket for one job, and the job's `request.Request`. On that socket, the launcher is told of each rank that
-ends; when it is closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and the folder
-that was made for them is removed.
+`python -m chronoscale.real_exec.ranks.server FD PID`, started by `ranks.rank_group` alone. FD is a socket shared with the launcher, whose
+process is PID: each message on it brings a socket for one job, and the job's `request.Request`. On that job's socket, the launcher receives
+a message for each rank that ends. When it is closed, or the launcher ends, the job's ranks are killed with all that they have started, and
+the folder that was made for them is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training.epo
 
 
 class RankProcesses:
-    """The ranks of one job: one process group. None is waited for before all have ended, so that no other group can have its number."""
+    """The ranks of one job, a process group. No rank is reaped before all have ended, so that no other group can get its number."""
 
     def __init__(self, request: Request, channel: socket.socket) -> None:
         self.request, self.channel = request, channel
@@ -44,7 +44,7 @@ class RankProcesses:
         self.dropped = False  # the launcher wants no more of it
 
     def report(self, handle: int) -> None:
-        """Tell the launcher how a rank ended; after the last one, end whatever ranks have left behind."""
+        """Send the launcher how a rank ended; after the last one, kill whatever ranks have left behind."""
         rank = self.handles.pop(handle)
         os.close(handle)
         found = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
@@ -55,23 +55,23 @@ class RankProcesses:
         send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
-        """End all of the group, at once."""
+        """Kill all processes of the group, at once."""
         if self.handles:
             os.killpg(self.pids[0], signal.SIGKILL)
 
     def bury(self) -> float:
-        """Kill what ranks left behind, collect all ranks, and return their CPU seconds, with those of children that they waited for."""
+        """Kill what ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
         used = [os.wait4(pid, 0)[2] for pid in self.pids]
         return sum(one.ru_utime + one.ru_stime for one in used)
 
     def remove(self) -> None:
-        """Remove its folder; the launcher may have done so."""
+        """Remove the job's folder, unless the launcher has done so."""
         shutil.rmtree(self.request.folder, ignore_errors=True)
 
 
 class Server:
-    """One loop over three kinds of files: the launcher's socket, jobs' sockets, and processes."""
+    """An event loop over the launcher's socket, the sockets of jobs, and the ranks' processes."""
 
     def __init__(self, control: socket.socket, launcher: int) -> None:
         self._control, self._jobs = control, list[RankProcesses]()
@@ -91,7 +91,7 @@ class Server:
         self._selector.register(file, selectors.EVENT_READ, act)
 
     def _accept(self) -> None:
-        """Start the ranks of a job."""
+        """Receive a request and start the ranks of a job."""
         message, files, _, _ = socket.recv_fds(self._control, 1, 2)
         if not message:
             self._close()
@@ -123,6 +123,7 @@ class Server:
         self._watch(channel.fileno(), lambda: self._hear(job))
 
     def _fork(self, job: RankProcesses, rank: int) -> int:
+        """Fork a rank; return its process id. The child never returns."""
         server = os.getpid()
         pid = os.fork()
         if pid:
@@ -141,19 +142,21 @@ class Server:
             os._exit(1)
 
     def _forget(self) -> None:
-        """Close, in a rank, what is the server's."""
+        """Close, in a rank, the files of the server."""
         for key in list(self._selector.get_map().values()):
             os.close(key.fd)
         self._selector.close()
 
     def _ended(self, job: RankProcesses, handle: int) -> None:
+        """Handle the end of a rank."""
         self._selector.unregister(handle)
         job.report(handle)
         if job.dropped and not job.handles:
             self._end(job)
 
     def _hear(self, job: RankProcesses) -> None:
-        """The launcher wants the job ended, and says so (STOP); or it wants nothing more of it, and closes its socket."""
+        """Handle a message of the launcher about a job: that it is to end (STOP), or, by closing the socket, that the job is no longer
+        wanted."""
         if receive(job.channel) is None:
             self._selector.unregister(job.channel.fileno())
             job.dropped = True
@@ -162,12 +165,13 @@ class Server:
         job.kill()
 
     def _end(self, job: RankProcesses) -> None:
-        """Leave nothing of a job."""
+        """Remove all traces of a job."""
         job.remove()
         job.channel.close()
         self._jobs.remove(job)
 
     def _close(self) -> NoReturn:
+        """Kill all ranks and end this process."""
         for job in self._jobs:
             if job.handles:
                 job.bury()

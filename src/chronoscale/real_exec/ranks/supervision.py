@@ -1,4 +1,4 @@
-"""Supervision: whether the ranks of a job move, and if not, which of them does not, where, and who waits for it."""
+"""Supervision: whether the ranks of a job make progress; if not, which of them does not, where it is, and who waits for it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeat
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row has taken, whichever is more."""
+    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row so far, whichever is more."""
 
     seconds: float = 60.0
     rows: float = 10.0
 
 
 class ProcessState(NamedTuple):
-    """What the system says of a rank: CPU seconds so far, children's too; whether it is stopped, waits for a disk, is being debugged."""
+    """What the system says of a process: CPU seconds so far (with children); whether it is stopped, waits for a disk, is being debugged."""
 
     busy_s: float
     stopped: bool = False
@@ -36,7 +36,7 @@ class ProcessState(NamedTuple):
 
 
 def process_state(pid: int) -> ProcessState:
-    """Ask the system; nothing for a process that is gone."""
+    """Ask the system for the state of a process; all zero for a process that is gone."""
     try:
         own = psutil.Process(pid)
         family, status = [own, *own.children(recursive=True)], own.status()
@@ -53,7 +53,7 @@ def process_state(pid: int) -> ProcessState:
 
 
 class _Rank:
-    """Where one rank was last seen to move."""
+    """Where one rank was last seen to move, and what the system said of it since."""
 
     def __init__(self, now: float) -> None:
         self.position, self.since, self.arrived = Position(), now, now
@@ -61,11 +61,11 @@ class _Rank:
 
 
 class Watch:
-    """Looks at ranks now and then. `hung`: what to say when they do not move any more, '' while they do.
+    """A watch on the positions of all ranks. hung: why the job is taken to hang, in words; '' while it makes progress.
 
-    A rank moves when its position changes, and while it sleeps by what it said. Where nothing says how long a position may last (outside of
-    passes, and in the first over a schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job
-    hangs when one of its ranks is stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
+    A rank moves when its position changes, and while it sleeps as announced. Where nothing says how long a position may last (outside of
+    passes, and in the first pass over a schedule), a rank that computes or waits for a disk counts as moving, unless it is in a collective.
+    A job hangs when a rank is stopped, or stays in a row that was timed before and waits for nobody, or when no rank moves at all.
     """
 
     def __init__(
@@ -83,10 +83,11 @@ class Watch:
 
     @property
     def limit_s(self) -> float:
+        """Return how long a rank may stay where it is."""
         return max(self._patience.seconds, self._patience.rows * self._longest_s)
 
     def look(self, ended: Container[int]) -> str:
-        """Return how far the first rank has come, in words, or '' where it is too early for another line."""
+        """Look at all ranks; return how far the first one has come, in words, or '' where it is too early for another line."""
         now = self._clock()
         if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:
@@ -107,12 +108,13 @@ class Watch:
         return self._ranks[0].position.text
 
     def _alone(self, rank: int) -> bool:
-        """Whether it hangs whatever others do."""
+        """Return whether a stuck rank hangs whatever the others do."""
         state = self._ranks[rank]
         stopped = state.asked is not None and state.asked[1].stopped
         return stopped or (state.position.timed and bool(state.position.rows) and not state.position.waiting)
 
     def _follow(self, rank: int, now: float) -> None:
+        """Update what is known of a rank's moves."""
         state, position = self._ranks[rank], self._pages[rank].read()
         stayed = now - state.since
         if position != state.position:
@@ -132,7 +134,7 @@ class Watch:
                 state.since = now - SUSPECT * self.limit_s
 
     def _blame(self, running: Sequence[int], stuck: Sequence[int], ended: Container[int], now: float) -> str:
-        """One line: who does not move, where, for how long, and what the others wait for."""
+        """Return one line: which ranks do not move, where, for how long, and which wait for them."""
         stopped = [rank for rank in stuck if self._ask(self._pids[rank]).stopped]
         guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
         gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]

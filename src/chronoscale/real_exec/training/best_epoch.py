@@ -1,4 +1,4 @@
-"""Best: the model of the epoch that scored best, and what else it predicts with."""
+"""Best epoch: the model of the epoch with the best validation score, in a file of the training's folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEST = "best.pt"
 
 
 def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
-    """The first epoch of those that nothing beats by the first score that they have; the last one where nothing is scored."""
+    """Return the first epoch that none beats by the first score that epochs have; the last epoch where nothing is scored."""
     kinds = present(scores)
     if not kinds:
         return len(scores) - 1
@@ -26,16 +26,17 @@ def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
 
 
 def save_best(folder: Path, epoch: int, model: nn.Module, kept: Mapping[str, Tensor]) -> None:
-    """There whole or not at all. `kept`: as of `Plans`."""
+    """Save an epoch's model, and what else its plans keep (`Plans.kept`), as the best; the file is whole or not there."""
     content = io.BytesIO()
     torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(kept)}, content)
     write_atomically(folder / BEST, content.getvalue())
 
 
 def load_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
-    """Bring both back, the one to the model, the other by `restore`; the epoch that it was.
+    """Load the best epoch's model, pass the rest that was saved to `restore`, and return the epoch's number.
 
-    Raises UserError for a file that is missing, damaged or of another model."""
+    Raises UserError for a file that is missing, damaged or of another model.
+    """
     with reading(folder / BEST, "best epoch of this model"):
         saved = torch.load(folder / BEST, map_location="cpu", weights_only=True)
         model.load_state_dict(saved["model"])

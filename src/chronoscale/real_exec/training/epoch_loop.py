@@ -1,4 +1,4 @@
-"""Training: a job's one item epoch after epoch, with a checkpoint after each. Started as `worker` is.
+"""Epoch loop: trains a job's one item epoch after epoch, with a checkpoint after each. It is started like `real_exec.worker`.
 
 In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`; at the end
 `ended.json`.
@@ -31,9 +31,9 @@ TRACED = 8  # epochs of a plan whose traces are kept
 
 
 def train(job: Job) -> None:
-    """Epochs from the last checkpoint on, until the job's `repeats` are done. Called on every rank.
+    """Train from the last checkpoint on, until the job's `repeats` epochs are done or its plans end early. Called on every rank.
 
-    Raises UserError when a plan is for another number of ranks, or the checkpoint is not of this model.
+    Raises UserError when a plan is for another number of ranks, or the checkpoint is of another model.
     """
     item, folder, first = job.items[0], Path(job.out), Schedule.load(Path(job.items[0].schedule))
     if (follow := kind_of(first).plans) is None:
@@ -76,7 +76,7 @@ def train(job: Job) -> None:
 
 
 def main(path: str) -> int:
-    """Entry point of a rank; exit codes as `rank.serve`."""
+    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
     job = Job.load(Path(path))
     return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
 
