@@ -1,4 +1,4 @@
-"""Binding: from an item to the program that trains on its snapshots."""
+"""Binding: from an item to the program that trains on its snapshots, for each kind of schedule."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _learner(choice: ModelChoice, context: Context, material: SnapshotMaterial) 
 
 
 def _kind(bind: BindTrainer, plans: MakePlans | None = None, judging: MakeScoredSplits = group_splits) -> Kind:
-    """Of schedules that `bind` executes, whose model `judging` scores on what is held out; trained by one schedule, or as `plans` say."""
+    """Return a kind whose schedules `bind` executes and whose model `judging` scores; trained by one schedule, or as `plans` say."""
 
     def tested(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
         trainer = bind(item, schedule, choice, context)

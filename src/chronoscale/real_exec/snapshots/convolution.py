@@ -1,6 +1,6 @@
-"""Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows of each kind of model do.
+"""Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows compute for each kind of model.
 
-First-layer results depend on nothing that a group computes, so groups that share a snapshot share them (REAL §4.2). They are cut from
+First-layer results depend on nothing that a group computes, so that groups with a common snapshot share them (REAL §4.2). They are cut from
 the recurrence: a group's backward pass stops at the `leaf`, and the last group that uses a snapshot carries the summed gradients on.
 """
 
@@ -21,25 +21,33 @@ from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBl
 
 
 class Convolution(Protocol):
-    """A subclass executes the rows of one kind of model on a rank's board."""
+    """The rows of one kind of model, on a rank's device state."""
 
-    def aggregate(self, board: DeviceState, task: Task) -> None: ...
+    def aggregate(self, board: DeviceState, task: Task) -> None:
+        """Aggregate over all rows of a snapshot."""
+        ...
 
-    def increment(self, board: DeviceState, task: Task) -> None: ...
+    def increment(self, board: DeviceState, task: Task) -> None:
+        """Aggregate anew only the rows that a snapshot's change touches."""
+        ...
 
-    def transform(self, board: DeviceState, task: Task) -> None: ...
+    def transform(self, board: DeviceState, task: Task) -> None:
+        """Apply the layer's weights."""
+        ...
 
-    def temporal(self, board: DeviceState, task: Task) -> None: ...
+    def temporal(self, board: DeviceState, task: Task) -> None:
+        """Take one step of the recurrence."""
+        ...
 
 
 def convolution_of(board: DeviceState) -> Convolution:
-    """For the board's model."""
+    """Return the convolution of the model that a device state is of."""
     shape = board.model.shape
     return EvolvingConvolution() if shape.evolves_weights else GatConvolution() if shape.transforms_first else GcnConvolution()
 
 
 def _sum(shelf: DeviceSnapshot, x: Tensor) -> Tensor:
-    """Unnormalised neighbour sums [N, F]."""
+    """Return unnormalised neighbour sums [N, F]."""
     assert shelf.graph is not None
     return aggregation.aggregate(acquire_graph(shelf.graph), x)
 
@@ -50,7 +58,7 @@ def _scale(shelf: DeviceSnapshot) -> Tensor:
 
 
 def _increment(board: DeviceState, task: Task) -> tuple[Tensor, Tensor]:
-    """Touched rows [R] and their normalised sums [R, F] after the snapshot's change (REAL eq. 3)."""
+    """Update the sums of touched rows by a snapshot's change (REAL eq. 3); return these rows [R] and their normalised sums [R, F]."""
     shelf, x = board.at(task), board.inputs(task)
     assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
     assert shelf.scale is not None and board.sums is not None
@@ -61,7 +69,7 @@ def _increment(board: DeviceState, task: Task) -> tuple[Tensor, Tensor]:
 
 
 def _first(board: DeviceState, task: Task) -> None:
-    """Features summed and normalised, no gradient: they are inputs."""
+    """Sum and normalise input features; no gradient."""
     shelf = board.at(task)
     with torch.no_grad():
         sums = _sum(shelf, board.inputs(task))
@@ -75,7 +83,7 @@ class GcnConvolution:
     """GCN with fixed weights: increments touch some rows, and only those are transformed again (REAL §4.1.2, case 2)."""
 
     def aggregate(self, board: DeviceState, task: Task) -> None:
-        """Normalised sums of all rows."""
+        """Compute normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
             board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
@@ -84,13 +92,13 @@ class GcnConvolution:
         board.read_inputs(task)
 
     def increment(self, board: DeviceState, task: Task) -> None:
-        """Normalised sums of the touched rows."""
+        """Compute normalised sums of the touched rows."""
         shelf = board.at(task)
         with torch.no_grad():
             _, shelf.aggregated = _increment(board, task)
 
     def transform(self, board: DeviceState, task: Task) -> None:
-        """Representations [N, H]: of the touched rows, the others as they were."""
+        """Compute representations [N, H] of the touched rows; the others are those of the snapshot before."""
         block = board.model.block(task.layer)
         assert isinstance(block, GcnBlock)
         if task.layer:
@@ -108,7 +116,7 @@ class GcnConvolution:
         shelf.output, shelf.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, board: DeviceState, task: Task) -> None:
-        """One step of the recurrence on all nodes."""
+        """Take one step of the recurrence on all nodes."""
         block = board.model.block(task.layer)
         assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = board.pending if task.layer else board.at(task).leaf
@@ -122,7 +130,7 @@ class GatConvolution(GcnConvolution):
     """GAT: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours incremented (eq. 5-8)."""
 
     def transform(self, board: DeviceState, task: Task) -> None:
-        """Transformed features and their scores."""
+        """Transform features, and compute their scores."""
         block = board.model.block(task.layer)
         assert isinstance(block, GatBlock)
         z = block.transform(board.below(task) if task.layer else board.inputs(task))
@@ -134,7 +142,7 @@ class GatConvolution(GcnConvolution):
         board.read_inputs(task)
 
     def aggregate(self, board: DeviceState, task: Task) -> None:
-        """Attention over all rows."""
+        """Compute attention over all rows."""
         block, shelf = board.model.block(task.layer), board.at(task)
         assert isinstance(block, GatBlock) and shelf.graph is not None
         scored = board.pending if task.layer else board.projected
@@ -149,7 +157,7 @@ class GatConvolution(GcnConvolution):
         shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
 
     def increment(self, board: DeviceState, task: Task) -> None:
-        """Attention over the rows that a change touches, the others as they were."""
+        """Compute attention over the rows that a change touches; the others are those of the snapshot before."""
         block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
@@ -161,10 +169,11 @@ class GatConvolution(GcnConvolution):
 
 
 class EvolvingConvolution:
-    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so every group transforms anew."""
+    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so that every group
+    transforms anew."""
 
     def aggregate(self, board: DeviceState, task: Task) -> None:
-        """Normalised sums of all rows."""
+        """Compute normalised sums of all rows."""
         if task.layer:
             shelf = board.at(task)
             board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
@@ -172,14 +181,14 @@ class EvolvingConvolution:
             _first(board, task)
 
     def increment(self, board: DeviceState, task: Task) -> None:
-        """Normalised sums of all rows, the touched ones new."""
+        """Compute normalised sums of the touched rows; the others are those of the snapshot before."""
         shelf, before = board.at(task), board.at(task, back=1).aggregated
         assert before is not None
         with torch.no_grad():
             shelf.aggregated = before.index_copy(0, *_increment(board, task))
 
     def temporal(self, board: DeviceState, task: Task) -> None:
-        """The weights of this snapshot."""
+        """Evolve the weights to this snapshot's."""
         block = board.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
         x = None
@@ -188,7 +197,7 @@ class EvolvingConvolution:
         board.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else board.state[task.unit, task.layer], x)
 
     def transform(self, board: DeviceState, task: Task) -> None:
-        """Outputs [N, H] with this snapshot's weights."""
+        """Compute outputs [N, H] with this snapshot's weights."""
         block = board.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
         aggregated = board.pending if task.layer else board.at(task).aggregated

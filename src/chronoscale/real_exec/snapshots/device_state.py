@@ -1,4 +1,4 @@
-"""Board: what one rank's device holds while it trains on snapshot groups, and where."""
+"""Device state: what one rank's device holds while it trains on snapshot groups, and where."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DeviceSnapshot:
 
 @dataclass(slots=True)
 class ResidencyPlan:
-    """What a rank's rows imply and no single row says."""
+    """What a rank's rows imply together, and no single row says: which snapshots are transferred, shared and freed when."""
 
     owned: set[SnapshotKey] = field(default_factory=set)  # transferred
     incremented: set[SnapshotKey] = field(default_factory=set)
@@ -50,7 +50,7 @@ class ResidencyPlan:
 
     @classmethod
     def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> ResidencyPlan:
-        """Read off one rank's rows."""
+        """Derive the plan from one rank's rows."""
         plan = cls()
         plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
         plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
@@ -77,7 +77,7 @@ class ResidencyPlan:
 
 
 def groups_of(schedule: Schedule) -> dict[int, int]:
-    """Groups of every iteration, over all ranks: the loss is their mean."""
+    """Return how many groups each iteration has, over all ranks: the loss is their mean."""
     rows = schedule.tasks(Op.BACKWARD)
     pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
     iterations, counts = np.unique(pairs[0], return_counts=True)
@@ -85,20 +85,23 @@ def groups_of(schedule: Schedule) -> dict[int, int]:
 
 
 def acquire_graph(graph: CSR) -> CSR:
-    """As `lanes.used`, for an adjacency."""
+    """Return an adjacency that another lane made, marked as read by this one (`transfers.record_use`)."""
     record_use(graph.indptr, graph.indices, graph.values)
     return graph
 
 
 def acquire_edge_map(edges: EdgeMap) -> EdgeMap:
-    """As `lanes.used`, for changed edges."""
+    """Return changed edges that another lane made, marked as read by this one (`transfers.record_use`)."""
     record_use(edges.rows, edges.indptr, edges.indices, edges.sign)
     return edges
 
 
 @dataclass(slots=True)
 class DeviceState:
-    """One rank's state between rows. Rows of a group follow one another, so one `pending` serves; what outlives a row has a key."""
+    """One rank's tensors between rows.
+
+    Rows of a group follow one another, so that one `pending` serves all; what outlives a row is found by the snapshot's key, (unit, step).
+    """
 
     model: SnapshotModel
     plan: ResidencyPlan
@@ -113,30 +116,32 @@ class DeviceState:
     hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
 
     def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
-        """The snapshot of a row, or one that many steps before it."""
+        """Return the snapshot of a row, or the one `back` steps before it."""
         return self.shelves[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
-        """The input features that a row reads: its snapshot's own, or those that its group, or the one it shares with, began with."""
+        """Return the input features that a row reads: its snapshot's own, or those of the first snapshot of the group that brought them."""
         seat = (task.unit, task.step)
         return acquire(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
-        """What the layer below put out for this row's snapshot. Without a recurrence the first layer's is its group's, or that of the
-        group which brought the snapshot: no row of this one need have made it."""
+        """Return the output of the layer below for this row's snapshot.
+
+        Without a recurrence, the first layer's output may have been made in another group that shares the snapshot.
+        """
         layer = task.layer - 1
         below = self.hidden[task.unit, layer, task.step] if layer or self.model.shape.recurs(0) else self.at(task).leaf
         assert below is not None
         return acquire(below).contiguous()
 
     def hand_on(self, task: Task) -> None:
-        """The representations of a layer above the first are its output, where no recurrence follows."""
+        """Take the representations of a layer above the first as its output, where no recurrence follows."""
         if not self.model.shape.recurs(task.layer):
             assert isinstance(self.pending, Tensor)
             self.hidden[task.unit, task.layer, task.step] = self.pending
 
     def read_inputs(self, task: Task) -> None:
-        """Drop a snapshot's input features after the row that is the last to read them, where the next snapshot brings its own."""
+        """Drop a snapshot's input features after the row that reads them last, where the next snapshot brings its own."""
         following = (task.unit, task.step + 1)
         if following in self.plan.features or task.step + 1 == self.group_size:
             self.features.pop((task.unit, task.step), None)

@@ -1,4 +1,4 @@
-"""Judged plans: the model is scored on what is held out; the best epoch's, or the last, is tested at the end."""
+"""Evaluated plans: training whose model is scored on held-out snapshots; the best epoch's, or the last, is tested at the end."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class EvaluatedPlans(Plans):
-    """A subclass has a `learner`, and says which schedules are followed, by programs that it has `scored`. In the folder of the training:
-    BEST, where snapshots validate, and at the end TEST, where snapshots test."""
+    """Plans of a model that is scored on held-out snapshots.
+
+    A subclass has a `learner`, and chooses the schedules and the programs (`scored`) that execute them. In the folder of the training:
+    BEST, where there are validation snapshots, and at the end TEST, where there are test snapshots.
+    """
 
     def __init__(self, judge: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
-        """`strategy`: that is named where a score is not finite."""
+        """strategy: the name in error messages about scores that are not finite."""
         self._judge, self._folder, self._context, self._strategy = judge, folder, context, strategy
 
     def scored(self, trainer: Trainer) -> Program:
-        """The trainer, its epochs ending with the scores of what validates."""
+        """Return a program that is the trainer, its passes ending with validation scores."""
         return ScoredProgram(trainer, self._judge, validates=True) if self._judge.validation else trainer
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Never; the last epoch's model is kept where it is the best."""
+        """Save the last epoch's model where it is the best; return False: training does not end early."""
         best = self.best(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
             save_best(self._folder, best, self.learner.model, {})
         return False
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """As `best_of`, where snapshots validate."""
         return best_epoch(scores) if self._judge.validation else None
 
     def end(self) -> None:
-        """Score the snapshots that test."""
+        """Score the test snapshots with the best epoch's model, and write the scores."""
         if not self._judge.test:
             return
         self._context.collective.barrier()
@@ -60,10 +62,10 @@ BindTrainer = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
 
 
 class FixedPlans(EvaluatedPlans):
-    """The job's own."""
+    """Plans with one schedule for every epoch, of any kind."""
 
     def __init__(self, bind: BindTrainer, judging: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
-        """Raises UserError when the schedule is for another number of ranks, and as `bind`."""
+        """Bind the job's schedule. Raises UserError when it is for another number of ranks, and as `bind` does."""
         item = job.items[0]
         trainer = bind(item, context.require_ranks(schedule), job.model, context)
         trainer.adapts = True
@@ -73,6 +75,5 @@ class FixedPlans(EvaluatedPlans):
         self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))
 
     def at(self, epoch: int) -> Plan:
-        """The plan, its draws those of the epoch."""
         self._trainer.epoch = epoch
         return self._plan

@@ -1,4 +1,4 @@
-"""Evaluation: how good a model is on snapshots that are held out, told the same on all ranks."""
+"""Evaluation: scores of a model on held-out snapshots, the same on all ranks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Evaluation(Protocol):
-    """A subclass predicts as the kind of schedule does that the model is trained by."""
+    """A way to predict held-out snapshots, like that of the schedules which the model is trained by."""
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """By key, of what is predicted of the snapshots `part`; nothing is trained. Called on every rank."""
+        """Return scores by key of predicting the snapshots `part`, without training. Called on every rank."""
         ...
 
 
 @contextmanager
 def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
-    """The model as it is where nothing is trained."""
+    """Put a model in evaluation mode without gradients; afterwards it is as before."""
     training = model.training
     model.eval()
     try:
@@ -37,14 +37,15 @@ def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
 
 
 class GroupEvaluation(Evaluation):
-    """Each snapshot is predicted from the group that ends `horizon` before it, from the zero state, on whole graphs; where every snapshot
-    of a group has a prediction, from the last one's. Snapshots are dealt to ranks in turn."""
+    """Prediction of each snapshot from the group that ends `horizon` before it, from the zero state, on whole graphs.
+
+    Where every snapshot of a group has a prediction, the last one's counts. Snapshots are assigned to ranks in turn.
+    """
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """As `Evaluation.scores`."""
         whole, context = self._whole, self._whole.context
         sums = torch.zeros(2, dtype=torch.float64, device=context.device)
         with evaluation_mode(model):
@@ -53,7 +54,7 @@ class GroupEvaluation(Evaluation):
         return whole.reduce_scores(sums)
 
     def _output(self, model: SnapshotModel, last: int) -> Tensor:
-        """Of the last snapshot of a group, [N, H]."""
+        """Return the output of the last snapshot of a group, [N, H]."""
         whole = self._whole
         group = range(last - whole.hyper.group_size + 1, last + 1)
         whole.material.prepare((SnapshotForm(t) for t in group), [last + whole.hyper.horizon])
@@ -64,13 +65,12 @@ class GroupEvaluation(Evaluation):
 
 
 class RunningEvaluation(Evaluation):
-    """The state runs on from the first snapshot to the last that is read, on whole graphs: on the first rank, while the others wait."""
+    """Prediction with a state that runs on from the first snapshot, on whole graphs: on rank 0, while the others wait."""
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """As `Evaluation.scores`."""
         whole, horizon = self._whole, self._whole.hyper.horizon
         sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
         if whole.context.rank > 0:

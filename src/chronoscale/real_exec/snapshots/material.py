@@ -1,4 +1,4 @@
-"""Material: a snapshot sequence prepared on the host, in the forms that a schedule transfers (REAL's preprocessor, §3.2)."""
+"""SnapshotMaterial: a snapshot sequence prepared on the host, in the forms that a schedule transfers (REAL's preprocessor, §3.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class SnapshotForm(NamedTuple):
-    """A form of a snapshot: in full, or as its change with what it is to be used for."""
+    """A form of a snapshot that is asked for: in full, or as its change with what that is used for."""
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums
@@ -37,7 +37,7 @@ class SnapshotForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A whole snapshot: adjacency and row scale float32 [N] (None for attention, which has no weights either)."""
+    """A whole snapshot: adjacency, and row scale float32 [N] (None for attention, which has no weights either)."""
 
     graph: CSR
     scale: Tensor | None
@@ -47,8 +47,11 @@ class Full:
         return self.graph.nbytes + (0 if self.scale is None else self.scale.nbytes)
 
     def to(self, device: torch.device, shares: bool = True) -> Full:
-        """A copy on `device`, asynchronous where the host memory is pinned. On a CPU, if it `shares`, one transpose serves all copies; on
-        a GPU every arrival sorts its own: it would have to be sent, or kept there for every snapshot."""
+        """Copy to `device`, asynchronously where the host memory is pinned.
+
+        shares: on a CPU, one transpose serves all copies. On a GPU every copy sorts its own, which would otherwise have to be sent, or kept
+        there for every snapshot.
+        """
         graph = self.graph.check()
         arrived = graph.copied(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
         return Full(arrived, _copy(self.scale, device))
@@ -67,7 +70,7 @@ class Change:
         return sum(part.nbytes for part in (self.delta, self.scale, self.edges) if part is not None)
 
     def to(self, device: torch.device) -> Change:
-        """A copy on `device`, asynchronous where the host memory is pinned."""
+        """Copy to `device`, asynchronously where the host memory is pinned."""
         delta = None if self.delta is None else self.delta.check().to(device, non_blocking=True, copy=True)
         edges = None if self.edges is None else self.edges.check().to(device, non_blocking=True, copy=True)
         return Change(delta, _copy(self.scale, device), edges)
@@ -80,8 +83,8 @@ def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
 class SnapshotMaterial:
     """Forms of the snapshots that a schedule needs, and what a task (`strategies.snapshots.tasks`) reads and predicts of them, on the host.
 
-    Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the asked width. Attention reads no
-    weights: then `weighted` is False. Raises UserError for features of another width, and for classes that are not there.
+    Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the model's width. weighted: False for
+    attention, which reads no weights. Raises UserError for features of another width, and for classes that are not there.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class SnapshotMaterial:
         self._target: dict[int, Tensor] = {}
 
     def _static(self, inputs: int, seed: int) -> Float32:
-        """Features of all snapshots."""
+        """Return the features that all snapshots share."""
         found = self.snapshots.features
         if found is None:
             values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
@@ -120,7 +123,7 @@ class SnapshotMaterial:
         return tensor.pin_memory() if self.pins else tensor
 
     def prepare(self, wanted: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
-        """Build the named forms ahead of training. Raises UserError for a snapshot that does not exist."""
+        """Build the given forms and targets ahead of training. Raises UserError for a snapshot that does not exist."""
         wanted, targets = sorted(set(wanted)), sorted(set(targets))
         last = len(self.snapshots) - 1
         if wrong := [t for t in (*(w.snapshot for w in wanted), *targets) if not 0 <= t <= last]:
@@ -138,18 +141,18 @@ class SnapshotMaterial:
                 self._target[t] = self._host(self.objective.target(t))
 
     def read(self, snapshots: Iterable[int]) -> None:
-        """Make the features of these snapshots ahead of training, where every snapshot has its own."""
+        """Build the features of these snapshots ahead of training, where every snapshot has its own."""
         for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
             self._features[t] = self._host(self.task.features(self.snapshots[t]))
 
     def csr(self, snapshot: int) -> WeightedCSR:
-        """A whole snapshot's adjacency, made when it is first asked for."""
+        """Return a whole snapshot's adjacency, built on first use."""
         if snapshot not in self._csr:
             self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
         return self._csr[snapshot]
 
     def form(self, wanted: SnapshotForm) -> Full | Change:
-        """A prepared form, on the host."""
+        """Return a prepared form, on the host."""
         t = wanted.snapshot
         if not (wanted.incremented or wanted.rebuilt):
             return self._full[t]
@@ -157,15 +160,16 @@ class SnapshotMaterial:
         return replace(change, edges=self._edges[t]) if wanted.rebuilt else change
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
-        """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
+        """Return all that is prepared, by kind and snapshot: what `material_files` carries to other processes."""
         return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
 
     def target(self, snapshot: int) -> Tensor:
-        """What is predicted of it, a row a node; prepared."""
+        """Return the prepared prediction targets of a snapshot, a row a node."""
         return self._target[snapshot]
 
     def features(self, snapshot: int) -> Tensor:
-        """What is read of its nodes, float32 [N, F]: the same tensor for all, or its own, which is prepared with it."""
+        """Return the input features of a snapshot's nodes, float32 [N, F]: the same tensor for all snapshots, or its own, which was
+        prepared."""
         return self._features[snapshot] if self._given is None else self._given
 
     def _whole(self, snapshot: Snapshot) -> Full:
@@ -184,7 +188,7 @@ class SnapshotMaterial:
 
 
 def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """An item's snapshots, nothing prepared yet; pinned where they go to a GPU."""
+    """Return an item's snapshots, nothing prepared yet; memory is pinned where they go to a GPU."""
     snapshots = store.load(item.dataset)
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
@@ -195,6 +199,6 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMa
 
 
 def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """As `material_of`, one for all items of a job that read alike."""
+    """Return an item's snapshots, one object for all items of a job that read the same."""
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
     return context.share(key, lambda: material_of(item, choice, context))

@@ -1,4 +1,4 @@
-"""Plans of REAL's three stages, which appear while ranks train (REAL §3.3).
+"""Published plans: the plans of REAL's three stages, which appear in a folder while ranks train (REAL §3.3).
 
 Ranks keep one model and one optimiser through all of them, and take up a new plan at the end of an epoch when there is one; they never wait
 for it. In the job's folder: `plans/<number>/` (schedule.parquet, plan.json, forms/), each there whole or not at all.
@@ -28,7 +28,7 @@ PLAN = "plan.json"  # in a plan's folder: `Published`
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """plan.json: the stage of training that a plan is for, the strategy that planned it, and whether costs are fitted to its epochs."""
+    """Content of plan.json: the stage of training that a plan is for, its strategy, and whether costs are fitted to its epochs."""
 
     stage: str
     strategy: str = ""
@@ -36,17 +36,17 @@ class PlanRecord:
 
 
 def plan_folder(folder: Path, number: int) -> Path:
-    """Where a plan lies in the folder of a training."""
+    """Return where a plan lies in the folder of a training."""
     return folder / "plans" / f"{number:03d}"
 
 
 def newest_plan(folder: Path) -> int:
-    """The highest plan number that is there, -1 for none."""
+    """Return the highest plan number that is there, -1 for none."""
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
 class PublishedPlans(EvaluatedPlans):
-    """The newest of a folder. At an epoch's end rank 0 looks, and all follow."""
+    """Plans that follow the newest of a folder: at an epoch's end rank 0 looks, and all ranks follow."""
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
@@ -56,14 +56,14 @@ class PublishedPlans(EvaluatedPlans):
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
-        """The plan of an epoch. Raises UserError for one that is for another number of ranks."""
+        """Return the plan of an epoch. Raises UserError for a plan that is for another number of ranks."""
         number = self._agreed(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
         if self._plan is None or number != self._plan.number:
             self._plan = self._taken_up(number)
         return self._plan
 
     def _agreed(self, number: int) -> int:
-        """Rank 0's number; the others' is 0."""
+        """Return rank 0's number on all ranks; that of the others has to be 0."""
         shared = torch.tensor([number], dtype=torch.int64, device=self._context.device)
         self._context.collective.all_reduce(shared)
         return int(shared.item())

@@ -1,4 +1,4 @@
-"""Drawing: what programs share that draw anew in every epoch, of the snapshots that are trained on."""
+"""Trainer: a program that trains a model on snapshots; and the base of those that draw windows or samples anew in every epoch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Trainer(Program, Protocol):
-    """A program that trains a model on snapshots. `epoch`: the number of its next pass, for those that draw; `adapts`: whether those that
-    choose what rows do may choose, else they do what was planned."""
+    """A program that trains a model on snapshots.
+
+    epoch: the number of its next pass, for those that draw. adapts: whether a program that can choose what its rows do may choose; else it
+    does what was planned.
+    """
 
     learner: Learner[SnapshotModel]
     epoch: int = 0
@@ -24,8 +27,10 @@ class Trainer(Program, Protocol):
 
 
 class SamplingTrainer(Trainer):
-    """`there`: how many snapshots windows may read, the first ones; their features and targets are made here. What a pass draws follows
-    from its number, `epoch`, and the seed."""
+    """A trainer whose passes draw windows or samples, from the number of the pass (`epoch`) and the seed.
+
+    there: how many snapshots windows may read, the first ones of the sequence; their features and targets are prepared when it is made.
+    """
 
     def __init__(
         self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
@@ -39,13 +44,11 @@ class SamplingTrainer(Trainer):
 
     @property
     def graph_blocks(self) -> str:
-        """None."""
         return "every epoch draws its own windows or samples, and shapes change with them"
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Features of all that is read."""
+        """Return whether the features of all snapshots that may be read are finite."""
         return all(bool(self.material.features(number).isfinite().all()) for number in range(self.there))

@@ -1,4 +1,4 @@
-"""Advance: a layer of a model over one whole snapshot, nothing shared, cut or incremented: what is predicted where nothing is trained."""
+"""Whole graphs: a model's prediction over whole snapshots, without sharing, cuts or increments, where nothing is trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LayerStates = list[State | None]  # of each layer; None before its first snapsho
 
 
 def run_layer(block: Block, graph: Full, x: Tensor, state: State | None) -> tuple[Tensor, State | None]:
-    """Outputs [N, H] of a layer and its state after the snapshot, if it has one, from features [N, D] and the state before it."""
+    """Run one layer on a snapshot: features [N, D] and the state before it to outputs [N, H] and the state after it (None: no
+    recurrence)."""
     if isinstance(block, GatBlock):
         z = block.transform(x)
         return _recurred(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
@@ -30,7 +31,7 @@ def run_layer(block: Block, graph: Full, x: Tensor, state: State | None) -> tupl
 
 
 def _recurred(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tuple[Tensor, State | None]:
-    """A layer without a recurrence hands on what it has."""
+    """Apply a layer's recurrence to its representations, if it has one."""
     if block.step is None:
         return z, None
     after = block.step(z, state)
@@ -38,7 +39,7 @@ def _recurred(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tup
 
 
 def run_layers(model: SnapshotModel, graph: Full, x: Tensor, states: Sequence[State | None]) -> tuple[Tensor, LayerStates]:
-    """Outputs [N, H] of all layers for a snapshot, and their states after it."""
+    """Run all layers on a snapshot: return outputs [N, H], and their states after it."""
     after: LayerStates = []
     for layer, state in enumerate(states):
         x, state = run_layer(model.block(layer), graph, x, state)
@@ -47,23 +48,23 @@ def run_layers(model: SnapshotModel, graph: Full, x: Tensor, states: Sequence[St
 
 
 class WholeGraphs:
-    """Snapshots of a sequence, whole, on the device."""
+    """Whole snapshots of a sequence, on the device, for evaluation."""
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self.material, self.hyper, self.context = material, hyper, context
 
     def run_layers(self, model: SnapshotModel, t: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
-        """As `advance.through`."""
+        """Run all layers on snapshot `t`: return outputs [N, H], and the states after it."""
         found = self.material.form(SnapshotForm(t))
         assert isinstance(found, Full)
         graph = found if self.context.device.type == "cpu" else found.to(self.context.device)
         return run_layers(model, graph, self.material.features(t).to(self.context.device), states)
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
-        """As `Objective.sums`."""
+        """Return the sums that scores of predicting snapshot `goal` are made of (`Objective.sums`)."""
         return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
 
     def reduce_scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Scores of what all ranks have summed."""
+        """Sum over all ranks, and return the scores."""
         self.context.collective.all_reduce(sums)
         return self.material.objective.scores(sums)

@@ -1,4 +1,4 @@
-"""Backward: a cell's gradient pass, in one go or in two halves, and the losses that gradients start from."""
+"""CellBackward: a cell's gradient pass, in one go or in two halves, and the losses that gradients start from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 
 
 class CellBackward:
-    """Works on a grid's cells."""
+    """The BACKWARD rows of a grid's cells."""
 
     def __init__(self, grid: CellGrid) -> None:
         self._grid = grid
 
     def run(self, task: Task, cell: Cell) -> None:
-        """BACKWARD: leaves gradients in the cell's leaves and the parameters, and drops what no later row reads."""
+        """Leave gradients in a cell's leaves and in the parameters, and drop what no later row reads."""
         if cell.halves:  # attention's remote readers have returned their gradients of the transformation
             assert cell.wide is not None and cell.dense is not None
             torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.rows((task.unit, task.step))])
@@ -34,7 +34,8 @@ class CellBackward:
             self._done(task, cell)
 
     def _roots(self, task: Task, cell: Cell) -> tuple[list[Tensor | GradientEdge], list[Tensor | None]]:
-        """What a cell's gradient pass starts from: its loss, the layer above and the next snapshot, whichever there are."""
+        """Return what a cell's gradient pass starts from, and gradients: its loss, the layer above, the next snapshot, whichever
+        there are."""
         grid, (unit, step, layer) = self._grid, (task.unit, task.step, task.layer)
         roots: list[Tensor | GradientEdge] = []
         gradients: list[Tensor | None] = []
@@ -69,8 +70,10 @@ class CellBackward:
 
 
 def _fitted(into: Tensor, rows: int | None) -> Tensor:
-    """The gradient of a state of so many rows, of which the next snapshot has read the first ones, or which has gone on from others, too;
-    None: it has as many."""
+    """Return the gradient of a state of `rows` rows (None: as many as it has).
+
+    The next snapshot has read only the first rows of the state, or its own state also holds rows that come from elsewhere.
+    """
     if rows is None or len(into) >= rows:
         return into[:rows]
     return torch.cat([into, into.new_zeros(rows - len(into), into.shape[1])])

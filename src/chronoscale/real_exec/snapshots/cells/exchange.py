@@ -1,4 +1,4 @@
-"""Exchange: what cells send to other ranks and get from them: remote rows, candidates of a summary, states; and gradients of all three."""
+"""CellExchange: what cells exchange between ranks: remote rows, candidates of a summary, states; and gradients of all three."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
 class CellExchange:
-    """Rows of communication. A row means one thing before a cell's gradient pass and its reverse after it."""
+    """Rows of communication. A row means one thing before a cell's gradient pass, and the reverse after it."""
 
     def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
         self._grid, self._ranks = grid, context.exchange
@@ -23,7 +23,7 @@ class CellExchange:
         self.moved: dict[int, int] = {}  # task -> bytes that a row took from or brought to other ranks
 
     def all_to_all(self, task: Task, cell: Cell) -> None:
-        """Remote rows come; their gradients, or those of candidates, go back."""
+        """Fetch a cell's remote rows; or, after the gradient pass, return their gradients, or those of candidates."""
         if cell.halves == 0:
             self._fetch(task, cell)
         elif cell.summary is not None and cell.halves > 1:
@@ -33,7 +33,7 @@ class CellExchange:
             cell.halves = 2
 
     def all_gather(self, task: Task, cell: Cell) -> None:
-        """Every rank's candidates of the summary."""
+        """Gather every rank's candidates of the summary."""
         assert cell.picked is not None
         own = cell.picked.detach()
         record_use(own)
@@ -41,7 +41,7 @@ class CellExchange:
         self.moved[task.task] = own.nbytes
 
     def send(self, task: Task, cell: Cell) -> None:
-        """The state; or, after the gradient pass, the gradient of the state that came."""
+        """Send the cell's state; or, after the gradient pass, the gradient of the state that was received."""
         parts = cell.after
         if cell.halves:
             assert cell.before is not None
@@ -54,7 +54,7 @@ class CellExchange:
         self.moved[task.task] = message.nbytes
 
     def receive(self, task: Task, cell: Cell) -> None:
-        """The state before a cell that has not run; the gradient of its own state after that."""
+        """Receive the state before a cell that has not run; or, after that, the gradient of its own state."""
         shape, rows = self._grid.shape, self._grid.rows((task.unit, task.step))
         each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.depth * shape.hidden)
         message = torch.empty(shape.states, *each, device=self._grid.device)
@@ -66,7 +66,7 @@ class CellExchange:
             cell.after_grad = list(message.unbind())
 
     def _fetch(self, task: Task, cell: Cell) -> None:
-        """Remote rows behind own ones, in one leaf."""
+        """Fetch remote rows, and put them behind the own ones in one leaf."""
         grid, seat = self._grid, (task.unit, task.step)
         route, rows = grid.route(seat), grid.rows(seat)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
@@ -98,7 +98,7 @@ class CellExchange:
         return [min(rows, self._grid.shape.hidden) for rows in self._grid.counts((task.unit, task.step))]
 
     def _return_candidates(self, task: Task, cell: Cell) -> None:
-        """Everyone's gradient of own candidates; from there into the rows that they were picked from."""
+        """Return everyone's gradients of candidates to their ranks, and from there into the rows that they were picked from."""
         assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
         counts = self._candidate_rows(task)
         every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
@@ -111,7 +111,7 @@ class CellExchange:
 
 
 def _peers(schedule: Schedule, rank: int) -> dict[int, int]:
-    """The other rank of every message of `rank`, by row."""
+    """Return the other rank of every message of `rank`, by row."""
     rows = np.flatnonzero((schedule.op == Op.SEND) | (schedule.op == Op.RECV))
     ends = rows[np.argsort(schedule.collective[rows], kind="stable")].reshape(-1, 2)
     pairs: Ints = np.concatenate([ends, ends[:, ::-1]])

@@ -1,4 +1,4 @@
-"""Forward: a cell's stages, as rows of their own or all at once where the gradient pass computes a cell again."""
+"""CellForward: a cell's stages, as rows of their own, or all at once where the gradient pass computes a cell again."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from chronoscale.strategies.snapshots.cells import output, stages
 
 
 class CellForward:
-    """Computes cells. `recomputes`: stages keep a cell's inputs alone, and `again` makes the rest with gradients."""
+    """The forward rows of a grid's cells. recomputes: rows keep a cell's inputs alone, and `again` computes the rest, with gradients."""
 
     def __init__(self, grid: CellGrid, recomputes: bool) -> None:
         self._grid, self._recomputes = grid, recomputes
 
     def transfer(self, task: Task, cell: Cell) -> None:
-        """H2D: a snapshot and its input features."""
+        """Copy a snapshot and its input features to the device (H2D)."""
         self._grid.transfer(task)
 
     def stage(self, task: Task, cell: Cell) -> None:
-        """AGGREGATE, TRANSFORM or TEMPORAL."""
+        """Compute one stage of a cell: AGGREGATE, TRANSFORM or TEMPORAL."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
         made = output(self._grid.shape, task.layer)
@@ -34,7 +34,7 @@ class CellForward:
             cell.sum = cell.sum if made is Op.AGGREGATE or self._grid.constant(task.layer) else None
 
     def again(self, task: Task, cell: Cell) -> None:
-        """FORWARD: all stages, with gradients."""
+        """Compute all stages of a cell with gradients (FORWARD)."""
         for op in stages(self._grid.shape, task.layer):
             if op is not Op.AGGREGATE or not self._grid.constant(task.layer):
                 self._compute(op, task, cell)

@@ -1,4 +1,4 @@
-"""GroupGrid: the cells of snapshot groups, which begin from the zero state and hold as many rows of every snapshot."""
+"""GroupGrid: the cells of snapshot groups, which begin from the zero state and have the same rows in every snapshot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from chronoscale.strategies.workload import Hyper
 
 
 class GroupGrid(CellGrid):
-    """`groups` counts those of an iteration, over all ranks: its loss is their mean. `goals`, set before training: what own rows of a
-    snapshot predict, a row a node."""
+    """The cells of one rank's snapshot groups.
+
+    groups: how many an iteration has, over all ranks; its loss is their mean. goals, set before training: what own rows of a snapshot
+    predict, a row a node.
+    """
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
         super().__init__(model, device)
@@ -26,7 +29,7 @@ class GroupGrid(CellGrid):
         self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 
     def snapshot(self, seat: SnapshotKey) -> int:
-        """A snapshot's number in the sequence."""
+        """Return a snapshot's number in the sequence."""
         return seat[0] * self._hyper.stride + seat[1]
 
     def rows(self, seat: SnapshotKey) -> int:
@@ -61,7 +64,7 @@ class GroupGrid(CellGrid):
         return self.shape.predicts_each or step == self._hyper.group_size - 1
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Own rows of the mean over what nodes, snapshots and groups predict."""
+        """Return own rows' part of the mean over all predictions of nodes, snapshots and groups."""
         aim = self.region.objective
         total = aim.total(self.model.readout(output), self.goals[task.unit, task.step])
         predictions = self._hyper.group_size if self.shape.predicts_each else 1

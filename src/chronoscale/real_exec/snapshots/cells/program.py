@@ -1,4 +1,4 @@
-"""CellProgram: one rank's rows of groups that are spread over ranks, executed."""
+"""CellProgram: executes one rank's rows of snapshot groups that are spread over ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from chronoscale.strategies.workload import Hyper
 
 
 class CellProgram(Trainer):
-    """Executes one rank's rows. Losses are means over all nodes and over the groups of an iteration; a rank adds its own rows' share."""
+    """Program of groups that are spread over ranks. Losses are means over all nodes and the groups of an iteration; a rank adds its own
+    share."""
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
         self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
@@ -52,23 +53,19 @@ class CellProgram(Trainer):
 
     @property
     def graph_blocks(self) -> str:
-        """None."""
         return "groups that are spread over ranks are not captured yet"
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that cells do not have."""
         self._run[task.op](task, self.grid.at(task))
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Features of own rows."""
+        """Return whether the features of own rows are finite."""
         return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over groups."""
         return EpochResult(self.grid.losses.finish())
 
     def _optimize(self, task: Task, cell: Cell) -> None:

@@ -1,4 +1,4 @@
-"""Agent: how large the next hybrid batches are, learnt while training (DynaHB's scheduler: tabular Q-learning)."""
+"""Agent: chooses the sizes of the next hybrid batches while training (DynaHB's scheduler: tabular Q-learning)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ACTIONS = tuple(product((-1, 0, 1), repeat=2))  # halve, keep or double the wind
 
 
 def state_of(before: float, loss: float) -> int:
-    """0: the loss falls; 1: it hardly changes; 2: it rises."""
+    """Return the state of training: 0 where the loss falls, 1 where it hardly changes, 2 where it rises."""
     change = (loss - before) / max(abs(before), 1e-12)
     return 0 if change < -FLAT else 2 if change > FLAT else 1
 
 
 class Agent:
-    """On the rank that decides. `timed`: time that is saved is a reward, too, so that what is chosen depends on the machine."""
+    """The Q-learner on the rank that decides. timed: saved time is rewarded, too, so that choices depend on the machine."""
 
     def __init__(self, first: Choice, limit: Choice, seed: int, timed: bool = False) -> None:
         self.choice, self._limit, self._timed = first, limit, timed
@@ -34,7 +34,7 @@ class Agent:
         self._last: tuple[int, int, float, int] | None = None  # state, action, and what loss and time were then
 
     def next_choice(self, loss: float, ns: int) -> Choice:
-        """The batch to come, after an iteration with this loss (mean over ranks), which took so long."""
+        """Return the sizes of the batch to come, after an iteration with this loss (mean over ranks) that took `ns`."""
         self._losses.append(loss)
         self._ns += ns
         if len(self._losses) == EVERY:
@@ -43,6 +43,7 @@ class Agent:
         return self.choice
 
     def _act(self, loss: float, ns: int) -> None:
+        """Learn from the last action, and choose the next."""
         state = 1
         if self._last is not None:
             before, action, least, took = self._last
@@ -61,5 +62,5 @@ class Agent:
 
 
 def _scaled(size: int, power: int, limit: int) -> int:
-    """Halved, kept or doubled, from 1 to the limit."""
+    """Return a size halved, kept or doubled, between 1 and the limit."""
     return min(max(size * 2 if power > 0 else size >> -power, 1), limit)

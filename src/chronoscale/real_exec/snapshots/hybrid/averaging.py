@@ -1,4 +1,4 @@
-"""Averaging: parameters that ranks average beside the next iteration, and numbers that travel with them."""
+"""Averaging: parameters that ranks average during the next iteration, and numbers that travel with them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 
 class Averaging:
-    """With x(i) the parameters that a rank's iteration i begins with, y(i) = x(i) + d(i) what its optimiser makes of them and A(i) the mean
-    of y(i) over ranks: x(i + 1) = A(i - 1) + d(i). A(i) is summed while iteration i + 1 runs, and no rank waits for another's current
-    step. Every d(i) is in the means once, in equal shares. One rank trains as any optimiser does."""
+    """Delayed averaging of parameters over ranks (DynaHB).
+
+    With x(i) the parameters that a rank's iteration i begins with, y(i) = x(i) + d(i) what its optimiser makes of them, and A(i) the mean
+    of y(i) over ranks: x(i + 1) = A(i - 1) + d(i). A(i) is summed while iteration i + 1 runs, so that no rank waits for another's current
+    step. Every d(i) is in the means once, in equal shares. One rank trains as any optimiser does.
+    """
 
     def __init__(self, model: SnapshotModel, collective: Collective) -> None:
         self._model, self._collective = model, collective
         self._message = self._arrived = torch.empty(0)
 
     def begin(self, told: Tensor) -> None:
-        """All ranks have the same parameters, and take `told` for what the iteration before the first has sent."""
+        """Begin an epoch, in which all ranks have the same parameters; `told` stands for the numbers of the iteration before the first."""
         self._arrived = torch.cat([self._own(), told.to(self._own().device)])
 
     def step(self, optimise: Callable[[], None], tell: Callable[[Tensor], Tensor]) -> None:
-        """OPTIMIZE: take up the last mean, with the own step on top. `tell`: from the sums that came with it to what is added to the next
-        ones, fp32 [numbers] both."""
+        """Take up the last mean, with this rank's optimiser step on top (OPTIMIZE).
+
+        tell: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
+        """
         before = self._own()
         optimise()
         after, count = self._own(), len(before)
@@ -39,12 +44,12 @@ class Averaging:
             self._arrived = self._message
 
     def all_reduce(self) -> None:
-        """ALLREDUCE: the mean of what ranks have made of their parameters."""
+        """Sum up the mean of what ranks have made of their parameters (ALLREDUCE)."""
         self._collective.all_reduce(acquire(self._message))
         self._arrived = self._message
 
     def take_up(self) -> None:
-        """COPY: after the last iteration ranks have the same parameters, the mean."""
+        """Set all ranks' parameters to the last mean (COPY), after the last iteration."""
         vector_to_parameters(self._arrived[: len(self._own())], self._model.parameters())
 
     def _own(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Batch: a hybrid batch of one rank, from the host's cache to its loss; a window's graph of autograd is one."""
+"""HybridBatch: one rank's hybrid batch, from features on the host to its loss; a window is one autograd graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chronoscale.strategies.schedule import Op
 
 
 def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
-    """Rows of a snapshot (ascending ids), whose entries are all among `columns` (ascending), as a matrix [rows, columns]."""
+    """Return rows (ascending ids) of an adjacency as a matrix [rows, columns]; all their entries are among `columns` (ascending ids)."""
     begin = csr.indptr[rows]
     degree = csr.indptr[rows + 1] - begin
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -31,8 +31,10 @@ def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full
 
 
 class HybridBatch:
-    """`nodes` (ids, ascending) in the window that begins with snapshot `first`. Rows run step by step; a step beyond the window, which is
-    planned for the largest, does nothing."""
+    """A batch of `nodes` (ascending ids) in the window that begins with snapshot `first`.
+
+    Rows run step by step. Schedules are planned for the largest window; a step beyond this one's does nothing.
+    """
 
     def __init__(self, material: SnapshotMaterial, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
         self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
@@ -45,7 +47,7 @@ class HybridBatch:
         self._made: Tensor | None = None
 
     def gather(self, step: int, csr: WeightedCSR) -> int:
-        """GATHER: features from the cache, and the rows of every layer. Bytes of the features."""
+        """Gather a step's features, and cut the rows of every layer (GATHER); return bytes of the features."""
         rows, inputs = self.reach.rows, self.reach.inputs[step]
         columns = (inputs, *rows[:-1])
         forms = [submatrix(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
@@ -54,14 +56,14 @@ class HybridBatch:
         return features.nbytes
 
     def send(self, step: int, device: torch.device) -> int:
-        """H2D. Bytes that were sent."""
+        """Copy a step's features and rows to the device (H2D); return bytes."""
         forms, features = self._host.pop(step)
         held = features.clone() if device.type == "cpu" else features.to(device, non_blocking=True)
         self._held[step] = [form.to(device) for form in forms], held
         return sum(form.nbytes for form in forms) + features.nbytes
 
     def compute(self, op: Op, step: int, layer: int, model: SnapshotModel) -> None:
-        """AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
+        """Compute AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
         block = model.block(layer)
         assert isinstance(block, (GcnBlock, EvolvingBlock))
         if op is Op.AGGREGATE:
@@ -86,7 +88,8 @@ class HybridBatch:
             self._below[step] = block.step.output(after)
 
     def loss(self, model: SnapshotModel, horizon: int, device: torch.device) -> Tensor:
-        """The mean over what the batch predicts: the newest snapshot's rows, or every one's where weights evolve. None: zero."""
+        """Return the mean loss over what the batch predicts: rows of the newest snapshot, or of every one where weights evolve; zero for
+        nothing."""
         aim, last = self._material.objective, self.choice.window - 1
         total, count = torch.zeros((), device=device), 0
         own = torch.from_numpy(self.nodes)

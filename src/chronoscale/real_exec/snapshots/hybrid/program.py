@@ -1,4 +1,4 @@
-"""HybridProgram: one rank's hybrid batches, executed; every pass is an epoch with draws of its own."""
+"""HybridProgram: executes one rank's hybrid batches; every pass is an epoch with draws of its own."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ from chronoscale.strategies.workload import Hyper
 
 
 class HybridProgram(SamplingTrainer):
-    """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
-    seed, the rank and their size, which, where it `adapts`, rank 0's agent chooses; it learns from pass to pass, and starts anew in a new
-    program."""
+    """Program of hybrid batches. Losses are means over ranks.
+
+    What batches hold follows from the number of the pass (`epoch`), the seed, the rank and their size. Where it `adapts`, rank 0's agent
+    chooses the size; it learns from pass to pass, and starts anew in a new program.
+    """
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class HybridProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """An epoch: the first batches are as large as the last ones of the epoch before."""
+        """Begin an epoch; its first batches are as large as the last ones of the epoch before."""
         self._draws = Batches(self.hyper.seed, self.epoch)
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)
@@ -80,11 +82,9 @@ class HybridProgram(SamplingTrainer):
         self._clock = time.perf_counter_ns()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that hybrid batches do not have."""
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over ranks."""
         self.epoch += 1
         return EpochResult(self._losses.finish())
 
@@ -96,7 +96,7 @@ class HybridProgram(SamplingTrainer):
         return self.batches[iteration]
 
     def _beyond(self, task: Task) -> bool:
-        """Whether the batch has no snapshot for a row."""
+        """Return whether the batch's window has no snapshot for a row."""
         return task.step >= self.choices[task.iteration].window
 
     def _gather(self, task: Task) -> None:
@@ -122,8 +122,11 @@ class HybridProgram(SamplingTrainer):
 
     def _optimize(self, task: Task) -> None:
         def tell(arrived: Tensor) -> Tensor:
-            """Of the last iteration's sums the agent makes the size of a batch to come; what is in force is the one before. That it needs
-            them is DynaHB's own: the host waits for them."""
+            """Return the numbers to sum with the next mean, given the last ones.
+
+            The agent makes the size of a batch to come of them; the size in force is the one before. That it needs these sums is DynaHB's
+            own: the host waits for them.
+            """
             if not self.adapts:
                 self.choices[task.iteration + LEAD] = self._choice
                 return torch.cat([self._told.view(1) / self.collective.ranks, self._same])
