@@ -201,7 +201,7 @@ def test_the_hosts_work_is_in_no_graph() -> None:
 def test_a_capture_that_fails_ends_the_run_with_what_to_do() -> None:
     class Failing(Program):
         tasks, collective = rows((Lane.COMPUTE, 0, ())), AbsentPeers(1)
-        blocks = Numbered()  # type: ignore[assignment]
+        graph_blocks = Numbered()  # type: ignore[assignment]
         passes = 0
 
         def begin(self) -> None:
@@ -234,7 +234,7 @@ class Counting(Program):
         self.count, self.beside, self.losses = torch.zeros(1, device=CUDA), torch.zeros(1, device=CUDA), Losses()
 
     @property
-    def blocks(self) -> GraphBlocks:
+    def graph_blocks(self) -> GraphBlocks:
         alike = Numbered()
         alike.shape = lambda rows: 0  # type: ignore[method-assign]
         alike.shares = self.losses.shares

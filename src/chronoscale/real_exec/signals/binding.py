@@ -1,4 +1,4 @@
-"""Binding: from an item to the program that trains on its signal's windows, and to the one that prepares for it."""
+"""Binding: from an item to the program that trains on a signal's windows, and to the one that prepares for it."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard":
 
 
 def _worker(port: int) -> dict[str, Any]:
-    """One that is lost comes back under its address, which tasks are bound to."""
+    """Return the specification of a worker. A lost one comes back under its address, which tasks are bound to."""
     return {"cls": Nanny, "options": {"host": HOST, "worker_port": port, "nthreads": 1, "memory_limit": None, "dashboard": False}}
 
 
 def _free(count: int) -> list[int]:
-    """Ports that nobody listens on."""
+    """Return ports that nobody listens on."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in held:
@@ -44,7 +44,7 @@ def _free(count: int) -> list[int]:
 
 
 def _broadcast(text: str) -> str:
-    """Return the first rank's text on all ranks; as bytes, of which nobody has to unpickle any."""
+    """Return the first rank's text on all ranks; sent as bytes, so that nobody has to unpickle any."""
     raw = torch.tensor(list(text.encode().ljust(ADDRESS, b"\0")), dtype=torch.uint8)
     data = raw.cuda() if dist.get_backend() == "nccl" else raw
     dist.broadcast(data, src=0)
@@ -52,10 +52,10 @@ def _broadcast(text: str) -> str:
 
 
 class Engine:
-    """Workers are processes of their own; the scheduler runs in rank 0's process, and they end with it."""
+    """A Dask scheduler in rank 0's process, and one worker process for each rank; they end with it."""
 
     def __init__(self, rank: int, ranks: int) -> None:
-        """Called on every rank together."""
+        """Start the cluster, or join it; called on every rank together."""
         self._cluster = None
         address = ""
         if rank == 0:
@@ -71,14 +71,14 @@ class Engine:
         self.workers: list[str] = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def close(self) -> None:
-        """End the workers. Ranks do not meet here: one may come because it failed, while others still train."""
+        """End the workers. Ranks do not wait for each other here: one may close because it failed, while others still train."""
         self.client.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
 def _gather(client: Client, asked: Any) -> Any:
-    """Results of futures. Raises MachineError when the engine cannot bring them any more."""
+    """Return the results of futures. Raises MachineError when the engine has lost them."""
     try:
         return client.gather(asked)
     except (KilledWorker, OSError, CancelledError) as error:
@@ -86,10 +86,11 @@ def _gather(client: Client, asked: Any) -> Any:
 
 
 class EngineFeed(BaseFeed):
-    """Windows materialised by the engine's workers, where they stay; a batch is fetched with one request a worker that holds some of it.
-    What a lost worker held is made again when it is back.
+    """A feed whose windows are materialised and held by the engine's workers; a batch takes one request for each worker that holds some of
+    it.
 
-    Training, validation and test windows are each spread evenly, in order of time, one part a worker.
+    A lost worker's windows are made again when it is back. Training, validation and test windows are each spread evenly, in order of time,
+    one part a worker.
     """
 
     def __init__(

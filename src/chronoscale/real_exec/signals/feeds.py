@@ -1,6 +1,6 @@
-"""Feeds: where the readings of a batch come from. All give the same batches, bit for bit, float [b, window + horizon, N, C], standardised.
+"""Feeds: where the readings of a batch come from.
 
-Readings that are missing are NaN.
+All feeds give the same batches, bit for bit: float [b, window + horizon, N, C], standardised; missing readings are NaN.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ TRANSFER_BYTES = 1 << 26  # a block on its way to the device
 
 
 class Feed(Protocol):
-    """`scale` is known once `materialise` has run."""
+    """A source of batches. `scale`, the standardisation, is known once `materialise` has run."""
 
     scale: Scaler
     windows: Windows
 
     def materialise(self) -> None:
-        """What preparation does where the data lie."""
+        """Prepare the data where they lie."""
         ...
 
     def transfer(self) -> None:
-        """Bring the data to the device, where they stay."""
+        """Copy the data to the device, where they stay."""
         ...
 
     def measure(self, rank: int, ranks: int) -> Moments:
-        """Moments of a rank's part of the training period."""
+        """Return the moments of a rank's part of the training period."""
         ...
 
     def agree(self, total: Moments) -> None:
-        """Take the moments of all ranks."""
+        """Take the moments of all ranks as the standardisation."""
         ...
 
     def read(self, starts: Int64) -> Tensor:
-        """What a batch needs, in host memory (on the device for data that lie there): its windows, or the block that they are cut from."""
+        """Return a batch's windows, or the block that they are cut from, in host memory; on the device for data that lie there."""
         ...
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
-        """The windows of a block that has reached the device."""
+        """Return the windows of a block that has reached the device."""
         ...
 
 
 class BaseFeed:
-    """What feeds of a signal at hand share."""
+    """What the feeds of a signal in this process have in common."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
         self.signal, self.windows, self.period, self.device = signal, windows, period, device
@@ -78,7 +78,7 @@ class BaseFeed:
         return read
 
     def empty(self, *shape: int) -> Tensor:
-        """Host memory for what goes to the device, pinned for a GPU."""
+        """Allocate host memory for what goes to the device, pinned for a GPU."""
         sizes, kind = (*shape, self.signal.num_nodes, self.signal.num_channels), self.signal.values.dtype
         if self.device.type == "cuda":
             return torch.empty(sizes, dtype=torch.float64 if kind == np.float64 else torch.float32, pin_memory=True)
@@ -86,7 +86,7 @@ class BaseFeed:
 
 
 class MaterialisedFeed(BaseFeed):
-    """Every window copied out (PGT-I Algorithm 1, standardised as it is copied, so that no second copy exists)."""
+    """A feed with every window copied out (PGT-I Algorithm 1), standardised as it is copied, so that no second copy exists."""
 
     def materialise(self) -> None:
         super().materialise()
@@ -99,7 +99,7 @@ class MaterialisedFeed(BaseFeed):
 
 
 class IndexedFeed(BaseFeed):
-    """One array, windows by start index (PGT-I §4.1)."""
+    """A feed of one array in host memory; windows are read by their start index (PGT-I §4.1)."""
 
     def materialise(self) -> None:
         super().materialise()
@@ -112,7 +112,7 @@ class IndexedFeed(BaseFeed):
 
 
 class DeviceFeed(BaseFeed):
-    """One array on the device, transferred once (PGT-I §4.1)."""
+    """A feed of one array on the device, transferred once (PGT-I §4.1)."""
 
     def transfer(self) -> None:
         dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
@@ -135,7 +135,7 @@ class DeviceFeed(BaseFeed):
 
 
 class MappedFeed(BaseFeed):
-    """A mapped signal of which a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
+    """A feed of a memory-mapped signal: a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
 
     def read(self, starts: Int64) -> Tensor:
         if (np.diff(starts) != 1).any():

@@ -1,4 +1,4 @@
-"""SignalProbe: short epochs on the signal itself, in batches of several sizes, that a profile times."""
+"""SignalProbe: short epochs on the signal itself, in batches of several sizes, for a profile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = 4  # optimiser steps, and as many validation batches, a size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalProbe:
-    """A schedule to be timed, its hyper-parameters, and what prepares it: probes of one `feed` share its preparation."""
+    """A schedule to be timed, its hyper-parameters, and its preparation; probes of one `feed` share that."""
 
     label: str
     feed: str
@@ -27,7 +27,7 @@ class SignalProbe:
 
 
 def signal_probes(workload: Workload, strategies: Sequence[SignalStrategy], ranks: int) -> Iterator[SignalProbe]:
-    """Of every way to feed batches that `strategies` have, on all ranks at once."""
+    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once."""
     ways: dict[Feeding, SignalStrategy] = {}
     for one in strategies:
         ways.setdefault(one.feeding, one)

@@ -1,4 +1,4 @@
-"""WindowProgram: one rank's batches of windows, executed; and the preparation before the first epoch."""
+"""SignalProgram: executes one rank's batches of windows; PreparationProgram: what happens before the first epoch."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ SUMS = 2  # sum of errors and count of readings of an iteration, beside its grad
 
 
 class _BatchBlocks(GraphBlocks):
-    """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
-    where `bring` copies them."""
+    """Graph blocks of one batch each, from its readings to its gradients; one graph serves all batches of a size.
+
+    A graph reads a batch at one place, to which `load_inputs` copies its readings.
+    """
 
     def __init__(self, program: SignalProgram) -> None:
         self._program, self.shares = program, program.losses.shares
         self._places: dict[Hashable, Tensor] = {}
 
     def of(self, task: Task) -> int | None:
-        """The batch."""
         return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
 
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """How many windows, and what is done with them."""
+        """Return how many windows the batch has, and what is done with them."""
         return self._program.size(rows[0].unit), *(row.op for row in rows)
 
     def load_inputs(self, rows: Sequence[Task]) -> None:
-        """Copy the readings."""
         batch = self._program.batch
         if (unit := rows[0].unit) in batch:
             come, shape = acquire(batch.pop(unit)), self.shape(rows)
@@ -56,14 +56,13 @@ class _BatchBlocks(GraphBlocks):
 
 
 class PreparationProgram(Program):
-    """Executes the rows of a schedule of kind "preparation"; afterwards the feed can be read."""
+    """Program of schedules of kind "preparation"; afterwards the feed can be read."""
 
     def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
         self.tasks, self.feed = tasks_of(schedule, context.rank), feed
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that preparation does not have."""
         if task.op is Op.ALLREDUCE:
             self._agree()
         elif task.op is Op.H2D:
@@ -76,11 +75,10 @@ class PreparationProgram(Program):
             raise KeyError(task.op)
 
     def finish(self) -> EpochResult:
-        """Nothing is trained."""
         return EpochResult()
 
     def _agree(self) -> None:
-        """Every rank puts its moments into its slot; the sum of all slots is what an all-gather would bring."""
+        """Combine the moments of all ranks: each puts its own into its slot, so that an all-reduce gathers them."""
         own = np.stack([self._own.count, self._own.mean, self._own.squares])
         slots = torch.zeros(self.collective.ranks, *own.shape, dtype=torch.float64, device=self.device)
         slots[self.rank] = torch.from_numpy(own).to(self.device)
@@ -92,7 +90,7 @@ class PreparationProgram(Program):
 
 
 class SignalProgram(Program):
-    """Executes one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
+    """Program of one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
 
     exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
     counts. as-published: every rank's mean counts alike (DDP's average). Errors are in the units of the data, missing readings left out.
@@ -101,7 +99,7 @@ class SignalProgram(Program):
     def __init__(
         self, schedule: Schedule, feed: Feed, learner: Learner[Forecaster], deals: tuple[Deal, Deal], hyper: Hyper, context: Context
     ) -> None:
-        """`learner` has SUMS; `deals` are of training and of validation."""
+        """learner: with room for SUMS numbers. deals: how training windows and validation windows are assigned to ranks."""
         self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.learner, self.model, self.window, self.averaged = learner, learner.model, hyper.window, hyper.variant == "as-published"
@@ -122,15 +120,15 @@ class SignalProgram(Program):
 
     @property
     def graph_blocks(self) -> GraphBlocks:
-        """Each batch, from its readings to its gradients."""
+        """Return batches, each from its readings to its gradients."""
         return self._blocks
 
     def size(self, unit: int) -> int:
-        """Windows of this rank in a batch of the epoch that runs."""
+        """Return how many windows of this rank a batch of the current epoch has."""
         return len(self._starts[unit])
 
     def begin(self) -> None:
-        """The next epoch, `epoch`: its number decides the order of the windows."""
+        """Begin the next epoch, whose number (`epoch`) decides the order of the windows."""
         self._starts: dict[int, Int64] = {}
         first = 0
         for deal in self.deals:
@@ -142,25 +140,22 @@ class SignalProgram(Program):
         self.learner.clear()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that windows do not have."""
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and scores of what validated."""
         self.epoch += 1
         return EpochResult(self.losses.finish(), self.errors.scores)
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Whether no reading of the iteration's batch is infinite; NaN is a missing one. A block that was brought ahead is read again."""
+        """Return whether no reading of the iteration's batch is infinite (NaN is a missing one); the batch is read again."""
         starts = self._starts[iteration]
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
     def evaluate(self, deal: Deal) -> MaskedErrors:
-        """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
+        """Return errors over a deal's windows, on whichever ranks, without training. Called on every rank."""
         errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         with torch.no_grad():
             for starts in deal.starts(self.rank, 0):
@@ -171,7 +166,7 @@ class SignalProgram(Program):
         return errors
 
     def _predicted(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """Prediction and target of a batch, [b, horizon, N], in the units of the data."""
+        """Return prediction and target of a batch, [b, horizon, N], in the units of the data."""
         mean, deviation = self._scale
         batch = batch.float()  # models are float32, whatever the readings are
         inputs = torch.nan_to_num(batch[:, : self.window])  # missing readings are taken at the mean

@@ -1,4 +1,4 @@
-"""Holding: what a worker of the data engine does. It imports no torch, so that workers start, and start again, in a moment."""
+"""Worker tasks: what workers of the data engine run. It imports no torch, so that workers start, and restart, in a moment."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise_windows(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
-    """Windows copied out of the stored signal."""
+    """Copy windows begin .. end - 1 out of the stored signal, standardised."""
     return materialise(_signal(folder), windows, scale, begin, end)
 
 
 def signal_moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
-    """Moments of steps begin .. end - 1."""
+    """Return the moments of steps begin .. end - 1 of the stored signal."""
     return moments(_signal(folder), windows, period, begin, end)
 
 
 def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
-    """Some windows of a part."""
+    """Return the windows at these places of a part."""
     return part[at]
 
 

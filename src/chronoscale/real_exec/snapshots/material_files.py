@@ -1,4 +1,4 @@
-"""Shipment: prepared material as files that ranks map, so that a switch of schedules builds nothing in them (REAL §3.3)."""
+"""Material files: prepared snapshots as files that ranks map, so that taking up a new schedule builds nothing (REAL §3.3)."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _write(form: object, file: BinaryIO) -> object:
 
 
 def map_material(folder: Path, stores: Stores, pin: bool) -> None:
-    """Add what was shipped and is missing to `stores`; tensors are mapped copy-on-write, or pinned copies.
+    """Add what a folder holds and `stores` lack; tensors are mapped copy-on-write, or pinned copies.
 
-    Raises UserError when the shipment is missing or broken.
+    Raises UserError when the files are missing or broken.
     """
     with reading(folder, "shipment"):
         index = json.loads((folder / INDEX).read_text())

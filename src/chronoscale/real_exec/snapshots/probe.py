@@ -1,4 +1,4 @@
-"""Probes: the schedules that a profile measures, made to span what an experiment will ask of its cost model."""
+"""Probes: the schedules that a profile measures, chosen to span what an experiment will ask of its cost model."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts, or the
-    chunks of one that runs on blocks, int32 [N]."""
+    """A schedule to be timed, the snapshots it runs on, and its hyper-parameters.
+
+    parts: the vertex partition of a schedule that runs on parts, or the chunks of one that runs on blocks, int32 [N].
+    """
 
     label: str
     snapshots: SnapshotSequence
@@ -56,8 +58,11 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". Windows of the dataset itself, and
-    generated graphs around its size, with as many classes of nodes; all of them trained on."""
+    """Yield probes for schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid".
+
+    They run on windows of the dataset itself, and on generated graphs around its size, with as many classes of nodes; all snapshots are
+    trained on.
+    """
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
@@ -65,7 +70,8 @@ def probes(
 
 
 def _labelled(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
-    """Nodes in classes by turns; the last in the last, so that there are as many where there are fewer nodes."""
+    """Return the snapshots with nodes in classes by turns; the last node is in the last class, so that there are as many even for few
+    nodes."""
     found = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
     found[-1] = classes - 1
     return replace(snapshots, classes=found)
@@ -85,12 +91,11 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in every form.
+    """Yield windows of the dataset at quantiles of its size, and generated ones below and above; each in every form.
 
-    Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
-
-    REAL profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the
-    shapes that will be asked for, the second so that nodes vary.
+    Groups are assigned to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches. REAL
+    profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the shapes
+    that will be asked for, the second so that nodes vary.
     """
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
@@ -114,12 +119,12 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
 
 
 def _paired(hyper: Hyper, ranks: int) -> int:
-    """Snapshots of two pairs a rank that share one snapshot each."""
+    """Return how many snapshots two pairs of groups a rank take that share one snapshot each."""
     return (4 * ranks - 1) * (hyper.group_size - 1) + hyper.group_size + hyper.horizon
 
 
 def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Probe:
-    """`_paired` snapshots, all in full: backward passes that carry nothing, and those that carry the most."""
+    """Return a probe of `_paired` snapshots, all in full: backward passes that carry nothing, and those that carry the most."""
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
@@ -128,9 +133,11 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
-    """First snapshots of windows of `size` consecutive ones: `samples` evenly over the order of their edge counts, and those that hold the
-    least and the most of everything that a row's cost is fitted on; those furthest from the middle first. A window's last `beyond` are
-    predicted, not read."""
+    """Return first snapshots of windows of `size` consecutive ones, those furthest from the middle first.
+
+    These are `samples` windows evenly over the order of their edge counts, and those that hold the least and the most of everything that a
+    row's cost is fitted on. A window's last `beyond` snapshots are predicted, not read.
+    """
     possible = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
     by = possible[np.argsort(weight, kind="stable")]
@@ -151,23 +158,23 @@ def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: 
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1) -> SnapshotSequence:
-    """All windows of `starts`, strung together in time. A window's first snapshot has no predecessor there."""
+    """Return all windows of `window_starts`, one after another in time. A window's first snapshot has no predecessor there."""
     return _windows(snapshots, np.sort(window_starts(snapshots, stats, size, beyond)), size)
 
 
 def _windows(snapshots: SnapshotSequence, first: Ints, size: int) -> SnapshotSequence:
-    """Windows of `size` consecutive snapshots from each of `first` on, strung together."""
+    """Return windows of `size` consecutive snapshots from each of `first` on, one after another."""
     return _strung(snapshots, (first[:, None] + np.arange(size)).ravel())
 
 
 def _dealt(first: Ints, ranks: int) -> Iterator[Ints]:
-    """As many at a time as there are ranks; those that the last are short of come again."""
+    """Yield as many windows at a time as there are ranks; some come again to fill up the last."""
     for begin in range(0, len(first), ranks):
         yield np.resize(first, begin + ranks)[begin:]
 
 
 def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
-    """Snapshots by number, one after another."""
+    """Return the sequence of the snapshots with these numbers."""
     parts = [snapshots[int(t)] for t in chosen]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
     src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
@@ -192,8 +199,10 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
-    """Every snapshot of a group in full, without features but for the first; the last as an increment, so that the sums of all others are
-    kept for one. Of groups of two none is incremented."""
+    """Return forms of groups whose sums are kept for one increment.
+
+    Every snapshot is in full, without features but for the first; the last is an increment. Of groups of two none is incremented.
+    """
     last = np.arange(count) % (hyper.group_size + hyper.horizon) == hyper.group_size - 1
     return Forms(np.where(last & (hyper.group_size > 2), Form.DELTA, Form.FULL).astype(np.int8), tracked)
 
@@ -201,10 +210,10 @@ def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
 def _cell_probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int
 ) -> Iterator[Probe]:
-    """ESDG stands for all strategies that spread a group by snapshots, DistDGL for all that spread it by parts.
+    """Yield probes of ESDG, for all strategies that spread a group by snapshots, and of DistDGL, for all that spread it by parts.
 
-    Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
-    largest part and the smallest.
+    Parts are METIS's for the windows. Generated graphs are assigned node by node in turn, which cuts most, or all to one rank, which makes
+    the largest part and the smallest.
     """
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
@@ -222,12 +231,14 @@ def _cell_probes(
 
 
 def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Windows of snapshots at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones
-    and large ones; in METIS's chunks. Generated graphs are dealt to chunks node by node, which cuts most, or lie all in one
-    that the first rank keeps for longest, which makes the largest blocks and the smallest.
+    """Yield probes of sliding windows in METIS's chunks.
 
-    One snapshot after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
-    planned. Built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
+    Snapshots are at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones and large
+    ones. Nodes of generated graphs are assigned to chunks in turn, which cuts most, or all to one that the first rank keeps for longest,
+    which makes the largest blocks and the smallest.
+
+    Snapshots run one after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
+    planned. They are built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
     """
     recency, stats = hyper.recency, statistics_of(snapshots)
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
@@ -253,7 +264,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
 def _around(
     snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, horizon: int, seed: int
 ) -> Iterator[tuple[str, SnapshotSequence]]:
-    """Windows of `size` snapshots of the dataset, and generated graphs around its size."""
+    """Yield windows of `size` snapshots of the dataset, and generated graphs around its size, each with a label."""
     yield "windows", windows(snapshots, stats, size, horizon)
     nodes, high = stats.num_nodes, int(stats.edges.max())
     for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
@@ -264,7 +275,7 @@ def _around(
 
 
 def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """DynaGraph's rows on windows of two snapshots: what a row costs does not depend on how many a window has."""
+    """Yield probes of DynaGraph on windows of two snapshots: what a row costs does not depend on how many a window has."""
     short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
     for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
         whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
@@ -273,7 +284,7 @@ def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper
 
 
 def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """DynaHB's rows, all batches as large as the first. Nodes are dealt one by one, or all to one rank, which makes the largest batches."""
+    """Yield probes of DynaHB, all batches as large as the first. Nodes are assigned one by one, or all to one rank: the largest batches."""
     length = max(hyper.recency.decay.window, 2)
     for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
         node = np.arange(sequence.num_nodes, dtype=np.int32)

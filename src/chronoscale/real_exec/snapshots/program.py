@@ -1,4 +1,4 @@
-"""SnapshotProgram: one rank's rows of snapshot groups, executed."""
+"""SnapshotProgram: executes one rank's rows of whole snapshot groups."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from chronoscale.strategies.workload import Hyper
 
 
 class _Iterations(GraphBlocks):
-    """An iteration has its own snapshots, and a graph of them is of no use to another. What ends it, all ranks do together, or an optimiser
-    that counts its steps on the host."""
+    """Graph blocks of one iteration each: it has its own snapshots, and its graph is of no use to another.
+
+    Left out are the rows that end an iteration: all ranks take part in them, or the optimiser counts its steps on the host.
+    """
 
     def __init__(self, notes: list[LossShare]) -> None:
         self.shares = notes
 
     def of(self, task: Task) -> int | None:
-        """The iteration."""
         return None if task.op in (Op.ALLREDUCE, Op.OPTIMIZE) else task.iteration
 
     def shape(self, rows: Sequence[Task]) -> int:
-        """The iteration."""
         return rows[0].iteration
 
 
 class SnapshotProgram(Trainer):
-    """Executes the rows of one rank for strategies that place whole groups (`psg`, `blad`, REAL).
+    """Program of strategies that place whole groups on ranks (`psg`, `blad`, REAL).
 
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
     """
@@ -56,7 +56,10 @@ class SnapshotProgram(Trainer):
     def __init__(
         self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
     ) -> None:
-        """`learner` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
+        """Prepare what the schedule transfers; `learner` goes on from earlier schedules.
+
+        Raises ValueError for transfers of other sizes than the snapshots have.
+        """
         self.tasks, self.device, self.collective = tasks_of(schedule, context.rank), context.device, context.collective
         self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
         self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
@@ -90,32 +93,30 @@ class SnapshotProgram(Trainer):
 
     @property
     def graph_blocks(self) -> GraphBlocks:
-        """Each iteration up to its all-reduce: every epoch has the same."""
+        """Return iterations up to their all-reduce: every epoch has the same."""
         return _Iterations(self._losses.shares)
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
         self._run[task.op](task)
 
     def check(self) -> None:
-        """As `Learner.check`. Raises ValueError when a change did not belong to the snapshot before it."""
+        """Raise NonFiniteValue as `Learner.check`, and ValueError when a change did not belong to the snapshot before it."""
         if self._unfit.item():
             raise ValueError("a change does not belong to the snapshot that it was applied to: the material was prepared from other edges")
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Features and targets of the iteration's groups."""
+        """Return whether features and targets of the iteration's groups are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
         read = [self.material.features(self._number(seat)) for seat in self.plan.features if seat[0] in units]
         read += [target for unit in units for target in self._targets[unit]]
         return all(bool(values.isfinite().all()) for values in read)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over groups."""
         return EpochResult(self._losses.finish())
 
     def _goals(self, unit: int) -> list[int]:
-        """Snapshots that a group predicts: of each of its own, or of the last."""
+        """Return the snapshots that a group predicts: one for each of its own, or one for the last."""
         start, size = unit * self.hyper.stride, self.hyper.group_size
         steps = range(size) if self.model.shape.predicts_each else (size - 1,)
         return [start + step + self.hyper.horizon for step in steps]
@@ -125,7 +126,7 @@ class SnapshotProgram(Trainer):
         return SnapshotForm(self._number(seat), incremented, seat in self.plan.rebuilt)
 
     def _number(self, seat: SnapshotKey) -> int:
-        """Of a snapshot in the sequence."""
+        """Return a snapshot's number in the sequence."""
         return seat[0] * self.hyper.stride + seat[1]
 
     def _source(self, seat: SnapshotKey) -> Full | Change:
@@ -149,7 +150,7 @@ class SnapshotProgram(Trainer):
         shelf.graph, shelf.scale = aggregation.rebuild(acquire_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
-        """From stage to stage of a pipeline; on one rank both are this process."""
+        """Copy a snapshot's results from stage to stage of a pipeline; on one rank both stages are this process."""
         if task.layer:
             pending = self.board.pending
             self.board.pending = acquire(pending).clone() if isinstance(pending, Tensor) else pending

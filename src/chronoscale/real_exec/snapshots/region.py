@@ -1,4 +1,4 @@
-"""Region: what one rank holds of snapshots on the host, whole or a part, and which rows it exchanges for them."""
+"""Region: the rows of snapshots that one rank has on the host, all or a part, and which rows it exchanges for them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from chronoscale.strategies.schedule import Ints
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
-    stand behind own rows, rank by rank. `back` [rows + remote, sent] adds up what ranks return of each row that was sent, in their order:
-    one row may go to several. Where remote rows do not stand as they come, `arrival` int64 [remote] says which comes next, and `stands`
-    when each of them comes."""
+    """Rows that a rank exchanges for a snapshot.
+
+    send int64 [sent]: own rows, `rows[q]` of them for rank q. remote[q]: rows that come from q; they stand behind own rows, rank by rank.
+    back [rows + remote, sent]: adds up what ranks return of each row that was sent, in their order; one row may go to several. Where remote
+    rows do not stand in the order in which they arrive, `arrival` int64 [remote] says which arrives next, and `stands` when each of them
+    does.
+    """
 
     send: Tensor
     back: Delta
@@ -35,7 +38,7 @@ class Route:
 
     @classmethod
     def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device, arrival: Ints | None = None) -> Route:
-        """`own`: rows that the rank has itself. `arrival`: as the field; None: in the order that they stand in."""
+        """Build a route. own: rows that the rank has itself. arrival: as the field; None: rows arrive in the order in which they stand."""
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
@@ -48,7 +51,7 @@ class Route:
 
 
 class Region(Protocol):
-    """`rows` own nodes; `counts[q]` those of every rank."""
+    """Rows of snapshots on one rank. rows: own nodes; counts[q]: those of rank q."""
 
     rows: int
     counts: list[int]
@@ -59,24 +62,24 @@ class Region(Protocol):
         ...
 
     def graph(self, snapshot: int) -> Full:
-        """Adjacency [rows, rows + remote] and scale [rows]."""
+        """Return a snapshot's adjacency [rows, rows + remote] and scale [rows]."""
         ...
 
     def route(self, snapshot: int) -> Route | None:
-        """None where nothing is remote by design."""
+        """Return how remote rows are exchanged; None where a region never has any."""
         ...
 
     def features(self, snapshot: int) -> Tensor:
-        """What own rows read, [rows, F]."""
+        """Return the input features of own rows, [rows, F]."""
         ...
 
     def target(self, snapshot: int) -> Tensor:
-        """What own rows predict, a row each."""
+        """Return what own rows predict, a row each."""
         ...
 
 
 class WholeRegion:
-    """Whole snapshots."""
+    """The region of all nodes."""
 
     def __init__(self, material: SnapshotMaterial) -> None:
         self._material, self.objective = material, material.objective
@@ -102,7 +105,8 @@ class WholeRegion:
 
 
 class PartRegion:
-    """A part of every snapshot: rows are its own nodes in order of their ids, columns these and then the remote ones it reads."""
+    """The region of one part of the nodes: rows are its own nodes in order of their ids, columns these and then the remote ones
+    it reads."""
 
     def __init__(self, material: SnapshotMaterial, cut: Cut, part: int, device: torch.device) -> None:
         self._material, self._cut, self._part, self._device = material, cut, part, device

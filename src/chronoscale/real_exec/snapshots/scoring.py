@@ -1,4 +1,4 @@
-"""Scored: a program on snapshots, and what its model is worth on those that are held out."""
+"""Scoring: validation and test scores of a program's model, on held-out snapshots."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from chronoscale.strategies.workload import Hyper
 
 @dataclass(frozen=True, slots=True)
 class ScoredSplits:
-    """`evaluation` of a model on the snapshots of each part; none of an empty one."""
+    """The snapshots that validate and those that test, with the evaluation that scores a model on them; an empty part has no scores."""
 
     evaluation: Evaluation
     validation: range
     test: range
 
     def validation_scores(self, model: SnapshotModel) -> Mapping[str, float]:
-        """Scores of the snapshots that validate. Called on every rank."""
+        """Return scores on the validation snapshots. Called on every rank."""
         return self.evaluation.scores(model, self.validation) if self.validation else {}
 
     def test_scores(self, model: SnapshotModel) -> Mapping[str, float]:
-        """Scores of the snapshots that test. Called on every rank."""
+        """Return scores on the test snapshots. Called on every rank."""
         return self.evaluation.scores(model, self.test) if self.test else {}
 
 
@@ -39,13 +39,13 @@ MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], Scored
 
 
 def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Of models that are trained on groups of snapshots."""
+    """Return the scored splits of models that are trained on groups of snapshots."""
     split = hyper.held.split(len(material.snapshots))
     return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
 
 
 def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Of models whose states run on from window to window; of windows that inherit none, from the window alone."""
+    """Return the scored splits of models whose states run on from window to window; of windows that inherit none, from the window alone."""
     keeping = Keeping.of(schedule)
     if not keeping.inherits:
         return group_splits(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
@@ -54,12 +54,13 @@ def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, s
 
 
 def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Of models that are trained on windows, each from the zero state."""
+    """Return the scored splits of models that are trained on windows, each from the zero state."""
     return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 
 class ScoredProgram(Program):
-    """A trainer whose model is scored: where it `validates`, at the end of every pass; when it is asked, by the test."""
+    """A trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots
+    when asked."""
 
     def __init__(self, trainer: Trainer, judge: ScoredSplits, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective
@@ -67,30 +68,24 @@ class ScoredProgram(Program):
 
     @property
     def graph_blocks(self) -> GraphBlocks | str:
-        """The trainer's."""
         return self._trainer.graph_blocks
 
     def begin(self) -> None:
-        """The trainer's."""
         self._trainer.begin()
 
     def run(self, task: Task) -> None:
-        """The trainer's."""
         self._trainer.run(task)
 
     def check(self) -> None:
-        """The trainer's."""
         self._trainer.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """The trainer's."""
         return self._trainer.inputs_finite(iteration)
 
     def finish(self) -> EpochResult:
-        """The trainer's losses, and scores of the snapshots that validate."""
+        """Return the trainer's losses, and validation scores."""
         losses = self._trainer.finish().losses
         return EpochResult(losses, self._judge.validation_scores(self._trainer.learner.model) if self._validates else {})
 
     def test_scores(self) -> Mapping[str, float]:
-        """As `Judge.tested`."""
         return self._judge.test_scores(self._trainer.learner.model)

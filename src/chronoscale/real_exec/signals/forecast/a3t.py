@@ -16,9 +16,9 @@ from chronoscale.strategies.workload import ModelShape
 
 
 def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
-    """D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], with degrees of incoming edges; edges as in `walks.transitions`.
+    """Return D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], D the degrees of incoming edges; edges as in `walks.transitions`.
 
-    A node with a self-loop gets no other.
+    A node that has a self-loop gets no other.
     """
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
 
@@ -31,7 +31,7 @@ def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> An
 
 
 def _uniform(*sizes: int) -> nn.Parameter:
-    """Glorot's, of the last two dimensions."""
+    """Return a parameter with Glorot's uniform initial values, of the last two dimensions."""
     bound = (6 / (sizes[-1] + sizes[-2])) ** 0.5
     return nn.Parameter(torch.empty(*sizes).uniform_(-bound, bound))
 
@@ -61,7 +61,6 @@ class AttentionForecaster(Forecaster):
         self.readout = nn.Linear(hidden, horizon)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, window, N, C] to [B, horizon, N]."""
         batch, window, nodes, channels = x.shape
         rows = x.permute(2, 1, 0, 3).reshape(nodes, -1)
         spread = (cast(Tensor, self.matrix) @ rows).view(nodes, window, batch, channels).transpose(0, 1).flatten(1, 2).contiguous()

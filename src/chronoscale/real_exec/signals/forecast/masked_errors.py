@@ -1,4 +1,4 @@
-"""Errors of predictions where the target is there: NaN marks a missing reading."""
+"""Masked errors: errors of predictions where there is a target; NaN marks a missing reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch import Tensor
 
 
 def masked_sum(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of |prediction - target| where the target is not NaN, and how many there are (int64); shapes are equal. Gradients hold no NaN."""
+    """Return the sum of |prediction - target| where the target is not NaN, and how many there are (int64). Shapes are equal; gradients hold
+    no NaN."""
     known = ~torch.isnan(target)
     error = (prediction - torch.where(known, target, prediction.detach())).abs()
     return error.sum(), known.sum()
@@ -17,7 +18,7 @@ def masked_sum(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedErrors:
-    """`sums`, float64 [5]: absolute, squared and relative errors, the number of targets, the number that the relative error counts.
+    """Sums of errors, float64 [5]: absolute, squared and relative errors, the number of targets, the number that the relative error counts.
 
     Sums of ranks and batches add up. A mean of nothing is NaN.
     """
@@ -26,7 +27,8 @@ class MaskedErrors:
 
     @classmethod
     def of(cls, prediction: Tensor, target: Tensor, threshold: float = 1e-3) -> MaskedErrors:
-        """Errors of equal shapes, on their device. Targets of magnitude up to `threshold`, 0 or more, have no relative error."""
+        """Sum up errors of tensors of equal shapes, on their device. Targets of magnitude up to `threshold` (0 or more) have no relative
+        error."""
         known = ~torch.isnan(target)  # picking out what is there would make the host wait for its number
         truth = target.detach().masked_fill(~known, 0).double()
         error = (prediction.detach().double() - truth).abs().masked_fill_(~known, 0)
@@ -40,23 +42,25 @@ class MaskedErrors:
 
     @property
     def targets(self) -> int:
-        """How many targets there were."""
+        """Return how many targets there were."""
         return int(self.sums[3])
 
     @property
     def mae(self) -> float:
+        """Return the mean absolute error."""
         return float(self.sums[0] / self.sums[3])
 
     @property
     def rmse(self) -> float:
+        """Return the root of the mean squared error."""
         return float((self.sums[1] / self.sums[3]).sqrt())
 
     @property
     def mape(self) -> float:
-        """Mean relative error, a share."""
+        """Return the mean relative error, as a share."""
         return float(self.sums[2] / self.sums[4])
 
     @property
     def scores(self) -> dict[str, float]:
-        """MAE, RMSE and MAPE by key; none where there was no target."""
+        """Return MAE, RMSE and MAPE by key; empty where there was no target."""
         return {"mae": self.mae, "rmse": self.rmse, "mape": self.mape} if self.targets else {}

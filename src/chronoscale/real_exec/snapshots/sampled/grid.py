@@ -18,7 +18,7 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SampledGrid(CellGrid):
-    """Of one rank. `snapshots`: how many windows slide over. `begin` is called before every epoch."""
+    """The cells of one rank. snapshots: how many the windows slide over. `begin` is called before every epoch."""
 
     def __init__(
         self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
@@ -30,14 +30,14 @@ class SampledGrid(CellGrid):
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
 
     def begin(self, sampling: Sampling) -> None:
-        """An epoch, by what it draws."""
+        """Begin an epoch with what it draws."""
         self.stock.begin(sampling)
         self.cells.clear()
         self._there.clear()
         self.sums.clear()
 
     def snapshot(self, seat: SnapshotKey) -> int:
-        """A snapshot's number in the sequence."""
+        """Return a snapshot's number in the sequence."""
         return seat[0] + seat[1]
 
     def rows(self, seat: SnapshotKey) -> int:
@@ -66,7 +66,7 @@ class SampledGrid(CellGrid):
             del self._there[self.snapshot(seat)]
 
     def cache(self, task: Task, cell: Cell) -> None:
-        """Keep what the first layer has aggregated of a snapshot; or give it to a later window's cell."""
+        """Keep what the first layer has aggregated of a snapshot, or take it for a later window's cell."""
         number = self.snapshot((task.unit, task.step))
         if cell.sum is None:
             cell.sum = self.sums[number]
@@ -78,11 +78,11 @@ class SampledGrid(CellGrid):
             self._there.pop(self.snapshot(seat), None)
 
     def predicts(self, step: int) -> bool:
-        """Where weights evolve every snapshot, else the newest."""
+        """Return whether a step has a prediction: every one where weights evolve, else the newest."""
         return self.shape.predicts_each or step + 1 == self.length
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Own rows of the mean over all that a window predicts."""
+        """Return own rows' part of the mean over all that a window predicts."""
         aim, number = self._material.objective, self.snapshot((task.unit, task.step))
         total = aim.total(self.model.readout(output), self.stock.target(number + self._hyper.horizon))
         return total / (aim.predictions * (self.length if self.shape.predicts_each else 1))

@@ -1,4 +1,4 @@
-"""SampledProgram: one rank's rows of windows of sampled snapshots, executed; every pass is an epoch with draws of its own."""
+"""SampledProgram: executes one rank's rows of windows of sampled snapshots; every pass is an epoch with draws of its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SampledProgram(SamplingTrainer):
-    """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
-    follows from it and the seed, on all ranks alike and whatever their number."""
+    """Program of sampled windows. Losses are means over the rows that a window predicts, on whichever ranks they are.
+
+    What a pass draws follows from its number, `epoch`, and the seed, on all ranks alike and whatever their number.
+    """
 
     def __init__(
         self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
@@ -46,12 +48,11 @@ class SampledProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """Draw the epoch's deal and its samples."""
+        """Draw the epoch's assignment of nodes to ranks, and its samples."""
         self.grid.begin(sampling_of(self.hyper, self.epoch))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that sampled windows do not have."""
         if task.op is Op.SAMPLE:
             self.grid.stock.sample(self.grid.snapshot((task.unit, task.step)))
         elif task.op is Op.ALLTOALL and task.layer < 0:
@@ -60,12 +61,11 @@ class SampledProgram(SamplingTrainer):
             self._run[task.op](task, self.grid.at(task))
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over rows."""
         self.epoch += 1
         return EpochResult(self.grid.losses.finish())
 
     def _transform(self, task: Task, cell: Cell) -> None:
-        """The first layer's aggregates are those of the snapshot's first window."""
+        """Transform with the first layer's aggregates of the snapshot's first window."""
         if task.layer == 0:
             self.grid.cache(task, cell)
         self._forward.stage(task, cell)

@@ -1,4 +1,4 @@
-"""Share: what a rank has on the host for an epoch: input features of the nodes that it was dealt, and its samples of the snapshots."""
+"""EpochShare: what a rank has on the host in an epoch: input features of its nodes, and its samples of the snapshots."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from chronoscale.real_exec.snapshots.region import Route
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A rank's rows of a sampled snapshot on the host: adjacency [rows, rows + remote] with the scale of own rows, and how remote rows come
-    and go."""
+    """A rank's rows of a sampled snapshot on the host: adjacency [rows, rows + remote] with the scale of own rows, and their route."""
 
     full: Full
     route: Route
 
 
 class EpochShare:
-    """Of one rank. `snapshots`: how many are read. `begin` is called before every epoch; features lie with whom the deal before has given
-    their nodes, until `deal` moves them."""
+    """One rank's share of the nodes in an epoch.
+
+    snapshots: how many are read. `begin` is called before every epoch; features lie with the rank that had their nodes in the epoch before,
+    until `deal` moves them.
+    """
 
     def __init__(self, material: SnapshotMaterial, snapshots: int, rank: int, ranks: int, device: torch.device) -> None:
         self._material, self._snapshots, self._rank, self._ranks, self._device = material, snapshots, rank, ranks, device
@@ -35,7 +37,7 @@ class EpochShare:
         self._features = torch.empty(0)
 
     def begin(self, sampling: Sampling) -> None:
-        """An epoch. Features are read anew where the epoch before was another."""
+        """Begin an epoch. Features are read anew where this epoch does not follow the last one."""
         nodes, self._sampling = self._material.num_nodes, sampling
         self._before, self.layout = (layout_of(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
@@ -45,7 +47,7 @@ class EpochShare:
         self._samples: dict[int, Sample] = {}
 
     def deal(self, exchange: Exchange) -> int:
-        """ALLTOALL: features go to the nodes' new ranks. Bytes that came."""
+        """Send features to their nodes' new ranks (ALLTOALL); return bytes that were received."""
         before, now, rank = self._before, self.layout, self._rank
         old, new = before.nodes(rank), now.nodes(rank)
         go, come = old[now.rank[old] != rank], new[before.rank[new] != rank]
@@ -66,7 +68,7 @@ class EpochShare:
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
-        """SAMPLE: draw a snapshot's neighbours and number them for this rank."""
+        """Draw a snapshot's neighbours and number them for this rank (SAMPLE)."""
         graph, layout, rank = self._material.snapshots[snapshot], self.layout, self._rank
         kept = self._sampling.kept(graph, snapshot)
         halo = layout.halo(drawn(graph, kept))
@@ -80,13 +82,13 @@ class EpochShare:
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 
     def take(self, snapshot: int) -> tuple[Sample, Tensor]:
-        """A sample, which is asked for once, and the input features of own rows, float32 [rows, F]."""
+        """Return a sample, which is asked for once, and the input features of own rows, float32 [rows, F]."""
         width = self._features.shape[1] // self._each
         at = snapshot * width if self._each > 1 else 0
         return self._samples.pop(snapshot), self._features[:, at : at + width]
 
     def target(self, snapshot: int) -> Tensor:
-        """What own rows predict."""
+        """Return what own rows predict."""
         return to_device(self._material.target(snapshot)[self.own], self._device)
 
     @property
@@ -94,9 +96,9 @@ class EpochShare:
         return self._snapshots if self._material.task.varies else 1
 
     def _pinned(self, features: Tensor) -> Tensor:
-        """Once an epoch, where each snapshot is sent whole: `sent` would copy it into pinned memory every time."""
+        """Pin features once an epoch; else `to_device` would copy them into pinned memory for every snapshot."""
         return features.pin_memory() if self._material.pins else features
 
     def _read(self, nodes: Tensor) -> Tensor:
-        """Features of some nodes as the data set has them, of all snapshots side by side."""
+        """Return features of some nodes as the dataset has them, of all snapshots side by side."""
         return torch.cat([self._material.features(t)[nodes] for t in range(self._each)], 1)

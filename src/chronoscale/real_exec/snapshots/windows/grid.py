@@ -25,8 +25,11 @@ from chronoscale.real_exec.snapshots.windows.states import PrefixStates, Scatter
 
 @dataclass(frozen=True, slots=True)
 class WindowLayout:
-    """`level` of each place of a window, the oldest first; `shrinks` as in `strategies.flaredtdg.plan.Plan`; `each`, `inherits` as in
-    `Keeping`."""
+    """The places of a window: the retention level of each, the oldest first, and how windows predict and inherit.
+
+    shrinks: snapshots are cut on the device as they age (else each window builds them anew). each, inherits: as in
+    `strategies.flaredtdg.keeping.Keeping`.
+    """
 
     level: tuple[int, ...]
     horizon: int
@@ -36,7 +39,7 @@ class WindowLayout:
 
 
 class WindowGrid(CellGrid):
-    """Of one rank. `begin` is called before every epoch."""
+    """The cells of one rank. `begin` is called before every epoch."""
 
     def __init__(
         self, windows: WindowLayout, stock: HostBlocks, material: SnapshotMaterial, model: SnapshotModel, rank: int, device: torch.device
@@ -47,7 +50,8 @@ class WindowGrid(CellGrid):
         self._built: dict[SnapshotKey, SnapshotRows] = {}  # of snapshots that do not shrink, for one window
 
     def begin(self, layout: Layout, newest: Int64, first: set[int]) -> None:
-        """An epoch: how nodes are numbered, the newest snapshot of every window, and which windows begin a segment."""
+        """Begin an epoch: how nodes are numbered, the newest snapshot of every window, and which windows begin a segment of the
+        sequence."""
         self._layout, self._newest, self._first = layout, newest, first
         self.stock.begin(layout)
         self.cells.clear()
@@ -57,6 +61,7 @@ class WindowGrid(CellGrid):
         self.states = self._begun()
 
     def _begun(self) -> WindowStates:
+        """Return empty states, which windows of this epoch will inherit."""
         if self.shape.evolves_weights:
             return WeightStates()
         counts = [int(self._layout.rows[level, self._rank]) for level in self.windows.level]
@@ -67,13 +72,16 @@ class WindowGrid(CellGrid):
         return ScatteredStates([kept_ids(mask, count) for mask, count in zip(kept, counts, strict=True)], len(depth))
 
     def _predictions(self, step: int) -> int:
-        """What all ranks' rows of a place predict together, were they those of the first snapshot: classes are the same in all."""
+        """Return what all ranks' rows of a place predict together.
+
+        It is counted on the first snapshot that is predicted: classes are the same in all.
+        """
         target = self._material.target(int(self._newest[0]) + self.windows.horizon)
         kept = torch.from_numpy(self._layout.depth >= self.windows.level[step])
         return self._material.objective.count(target[kept])
 
     def snapshot(self, seat: SnapshotKey) -> int:
-        """A snapshot's number in the sequence."""
+        """Return a snapshot's number in the sequence."""
         return int(self._newest[seat[0]]) - (len(self.windows.level) - 1 - seat[1])
 
     def level(self, seat: SnapshotKey) -> int:
@@ -90,12 +98,15 @@ class WindowGrid(CellGrid):
         return self.stock.route(self.snapshot(seat), self.level(seat))
 
     def number(self, task: Task) -> None:
-        """REMAP on the host: a snapshot in the epoch's numbers, before it is sent."""
+        """Number a snapshot's rows by the epoch's order, on the host, before it is sent (REMAP on the host lane)."""
         if self._comes(seat := (task.unit, task.step)):
             self.stock.number(self.snapshot(seat), self._level_there(seat))
 
     def transfer(self, task: Task) -> None:
-        """H2D. Where a segment begins in this epoch, and did not in the one that was planned, snapshots come when they are read."""
+        """Copy a snapshot to the device (H2D), unless it is there.
+
+        Where a segment begins in this epoch, and did not in the one that was planned, snapshots are copied when they are read.
+        """
         if self._comes(seat := (task.unit, task.step)):
             self._bring(seat)
 
@@ -108,14 +119,14 @@ class WindowGrid(CellGrid):
         return self.level(seat) if self.windows.shrinks else 0
 
     def _comes(self, seat: SnapshotKey) -> bool:
-        """Whether the window before has not left the snapshot on the device, or less of it."""
+        """Return whether the window before has not left the snapshot on the device, or less of it."""
         unit, step = seat
         if unit in self._first or step + 1 == len(self.windows.level):
             return True
         return self.windows.shrinks and self.windows.level[step] < self.windows.level[step + 1]
 
     def remap(self, task: Task) -> None:
-        """REMAP on the device: what is kept of a snapshot, built anew."""
+        """Build what is kept of a snapshot anew (REMAP on the device)."""
         seat = task.unit, task.step
         own, remote = self.stock.kept(self.snapshot(seat), self.level(seat))
         rows, edges, halo = self.stock.size(self.snapshot(seat), self.level(seat))
@@ -125,7 +136,7 @@ class WindowGrid(CellGrid):
         self._built[seat] = remap(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
 
     def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
-        """Cut to what its age leaves of it."""
+        """Return a snapshot, cut to what its age leaves of it, and its features."""
         found = self._built[seat] if seat in self._built else self._on_device(seat)
         return found.full, found.features
 
@@ -153,7 +164,7 @@ class WindowGrid(CellGrid):
         return SnapshotRows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
 
     def drop_features(self, seat: SnapshotKey) -> None:
-        """Features stay for as long as their snapshot."""
+        """Do nothing: features stay for as long as their snapshot."""
 
     def drop_snapshot(self, seat: SnapshotKey) -> None:
         self._built.pop(seat, None)
@@ -161,18 +172,20 @@ class WindowGrid(CellGrid):
             self._there.pop(seat, None)
 
     def ended(self, unit: int) -> None:
-        """A window has been trained on."""
+        """Drop the cells of a window that has been trained on."""
         self.cells.clear()
         if unit + 1 in self._first or not self.windows.inherits:
             self.states.forget()
 
     def predicts(self, step: int) -> bool:
-        """Where weights evolve every snapshot, else the newest; as published, every one."""
+        """Return whether a step has a prediction: every one where weights evolve, or as published; else the newest."""
         return self.shape.predicts_each or self.windows.each or step + 1 == len(self.windows.level)
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Own rows of the mean over all rows that a window predicts. As published: the mean over snapshots of each rank's own mean, times
-        its share of the nodes, and averaged over ranks."""
+        """Return own rows' part of the mean over all rows that a window predicts.
+
+        As published: the mean over snapshots of each rank's own mean, times its share of the nodes, averaged over ranks.
+        """
         aim, seat = self._material.objective, (task.unit, task.step)
         target = self.stock.target(self.snapshot(seat) + self.windows.horizon, self.level(seat))
         predicted = self.model.readout(output)
@@ -184,7 +197,10 @@ class WindowGrid(CellGrid):
         return aim.total(predicted, target) / total
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
-        """Where inherited states are put behind those of `last`, and nothing else reads these, they go."""
+        """Return the state that a recurrence goes on from, as leaves: that of `last`, and inherited rows behind it.
+
+        Where these are joined into a copy, and nothing else reads the state of `last`, it is released.
+        """
         before = None if last is None else [part.detach() for part in last.after or ()]
         if last is not None and not self.windows.shrinks:  # rows are no prefixes: the gradient has to find them
             return [part.requires_grad_() for part in before or ()]
@@ -202,7 +218,7 @@ class WindowGrid(CellGrid):
         return self.states.initial(task.step, task.layer, begins if task.step else None)
 
     def _copied(self, step: int) -> bool:
-        """Whether more is kept of a place's snapshot than of the one before it."""
+        """Return whether more is kept of a place's snapshot than of the one before it."""
         return not self.shape.evolves_weights and self.windows.level[step - 1] > self.windows.level[step]
 
     def keep_state(self, task: Task, after: list[Tensor]) -> None:
@@ -210,6 +226,6 @@ class WindowGrid(CellGrid):
 
 
 def first_of(segments: list[range]) -> tuple[Int64, set[int]]:
-    """The newest snapshot of every window, and which windows begin a segment."""
+    """Return the newest snapshot of every window, and which windows begin a segment."""
     newest = np.concatenate([np.arange(one.start, one.stop) for one in segments])
     return newest, set(np.cumsum([0, *(len(one) for one in segments)])[:-1].tolist())

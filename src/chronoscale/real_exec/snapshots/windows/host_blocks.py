@@ -1,4 +1,4 @@
-"""Stock: a rank's blocks of the snapshots on the host, numbered as an epoch has them, and where their remote rows come from."""
+"""HostBlocks: a rank's blocks of the snapshots on the host, in an epoch's numbering, and where their remote rows come from."""
 
 from __future__ import annotations
 
@@ -18,31 +18,34 @@ from chronoscale.real_exec.snapshots.region import Route
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """A snapshot, or what is left of it, on a device: adjacency [rows, rows + halo] with the scale of own rows, and input features of own
-    and remote rows, float32 [rows + halo, F]."""
+    """A snapshot, or what is left of it, on a device.
+
+    full: adjacency [rows, rows + halo] with the scale of own rows; features: of own and remote rows, float32 [rows + halo, F].
+    """
 
     full: Full
     features: Tensor
 
     @property
     def halo(self) -> int:
+        """Return how many remote rows there are."""
         return self.full.graph.num_cols - self.full.graph.num_rows
 
     def to(self, device: torch.device, shares: bool) -> SnapshotRows:
-        """A copy, asynchronous where the host memory is pinned."""
+        """Copy to a device, asynchronously where the host memory is pinned."""
         features = self.features.clone() if device.type == "cpu" else self.features.to(device, non_blocking=True)
         return SnapshotRows(self.full.to(device, shares), features)
 
 
 class HostBlocks:
-    """Of one rank. What an epoch asks for is made when it is asked for, and kept for the epoch; rows until they are sent."""
+    """Blocks of one rank. What an epoch asks for is built on first use and kept for the epoch; rows are kept until they are sent."""
 
     def __init__(self, material: SnapshotMaterial, rank: int, device: torch.device) -> None:
         self._material, self._rank, self._device = material, rank, device
         self._pins = material.pins
 
     def begin(self, layout: Layout) -> None:
-        """An epoch's numbers."""
+        """Begin an epoch with its numbering."""
         self.layout = layout
         self._rows: dict[tuple[int, int], SnapshotRows] = {}
         self._halos: dict[int, Halo] = {}
@@ -50,42 +53,42 @@ class HostBlocks:
         self._routes: dict[tuple[int, int], Route] = {}
 
     def number(self, snapshot: int, level: int) -> None:
-        """Number a snapshot anew: REMAP, whenever it comes."""
+        """Number a snapshot's rows anew (REMAP)."""
         block = self.layout.block(self._material.csr(snapshot), self._halo(snapshot), self._rank)
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
 
     def rows(self, snapshot: int, level: int) -> SnapshotRows:
-        """On the host."""
+        """Return a snapshot's rows at a retention level, on the host."""
         if (snapshot, level) not in self._rows:
             self.number(snapshot, level)
         return self._rows[snapshot, level]
 
     def drop(self, snapshot: int, level: int) -> None:
-        """It has been sent, and nothing asks for it again."""
+        """Release a snapshot that has been sent, and that nothing asks for again."""
         del self._rows[snapshot, level]
 
     def size(self, snapshot: int, level: int) -> tuple[int, int, int]:
-        """Own rows, edges that end there, remote rows."""
+        """Return the numbers of own rows, of edges that end there, and of remote rows."""
         if snapshot not in self._counts:
             self._counts[snapshot] = self.layout.counts(self._material.snapshots[snapshot], self._halo(snapshot))
         edges, halo, _ = (int(column[level, self._rank]) for column in self._counts[snapshot])
         return int(self.layout.rows[level, self._rank]), edges, halo
 
     def route(self, snapshot: int, level: int) -> Route:
-        """How remote rows of an upper layer come and their gradients go."""
+        """Return how remote rows of an upper layer are exchanged."""
         if (snapshot, level) not in self._routes:
             self._routes[snapshot, level] = self._route(snapshot, level)
         return self._routes[snapshot, level]
 
     def target(self, snapshot: int, level: int) -> Tensor:
-        """What own rows that are kept at a level predict."""
+        """Return what own rows predict that are kept at a level."""
         own = self.layout.nodes(self._rank)
         kept = torch.from_numpy(own[self.layout.depth[own] >= level])
         return to_device(self._material.target(snapshot)[kept], self._device)
 
     def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
-        """Which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
+        """Return which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
         halo = self._halo(snapshot)
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level
         return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)
@@ -96,7 +99,7 @@ class HostBlocks:
         return self._halos[snapshot]
 
     def _stands(self, level: int) -> Int64:
-        """Where each own row stands among those that are kept at a level."""
+        """Return where each own row stands among those that are kept at a level."""
         return np.cumsum(self.layout.depth[self.layout.nodes(self._rank)] >= level) - 1
 
     def _on_host(self, block: Block, snapshot: int) -> SnapshotRows:

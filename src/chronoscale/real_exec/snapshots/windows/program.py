@@ -1,4 +1,4 @@
-"""WindowProgram: one rank's rows of sliding windows, executed; every pass is an epoch with draws of its own."""
+"""WindowProgram: executes one rank's rows of sliding windows; every pass is an epoch with draws of its own."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class WindowProgram(SamplingTrainer):
-    """Losses are means over the rows that a window predicts, on whichever ranks they are. `epoch` numbers the next pass: what it draws
-    follows from it and the seed, on all ranks alike."""
+    """Program of sliding windows. Losses are means over the rows that a window predicts, on whichever ranks they are.
+
+    What a pass draws follows from its number, `epoch`, and the seed, on all ranks alike.
+    """
 
     def __init__(
         self,
@@ -61,18 +63,16 @@ class WindowProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """Draw the epoch's order of chunks and where the sequence is split."""
+        """Draw the epoch's order of chunks, and where the sequence is split."""
         drawn, keeping = self._keeping.epoch(self.hyper.seed, self.epoch), self._keeping
         layout = self._chunks.layout(drawn, keeping.decay, self._ranks, self.grid.windows.shrinks)
         self.grid.begin(layout, *first_of(drawn.steps(self.there, keeping.decay.window)))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that windows do not have."""
         self._run[task.op](task, self.grid.at(task))
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over rows."""
         self.epoch += 1
         return EpochResult(self.grid.losses.finish())
 

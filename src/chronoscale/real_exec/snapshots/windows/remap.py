@@ -1,4 +1,4 @@
-"""Remap: what is kept of a snapshot built anew, every id looked up: what shrinking saves (FlareDTDG §3.3, "naive")."""
+"""Remap: build what is kept of a snapshot anew, every id looked up; the cost that shrinking saves (FlareDTDG §3.3, "naive")."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from chronoscale.real_exec.snapshots.windows.host_blocks import SnapshotRows
 
 
 def kept_ids(kept: Tensor, count: int) -> Tensor:
-    """Ascending positions of the `count` that are true, int64; a GPU is not waited for."""
+    """Return the ascending positions of the `count` true entries, int64, without waiting for a GPU."""
     return torch.nonzero(kept).squeeze(1) if kept.device.type == "cpu" else sorted_ids(kept, count)
 
 
 def sorted_ids(kept: Tensor, count: int) -> Tensor:
-    """As `kept_ids`, of how many there are being known."""
+    """Return the ascending positions of the `count` true entries by a stable sort, whose result has a known length."""
     return torch.argsort(~kept, stable=True)[:count]
 
 
 def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> SnapshotRows:
-    """The kept own and remote rows (bool masks) of a snapshot and the edges between them, in the order that they had. rows, halo, nnz: how
-    many there are."""
+    """Return the kept own and remote rows (bool masks) of a snapshot and the edges between them, in the order that they had.
+
+    rows, halo, nnz: how many own rows, remote rows and edges are kept.
+    """
     graph, total = whole.full.graph, rows + halo
     kept = torch.cat([own, remote])
     ids = torch.cat([kept_ids(own, rows), len(own) + kept_ids(remote, halo)])

@@ -1,7 +1,7 @@
-"""Inherited: hidden states that windows hand on (FlareDTDG §3.2), aligned by place alone.
+"""Window states: hidden states that windows inherit from the one before (FlareDTDG §3.2), aligned by place.
 
-A snapshot of a window has the rows of the one before it, and more, whose state before it no row of this window computes: it was computed
-in the window before, by the same place. Each place keeps those rows of what it has computed; together that is one state a node.
+A snapshot of a window has the rows of the one before it, and more, whose state before it no row of this window computes: it was computed in
+the window before, by the same place. Each place keeps those rows of what it has computed; together that is one state a node.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ from torch import Tensor
 
 
 class WindowStates(Protocol):
-    """Hidden states that windows hand on, of one rank and epoch."""
+    """Hidden states that windows of one rank and epoch inherit."""
 
     def forget(self) -> None:
-        """A new segment of the sequence: states begin from zero."""
+        """Begin a new segment of the sequence: states are zero again."""
         ...
 
     def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
-        """The whole state before a place's snapshot: `before`, as the place before it has left it in this window, and what is inherited;
-        None where nothing has one yet."""
+        """Return the whole state before a place's snapshot: that of the place before it in this window (`before`), and what is inherited.
+
+        None where there is neither.
+        """
         ...
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
-        """Of the state after a snapshot what the next window inherits at its place."""
+        """Keep, of the state after a snapshot, what the next window inherits at its place."""
         ...
 
 
 class PrefixStates(WindowStates):
-    """Of one rank and epoch, on its device. `rows`: how many each place of a window has, the oldest first."""
+    """States where the rows of a place are a prefix of those of newer places. rows: how many each place of a window has, the
+    oldest first."""
 
     def __init__(self, rows: list[int]) -> None:
         self.rows = rows
@@ -56,13 +59,13 @@ class PrefixStates(WindowStates):
             self._kept[step, layer] = [part.detach()[first:last].clone() for part in after]
 
     def _range(self, step: int) -> tuple[int, int]:
-        """Rows of a place that the one before it has not."""
+        """Return the range of a place's rows that the place before it has not."""
         before = self.rows[step - 1] if step else 0
         return min(before, self.rows[step]), self.rows[step]
 
 
 class WeightStates(WindowStates):
-    """Evolving weights, which are no rows: the oldest snapshot of a window begins with those that it had in the window before."""
+    """States that are evolving weights, not rows: the oldest snapshot of a window begins with the weights it had in the window before."""
 
     def __init__(self) -> None:
         self._kept: dict[int, list[Tensor]] = {}
@@ -79,9 +82,9 @@ class WeightStates(WindowStates):
 
 
 class ScatteredStates(WindowStates):
-    """As `Inherited`, of rows that are no prefixes: states go to where their nodes stand among all, and are collected from there.
+    """States where a place's rows are no prefix: they are put where their nodes stand among all rows, and collected from there.
 
-    `ids` int64: own rows that each place of a window has, the oldest first; `nodes`: all own rows.
+    ids int64: own rows that each place of a window has, the oldest first; nodes: number of all own rows.
     """
 
     def __init__(self, ids: list[Tensor], nodes: int) -> None:
