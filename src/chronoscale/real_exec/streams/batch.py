@@ -1,4 +1,4 @@
-"""Batch: one rank's events of one iteration: what was sampled around them, and its rows, on the host and then on the device."""
+"""Batch: one rank's events of one iteration, their sampled neighbourhood, and its rows, on the host and then on the device."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """source: its stream. events: numbers there. others int32 [B, k]: what they are told from, -1 where there is none. found: what the
-    sampler says. loads: which of its rows are sent, and where they are read.
+    """One rank's events of one iteration, and what the rows of a schedule make of them.
 
-    What the rows of a schedule make of it follows as they run. features [U, F], edges: gathered rows, then rows as they are read; trees: on
-    the device once they are sent; at, edge_at, state_at: where rows are read; kept: slots of those that stay; times float64 [R] of the
-    roots; pending, heard [U]: of node memory; memory [U, H] with its mails in it; below: of every tree, the rows of each level that is
-    left.
+    Known when it is sampled: source: its stream; events: their numbers there; others int32 [B, k]: negative destinations, -1 for none;
+    found: the sampled neighbourhood; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots.
+
+    Filled in later: features [U, F], edges: gathered rows, then rows as the model reads them; trees: on the device; at, edge_at, state_at:
+    where sent rows are read; kept: cache slots of rows that stay; memory_rows, last_update [U]: of node memory; memory [U, H]: with its
+    messages applied; below: of every tree, the rows of each level that is left.
     """
 
     source: Source
@@ -51,20 +52,20 @@ class Batch:
 
     @classmethod
     def of(cls, source: Source, events: Events, others: Int32, times: Numbers, found: neighbourhood.Neighbourhood, loads: Loads) -> Batch:
-        """Of what was sampled; nothing is gathered yet."""
+        """Make a batch of what was sampled; nothing is gathered yet."""
         return cls(source, events, others, found, loads, torch.from_numpy(times).double())
 
     @property
     def nodes(self) -> Tensor:
-        """Rows of node memory that it reads, int64 [S]."""
+        """Return the rows of node memory that the batch reads, int64 [S]."""
         return torch.from_numpy(self.loads.state.send).long()
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
-        """What each of its logits [B, 1 + k] counts for in the loss, None: 1."""
+        """Return the weight of each logit [B, 1 + k] in the loss; None: 1 each."""
         return None
 
     def send(self, device: torch.device) -> None:
-        """Indices and gathered rows to the device. Edge features stand in slots there, at once where a row came for each edge."""
+        """Copy indices and gathered rows to the device; edge features are put in their slots there, if every edge has a row of its own."""
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         nodes, edges, state = self.loads
@@ -89,7 +90,8 @@ class Batch:
             self.edges = None
 
     def expand(self, cache: FeatureCache) -> None:
-        """Features as a model reads them, from the cache and from what was sent; and what of that the cache keeps for later batches."""
+        """Put features where the model reads them, from the cache and from what was sent; the cache keeps some of these for later
+        batches."""
         record_use(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
         came = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
@@ -108,13 +110,13 @@ class Batch:
         return gather_rows(cached, self.edges, index.flatten()).view(*index.shape, -1)
 
     def send_memory(self, device: torch.device) -> None:
-        """Rows of node memory and mailbox to the device."""
+        """Copy rows of node memory and mailbox to the device."""
         assert self.memory_rows is not None and self.last_update is not None
         self.memory_rows = MemoryRows(*(to_device(part, device) for part in self.memory_rows))
         self.last_update = to_device(self.last_update, device)
 
     def expand_memory(self) -> None:
-        """Rows of node memory and mailbox as often as they are read."""
+        """Repeat rows of node memory and mailbox as often as they are read."""
         assert self.memory_rows is not None and self.last_update is not None and self.state_at is not None
         record_use(*self.memory_rows, self.last_update, self.state_at)
         self.memory_rows = MemoryRows(*(part.index_select(0, self.state_at) for part in self.memory_rows))
@@ -126,7 +128,7 @@ def _sent(index: Int64 | None, device: torch.device) -> Tensor | None:
 
 
 def _rows(edges: Tensor | None, index: Tensor) -> Tensor:
-    """[T, K, D]; zeros where no edge was sampled at all."""
+    """Return edge features at these places, [T, K, D]; zeros where no edge was sampled at all."""
     assert edges is not None
     if not len(edges):
         return edges.new_zeros(*index.shape, edges.shape[1])

@@ -1,4 +1,4 @@
-"""BatchProgram: what every program on events does alike: score batches, learn from them, and tell how good they were."""
+"""BatchProgram: what all programs on events do alike: score batches, learn from them, and validate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Own = TypeVar("Own", bound=Batch)
 
 
 class BatchProgram(Program):
-    """One rank's batches of events. A pass is an epoch.
+    """Base of programs of one rank's batches of events. A pass is an epoch.
 
     The loss is the mean over an iteration's events, on whichever ranks they are: the cross entropy of the destination and that of the
     negative, added (TGN's and TGL's code), or that of the source's label.
@@ -56,27 +56,26 @@ class BatchProgram(Program):
 
     @property
     def graph_blocks(self) -> str:
-        """None."""
         return "batches differ in the rows that are sampled, and the host works between rows of the device"
 
     @abstractmethod
     def batch(self, unit: int) -> Batch:
-        """That is under way."""
+        """Return the current batch of a unit of the schedule."""
 
     @abstractmethod
     def iteration_events(self, task: Task) -> int:
-        """Events of a task's iteration, on all ranks."""
+        """Return how many events a task's iteration has, on all ranks."""
 
     @abstractmethod
     def predicted_events(self) -> Bool:
-        """Which of the events that validate some rank predicts, bool [n]."""
+        """Return which validation events some rank predicts, bool [n]."""
 
     @abstractmethod
     def release(self, unit: int) -> None:
-        """A batch that nothing more is asked of."""
+        """Release a batch that nothing more is asked of."""
 
     def begin(self) -> None:
-        """The next epoch, `epoch`: its number decides what is drawn. Until `finish`, torch may have one thread alone."""
+        """Begin the next epoch, whose number (`epoch`) decides what is drawn. Until `finish`, torch may be restricted to one thread."""
         if self._lone:
             torch.set_num_threads(1)
         self.learner.clear()
@@ -86,15 +85,12 @@ class BatchProgram(Program):
         self.learner.model.train()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that events do not have."""
         self._run[task.op](task)
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and scores of what validated."""
         if self._lone:
             torch.set_num_threads(self._threads)
         self.epoch += 1
@@ -108,17 +104,17 @@ class BatchProgram(Program):
         return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
 
     def width(self, negatives: int) -> int:
-        """Logits of an event that is told from so many."""
+        """Return how many logits an event with so many negatives has."""
         return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
 
     def fixed_negatives(self, events: Events) -> Int32:
-        """What events that validate are told from, int32 [B, k]."""
+        """Return the negatives of validation events, the same in every epoch, int32 [B, k]."""
         if self._fixed is None:
             return np.empty((len(events), 0), np.int32)
         return self._fixed[rows_of(behind(events, self.data.split.validation.start))]
 
     def run_with_grad(self, task: Task, step: Callable[[Batch], None]) -> None:
-        """With gradients in training, without in validation."""
+        """Run a step on a task's batch: with gradients in training, without in validation."""
         model = self.learner.model
         if model.training == (task.step == VALIDATE):
             model.train(not model.training)
@@ -126,7 +122,7 @@ class BatchProgram(Program):
             step(self.batch(task.unit))
 
     def score(self, task: Task, batch: Batch) -> None:
-        """FORWARD: logits, and the loss or what is predicted."""
+        """Compute a batch's logits, and its loss in training or its predictions in validation (FORWARD)."""
         logits = self.steps.logits(batch)
         if task.step == VALIDATE:
             self._outcome.add(batch.events, logits)
@@ -137,7 +133,7 @@ class BatchProgram(Program):
         self._losses.add(task.iteration, loss)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
-        """Summed over the batch's events."""
+        """Return the loss summed over the batch's events."""
         if self.data.protocol.task == "link":
             truth, weight = torch.zeros_like(logits), batch.logit_weights(logits)
             truth[:, 0] = 1
@@ -148,18 +144,18 @@ class BatchProgram(Program):
         return functional.cross_entropy(logits, to_device(own, self.device), reduction="sum")
 
     def backward(self, task: Task) -> None:
-        """BACKWARD."""
+        """Run the backward pass of a batch (BACKWARD)."""
         self._graph.pop(task.unit).backward()
         self.finish_batch(task)
 
     def finish_batch(self, task: Task) -> None:
-        """A batch whose computation is over: what its memory has become is all that may still be asked for."""
+        """Release the tensors of a batch whose computation is over; its memory may still be asked for."""
         batch = self.batch(task.unit)
         batch.below, batch.trees, batch.features, batch.edges = [], [], None, None
         self.release(task.unit)
 
     def all_reduce(self, task: Task) -> None:
-        """ALLREDUCE: of gradients, or of what was predicted."""
+        """Sum gradients over ranks; in validation, gather all ranks' predictions (ALLREDUCE)."""
         if task.step == VALIDATE:
             self._outcome.all_reduce(self.collective)
         else:

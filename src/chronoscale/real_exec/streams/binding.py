@@ -1,4 +1,4 @@
-"""Binding: from an item to the program that trains on its events."""
+"""Binding: from an item to the program that trains on its events, for each kind of schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation: the test events of a stream, predicted in order, their node memory going on from behind the events that validate."""
+"""Evaluation: the test events of a stream, predicted in order, with node memory going on from after the validation events."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROOTS = 1 << 14  # read at once, however many negatives an event is ranked again
 
 @torch.no_grad()
 def evaluate(program: EventProgram) -> dict[str, float]:
-    """Scores of the test events on whichever ranks, in batches of the training's size; nothing is trained. Called on every rank.
+    """Return scores of the test events, in batches of the training's size, on whichever ranks; without training. Called on every rank.
 
-    Each destination is told from one fixed negative (AP, AUC) and ranked against others (MRR).
+    Each destination is compared with one fixed negative (AP, AUC) and ranked against others (MRR).
     """
     data, steps, source = program.data, program.steps.merged(), program.data.whole
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
@@ -44,7 +44,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
 
 @torch.no_grad()
 def catch_up(program: EventProgram) -> None:
-    """Bring node memory past the events of validation, where epochs end before them. Called on every rank."""
+    """Bring node memory past the validation events, where epochs end before them. Called on every rank."""
     program.learner.model.eval()
     deal = _batches(program, program.data.split.validation)
     for iteration in range(deal.iterations):
@@ -56,7 +56,7 @@ def _batches(program: EventProgram, part: range) -> Deal:
 
 
 def _write(program: EventProgram, deal: Deal, iteration: int) -> None:
-    """What an iteration of all events leaves in memory, computed on every rank alike."""
+    """Write what an iteration of all events leaves in memory, computed on every rank alike."""
     if not program.material.shape.memory:
         return
     source, updated = program.data.whole, UpdatedNodes.of(program.data.whole, deal, iteration)

@@ -1,4 +1,4 @@
-"""Cache: rows of features that lie on a rank's device while it trains."""
+"""FeatureCache: rows of features that stay on a rank's device while it trains."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chronoscale.real_exec.execution.transfers import to_device
 
 
 class FeatureCache:
-    """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
+    """Cached rows: nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
 
     def __init__(self, nodes: Float32 | None, edges: Float32 | None, cached: Cached, device: torch.device) -> None:
         self.nodes = _table(nodes, cached.nodes, device)
         self.edges = _table(edges, cached.edges, device)
 
     def keep(self, nodes: Tensor | None, edges: Tensor | None, slots: tuple[Tensor | None, Tensor | None]) -> None:
-        """The first rows of those that were sent, float32 [S, F] and [S, De], in slots int64 [R] of each table."""
+        """Put the first of the rows that were sent, float32 [S, F] and [S, De], in slots int64 [R] of each table."""
         for table, rows, slot in ((self.nodes, nodes, slots[0]), (self.edges, edges, slots[1])):
             if table is not None and rows is not None and slot is not None:
                 table.index_copy_(0, slot, rows[: len(slot)])

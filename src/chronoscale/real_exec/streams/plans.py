@@ -1,4 +1,4 @@
-"""Plans on events: one schedule for every epoch; the best epoch's model, memory and mailbox are kept, and tested at the end."""
+"""EventPlans: one schedule for every epoch; the best epoch's model, memory and mailbox are kept, and tested at the end."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ STAGE = "training"
 
 
 class EventPlans(Plans):
-    """Training ends early where `patience` epochs have not bettered the first score (0: never). In the job's folder: BEST, and at the end
-    TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and its node memory begins empty: a run that
-    was cut off ends where one that was not does.
+    """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
+
+    In the job's folder: BEST, and at the end TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and
+    its node memory begins empty: a run that was cut off ends where one that was not does.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
-        """Raises UserError when the schedule is for another number of ranks, and as `Material.of`."""
+        """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
         item = job.items[0]
         self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
         self._patience = item.hyper.events.patience
@@ -39,33 +40,30 @@ class EventPlans(Plans):
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
-        """The plan, from this epoch on."""
         if self._plan is None:
             self._program.epoch = epoch
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
     def kept(self) -> Mapping[str, Tensor]:
-        """Node memory and mailbox as the epoch has left them."""
+        """Return node memory and mailbox as the epoch has left them."""
         return self._program.state.tables()
 
     def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """As `kept` gave them. Raises as `NodeState.restore`."""
         self._program.state.restore(kept)
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """After the epochs of these scores: keeps the last one's state where it is the best."""
+        """Save the last epoch's state where it is the best; return whether patience is over."""
         best = best_epoch(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
             save_best(self._folder, best, self.learner.model, self.kept())
         return 0 < self._patience <= len(scores) - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """As `best_of`."""
         return best_epoch(scores)
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its memory going on."""
+        """Score the test events with the best epoch's model, its memory going on, and write the scores."""
         self._context.collective.barrier()
         load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:

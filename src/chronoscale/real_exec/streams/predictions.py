@@ -1,4 +1,4 @@
-"""Outcome: what was predicted of the events that are evaluated, on whichever ranks, and the scores of it."""
+"""Predictions: logits of the events that are evaluated, on whichever ranks, and their scores."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ NAN = float("nan")
 
 
 class Predictions:
-    """Logits [n, width] of events `part`, zero where an event was not predicted here; `seen` bool [n]: those that some rank predicts."""
+    """Logits [n, width] of events `part`, zero where this rank did not predict an event; seen bool [n]: events that some rank predicts."""
 
     def __init__(self, part: range, width: int, device: torch.device) -> None:
         self._part, self._logits, self.seen = part, torch.zeros(len(part), width, device=device), np.zeros(len(part), np.bool_)
 
     def add(self, events: Events, logits: Tensor) -> None:
-        """Of this rank's events."""
+        """Add logits of this rank's events."""
         rows = rows_of(behind(events, self._part.start))
         at = rows if isinstance(rows, slice) else to_device(torch.from_numpy(rows), self._logits.device)
         self._logits[at] = logits.detach()
 
     def all_reduce(self, collective: Collective) -> None:
-        """Those of all ranks, on all ranks."""
+        """Gather the logits of all ranks on all ranks."""
         collective.all_reduce(self._logits)
 
     def links(self, data: Prepared, there: Bool) -> dict[str, float]:
-        """AP and AUC of each destination against its first negative; where there are more, MRR against the others. Each also of the events
-        that training has not seen a node of, where there are any. `there` bool [n, width - 1]: negatives that are one."""
+        """Return AP and AUC of each destination against its first negative and, where there are more, MRR against the others.
+
+        Each also for events with a node that training has not seen, where there are any. there bool [n, width - 1]: the negative exists.
+        """
         logits = self._logits.cpu().numpy().astype(np.float64)
         if not np.isfinite(logits).all():
             return {"ap": NAN, "auc": NAN}
@@ -44,7 +46,7 @@ class Predictions:
         return ranking.of_links(logits[self.seen, 0], negative[self.seen], new[self.seen])
 
     def labels(self, data: Prepared) -> dict[str, float]:
-        """Share of the labels that are right, and, of two kinds of them, the AUC."""
+        """Return the accuracy of labels and, where there are two kinds of them, the AUC."""
         logits, span = self._logits.cpu().numpy().astype(np.float64)[self.seen], slice(self._part.start, self._part.stop)
         if not np.isfinite(logits).all():
             return {"accuracy": NAN}

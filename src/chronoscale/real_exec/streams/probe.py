@@ -1,4 +1,4 @@
-"""StreamProbe: some batches of an epoch, of several sizes, that a profile times."""
+"""StreamProbe: some batches of an epoch, of several sizes, for a profile."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ Planner = StreamStrategy | SpreadStrategy
 
 
 def stream_probes(workload: Workload, strategies: Sequence[Planner], ranks: int) -> Iterator[StreamProbe]:
-    """Of every way to feed batches that `strategies` have, on all ranks at once; memory misses the events that are left out, at no
-    difference to the time."""
+    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once.
+
+    Node memory misses the events that are left out, which makes no difference to the time.
+    """
     ways: dict[str, Planner] = {}
     for one in strategies:
         ways.setdefault(one.way, one)

@@ -1,4 +1,4 @@
-"""EventProgram: one rank's batches of events, executed."""
+"""EventProgram: executes one rank's batches of events, with a copy of all node memory on every rank."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from chronoscale.strategies.workload import Hyper
 
 
 class EventProgram(BatchProgram):
-    """Executes one rank's rows of an epoch on events, every rank with a copy of all memory, which begins empty (a probe's does not);
-    negatives are drawn anew."""
+    """Program of batches of events. Every rank has a copy of all memory, which begins empty (a probe's does not); negatives are
+    drawn anew."""
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
@@ -70,7 +70,6 @@ class EventProgram(BatchProgram):
         }
 
     def begin(self) -> None:
-        """As BatchProgram says."""
         super().begin()
         if self._crew is not None:
             self._crew.begin()
@@ -83,27 +82,22 @@ class EventProgram(BatchProgram):
         self._memory: dict[int, Tensor] = {}
 
     def finish(self) -> EpochResult:
-        """As BatchProgram says."""
         if self._crew is not None:
             self._crew.end()
         return super().finish()
 
     def batch(self, unit: int) -> Batch:
-        """As BatchProgram says."""
         return self._batch[unit]
 
     def release(self, unit: int) -> None:
-        """As BatchProgram says."""
         if not self.material.shape.memory:
             del self._batch[unit]
 
     def iteration_events(self, task: Task) -> int:
-        """As BatchProgram says."""
         deal, iteration = self._place(task)
         return len(deal.together(iteration))
 
     def predicted_events(self) -> Bool:
-        """As BatchProgram says."""
         deal = self.deals[1]
         found = np.zeros(len(deal.part), np.bool_)
         for iteration in range(deal.iterations):
@@ -112,7 +106,7 @@ class EventProgram(BatchProgram):
         return found
 
     def _place(self, task: Task) -> tuple[Deal, int]:
-        """A task's batches, and its iteration among them."""
+        """Return the batches that a task belongs to, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.deals[validates], task.unit - self.deals[0].iterations * validates
 
@@ -134,7 +128,7 @@ class EventProgram(BatchProgram):
             self._updated[task.unit] = UpdatedNodes.of(source, deal, iteration)
 
     def _gather(self, task: Task) -> None:
-        """On the host, or on the device what stands elsewhere there: features, and node memory (layer 0)."""
+        """Gather rows on the host; or, on the device, put rows where they are read: features, and node memory (layer 0)."""
         batch = self._batch[task.unit]
         if task.lane is Lane.HOST:
             self.steps.gather(batch)
@@ -151,7 +145,8 @@ class EventProgram(BatchProgram):
             self.steps.send_memory(batch)
 
     def _own(self, task: Task) -> Tensor:
-        """Memory of the nodes that this rank answers for; a rank without events has not sampled, and finds only now who writes."""
+        """Return the memory of the nodes that this rank writes; a rank without events has not sampled, and finds only now which
+        these are."""
         if task.unit not in self._updated:
             self._updated[task.unit] = UpdatedNodes.of(self._source(task), *self._place(task))
         return contribution(self._updated[task.unit], self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)

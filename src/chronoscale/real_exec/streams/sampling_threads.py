@@ -1,4 +1,5 @@
-"""Crew: the threads that sample for one rank, each bound to a processor beside those that sample alike (FAST, section 4.4)."""
+"""SamplingThreads: the threads that sample for one rank, each bound to a processor near those that sample similar nodes (FAST, section
+4.4)."""
 
 from __future__ import annotations
 
@@ -20,11 +21,17 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SamplingThreads:
-    """cpus: of each sampling thread, none where they stay where the system puts them, and `note` says why. The thread that trains is never
-    bound."""
+    """The processors of one rank's sampling threads.
+
+    cpus: the processor of each thread; empty where threads stay where the system puts them, and `note` says why. The thread that trains is
+    never bound.
+    """
 
     def __init__(self, data: Prepared, hyper: Hyper, sources: bool, context: Context) -> None:
-        """By the roots of as many batches as are sampled beforehand (Algorithm 2). Raises UserError for a topology that does not parse."""
+        """Choose processors by the roots of as many batches as are sampled beforehand (Algorithm 2).
+
+        Raises UserError for a topology that does not parse.
+        """
         self.cpus: tuple[int, ...] = ()
         settings, member = context.settings, Membership.here()
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
@@ -34,20 +41,22 @@ class SamplingThreads:
             self.cpus, self.note = found.cpus, found.note
 
     def begin(self) -> None:
-        """Before an epoch."""
+        """Bind the threads, before an epoch."""
         if self.cpus:
             bound_threads.bind(self.cpus)
 
     def end(self) -> None:
-        """After it."""
+        """Unbind the threads, after an epoch."""
         if self.cpus:
             bound_threads.unbind()
 
 
 def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
-    """The processors of one of a machine's ranks, to bind its sampling threads to; None where they stay where the system puts them, and
-    why ('': there is one thread, which has nobody to be near). file: what `lscpu -p` printed, '': the system is asked. Raises UserError for
-    a file that does not parse."""
+    """Return the processors that one of a machine's ranks can bind its sampling threads to, or None, and a note that says why.
+
+    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': the system is asked. Raises
+    UserError for a file that does not parse.
+    """
     if threads < 2:
         return None, ""
     found = Topology.load(Path(file)) if file else None
@@ -64,6 +73,7 @@ def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[T
 
 
 def _roots(data: Prepared, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
+    """Yield the roots of a rank's batches, and the events that each may see."""
     deal = data.deal(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
     deal = replace(deal, every=deal.every * max(-(-deal.iterations // hyper.events.presample), 1))
     others = data.told_from(False, 0, context.settings.seed)

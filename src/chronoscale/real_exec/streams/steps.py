@@ -1,4 +1,4 @@
-"""Steps: what is done to a batch, one after another, whether a schedule says when or an evaluation does."""
+"""Steps: what is done to a batch, one step after another, whether a schedule or an evaluation asks for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chronoscale.real_exec.streams.state import NodeState
 
 
 class Steps:
-    """Of one rank."""
+    """The steps of one rank's batches."""
 
     def __init__(
         self, material: StreamMaterial, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
@@ -37,51 +37,55 @@ class Steps:
         self._classifies = material.data.protocol.task == "node"
 
     def find(self, source: Source, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
-        """What the sampler finds for events `part` of a source, told from `others` [B, k], that see no event from `before` on; and times
-        of its roots [R]."""
+        """Sample around events `part` of a source, with negatives `others` [B, k], seeing no event from `before` on.
+
+        Return times of the roots [R], and the neighbourhood.
+        """
         roots = source.roots(part, present(others), before, self._sampling.sources)
         return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads)
 
     def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
-        """The batch of those events, which is the next one."""
+        """Sample the next batch: arguments as of `find`."""
         times, found = self.find(source, part, others, before, seed)
         return Batch.of(source, part, others, times, found, self.residents.load(found, source))
 
     def gather(self, batch: Batch) -> None:
-        """Features of its nodes and edges that the device does not hold, in the host's memory."""
+        """Gather, in host memory, features of the batch's nodes and edges that the device does not have."""
         batch.features = rows(self.material.node_features, batch.loads.nodes.send)
         batch.edges = rows(self.material.edge_features, batch.loads.edges.send)
 
     def send(self, batch: Batch) -> None:
-        """To the device, with the indices."""
+        """Copy features and indices to the device."""
         batch.send(self._device)
 
     def expand(self, batch: Batch) -> None:
-        """Features to where the model reads them, from the cache and from what was sent, some of which the cache keeps."""
+        """Put features where the model reads them, from the cache and from what was sent; the cache keeps some of these."""
         batch.expand(self.cache)
 
     def read(self, batch: Batch) -> None:
-        """Memory and mailbox of its nodes."""
+        """Read memory and mailbox of the batch's nodes."""
         batch.memory_rows, batch.last_update = self.state.read(batch.nodes)
 
     def send_memory(self, batch: Batch) -> None:
-        """To the device."""
+        """Copy rows of memory and mailbox to the device."""
         batch.send_memory(self._device)
 
     def update(self, batch: Batch) -> None:
-        """Memory with its mails in it."""
+        """Apply messages to the batch's memory."""
         assert batch.memory_rows is not None
         record_use(*batch.memory_rows)
         batch.memory = self.model.update(batch.memory_rows)
 
     def layer(self, batch: Batch, number: int) -> None:
-        """One layer, over all levels of all trees."""
+        """Apply one layer to all levels of all trees."""
         self._begin(batch)
         batch.below = [self.model.layer(number, below, tree) for below, tree in zip(batch.below, batch.trees, strict=True)]
 
     def logits(self, batch: Batch) -> Tensor:
-        """Of each event, float32 [B, 1 + k]: of its destination and of what it is told from, whatever stands where that is nothing; or
-        [B, C] of its source's label."""
+        """Return logits of each event, float32 [B, 1 + k], of its destination and its negatives; or [B, C], of its source's label.
+
+        Logits of negatives that do not exist have any value.
+        """
         self._begin(batch)
         events, level = len(batch.events), batch.trees[0].levels[0]
         waited = torch.zeros(len(level), device=self._device)
@@ -96,7 +100,7 @@ class Steps:
         return self.model.score(src, torch.cat([rest[:events, None], negative], 1))
 
     def forward(self, batch: Batch) -> Tensor:
-        """All of it, from gathering to `logits`."""
+        """Run all steps, from gathering to `logits`."""
         self.gather(batch)
         self.send(batch)
         if self.material.shape.memory:
@@ -108,20 +112,20 @@ class Steps:
         return self.logits(batch)
 
     def fresh(self, nodes: Tensor) -> Tensor:
-        """Memory of nodes int64 [U] with their mails in it, in the host's memory: float32 [U, H]."""
+        """Return the memory of nodes int64 [U] with their messages applied, in host memory: float32 [U, H]."""
         pending, _ = self.state.read(nodes)
         return self.model.update(MemoryRows(*(to_device(part, self._device) for part in pending))).cpu()
 
     def merged(self) -> Steps:
-        """The same, of batches that have each node and edge once, and all of their rows sent: of what is evaluated, whatever a strategy
-        trains with."""
+        """Return the steps for evaluation, whatever a strategy trains with: batches have each node and edge once, and all of their rows
+        sent."""
         steps = copy(self)
         steps._sampling = replace(self._sampling, unique=True)
         steps.residents = self.residents.without()
         return steps
 
     def _begin(self, batch: Batch) -> None:
-        """Rows of every level, before the first layer."""
+        """Put the rows of every level together, before the first layer."""
         if not batch.below:
             record_use(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
             hops = [hop for tree in batch.trees for hop in tree.hops]

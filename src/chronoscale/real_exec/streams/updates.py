@@ -22,8 +22,11 @@ from chronoscale.real_exec.streams.state import NodeState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdatedNodes:
-    """Nodes of an iteration's events, those of rank 0's last events first: `nodes` int64 [U]; `last` int64 [U], the last event of each;
-    `source` bool [U]: it sends that event. counts: nodes of every rank."""
+    """Nodes of an iteration's events, ordered by the rank that has the last event of each.
+
+    nodes int64 [U]; last int64 [U]: the last event of each; source bool [U]: it is the source of that event. counts: how many each rank
+    has.
+    """
 
     nodes: Int64
     last: Int64
@@ -32,7 +35,7 @@ class UpdatedNodes:
 
     @classmethod
     def of(cls, source: Source, deal: Deal, iteration: int) -> UpdatedNodes:
-        """Every rank finds the same: all of them read the stream."""
+        """Find the updated nodes of an iteration; every rank finds the same, as all read the stream."""
         whole = deal.together(iteration)
         span = slice(whole.start, whole.stop)
         src = np.asarray(source.stream.src[span])
@@ -43,12 +46,13 @@ class UpdatedNodes:
         return cls(ends, last[order] + whole.start, src[last[order]] == ends, tuple(counts.tolist()))
 
     def own(self, rank: int) -> slice:
-        """Places of a rank's."""
+        """Return the places of a rank's nodes."""
         first = sum(self.counts[:rank])
         return slice(first, first + self.counts[rank])
 
     def rows(self, batch: Batch, rank: int) -> Tensor:
-        """Where a rank's stand among the nodes of its batch: int64 [u]. Its events are the first roots, sources before destinations."""
+        """Return where a rank's nodes stand among those of its batch, int64 [u]: its events are the first roots, sources before
+        destinations."""
         own = self.own(rank)
         assert isinstance(batch.events, range)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
@@ -56,7 +60,7 @@ class UpdatedNodes:
 
 
 def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
-    """Memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; none without events."""
+    """Return the memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; empty without events."""
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
@@ -67,7 +71,7 @@ def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: i
 def write_updates(
     whole: range, updated: UpdatedNodes, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int
 ) -> None:
-    """Write memory [U, H], in the host's memory, of the nodes that an iteration's events `whole` have changed, and deliver their mails."""
+    """Write memory [U, H], in host memory, of the nodes that an iteration's events `whole` have changed, and deliver their messages."""
     state.write(torch.from_numpy(updated.nodes), memory)
     if delivers:
         _to_neighbours(whole, source, model, state, delivers)
@@ -76,7 +80,7 @@ def write_updates(
 
 
 def _to_ends(updated: UpdatedNodes, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
-    """To each node the mail of its last event (TGN §3.2, "last")."""
+    """Deliver to each node the message of its last event (TGN §3.2, "last")."""
     events = source.stream
     other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])
     edge = rows(events.features, updated.last) if model.shape.edge else None
@@ -86,7 +90,7 @@ def _to_ends(updated: UpdatedNodes, memory: Tensor, source: Source, model: Strea
 
 
 def _to_neighbours(whole: range, source: Source, model: StreamModel, state: NodeState, fanout: int) -> None:
-    """To each node the mean of the mails that it gets, at the time of the latest (APAN §3.4)."""
+    """Deliver to each node the mean of the messages that it gets, at the time of the latest (APAN §3.4)."""
     events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
     src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
     edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None

@@ -36,7 +36,6 @@ class APAN(StreamModel):
         self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
 
     def update(self, pending: MemoryRows) -> Tensor:
-        """As StreamModel says."""
         wanted = project_query(self.query(pending.memory), self.key.weight, self.shape.heads)
         scores = torch.bmm(wanted, pending.mail.transpose(1, 2)) + wanted @ self.position.t()
         weights = nn.functional.dropout(slot_softmax(scores, pending.there), self.dropout, self.training)
@@ -45,6 +44,6 @@ class APAN(StreamModel):
         return torch.where(pending.there.any(1, keepdim=True), cast(Tensor, state), pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_own + s_other, e]."""
+        """Return [s_own + s_other, e]."""
         both = own + other
         return both if edge is None or not self.shape.edge else torch.cat([both, edge], 1)

@@ -20,14 +20,14 @@ from chronoscale.strategies.streams.feeding import Operators
 
 
 def project_query(query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
+    """Return W_K^T q for each head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
     return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
 def project_sums(sums: Tensor, value: Tensor) -> Tensor:
-    """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
+    """Apply W_V to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
     rows, heads, across = sums.shape
     split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
     return split.transpose(0, 1).reshape(rows, -1)
@@ -54,7 +54,8 @@ class TemporalAttention(nn.Module):
         self.out = nn.Linear(hidden, hidden)
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock, operators: Operators = "") -> Tensor:
-        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators as in `Feeding`."""
+        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators: see
+        `Feeding`."""
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
@@ -80,9 +81,7 @@ class TemporalAttention(nn.Module):
 
 
 def slot_softmax(scores: Tensor, there: Tensor) -> Tensor:
-    """Softmax over the slots that are there: scores [T, heads, K], there bool [T, K] to weights of the scores' shape, 0 where none is.
-
-    A target without any slot has zeros.
-    """
+    """Return the softmax of scores [T, heads, K] over filled slots (`there` bool [T, K]); 0 for empty slots, and for targets
+    without any."""
     empty = ~there[:, None]
     return scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)

@@ -1,4 +1,4 @@
-"""What every model of event streams is: parts that lanes run apart."""
+"""StreamModel: the base of all models of event streams, in parts that lanes run separately; with its decoders and smoothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LinkDecoder(nn.Module):
         self.score = nn.Linear(hidden, 1)
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Logits [B, n] of src [B, H] with each of dst [B, n, H]; a source's part is computed once."""
+        """Return logits [B, n] of src [B, H] with each of dst [B, n, H]; a source's part is computed once."""
         return cast(Tensor, self.score((self.destination(dst) + self.source(src)[:, None]).relu())).squeeze(2)
 
 
@@ -38,7 +38,7 @@ class NodeDecoder(nn.Module):
         self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Logits [B, classes] of rows [B, H]."""
+        """Return logits [B, classes] of rows [B, H]."""
         return cast(Tensor, self.outer(self.inner(rows).relu()))
 
 
@@ -53,15 +53,16 @@ class Smoothing(nn.Module):
         self.weight = nn.Parameter(torch.full((1,), log(BEGIN / (1 - BEGIN))))  # gamma is its sigmoid
 
     def forward(self, updated: Tensor, expected: Tensor) -> Tensor:
-        """Memory [n, H] as a rank has updated it, and as it is expected to be, [n, H]."""
+        """Mix memory [n, H] as a rank has updated it with memory as it is expected to be, [n, H]."""
         return torch.lerp(expected, updated, self.weight.sigmoid())
 
 
 class StreamModel(nn.Module):
-    """A model in the order of its parts: update, inputs, layer by layer, embed, then score or classify; mail for the next batches.
+    """A model of event streams, in the order of its parts: update, inputs, layer by layer, embed, then score or classify; mail for later
+    batches.
 
-    A batch has U nodes, R roots, B events. H is the width of memory and of embeddings, W of mails. operators: those of layers, as a
-    `Feeding` says; a model has them if its kind does.
+    A batch has U nodes, R roots, B events. H is the width of memory and of embeddings, W that of messages (mail). operators: how layers
+    attend, see `Feeding`; a model has them if its kind does.
     """
 
     operators: Operators = ""
@@ -75,41 +76,42 @@ class StreamModel(nn.Module):
         self.smoothing: Smoothing | None = None
 
     def smooth(self) -> None:
-        """Mix what is expected of shared nodes into their memory; for strategies that do."""
+        """Mix what is expected of shared nodes into their memory from now on."""
         self.smoothing = Smoothing()
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Tell the mean and the deviation of the time between two events of a node, in the data trained on; most models do not ask."""
+        """Take mean and deviation of the time between two events of a node in the training data; most models ignore them."""
 
     def update(self, pending: MemoryRows) -> Tensor:
-        """Memories with their mails applied, [U, H]; a node without mail keeps its memory bit for bit."""
+        """Return memories with their messages applied, [U, H]; a node without messages keeps its memory bit for bit."""
         raise NotImplementedError(f"{self.shape.name} has no memory")
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Raw mails [E, W] for nodes of memory `own` [E, H] on events with nodes of memory `other` and features `edge` [E, De]."""
+        """Return raw messages [E, W] for nodes of memory `own` [E, H], on events with nodes of memory `other` and features `edge`
+        [E, De]."""
         raise NotImplementedError(f"{self.shape.name} has no memory")
 
     def inputs(self, features: Tensor | None, memory: Tensor | None) -> Tensor:
-        """Rows [U, D] that the first layer reads: the features [U, F], or the memory [U, H] plus what is made of the features."""
+        """Return rows [U, D] that the first layer reads: features [U, F], or memory [U, H] plus what is made of the features."""
         if memory is None:
             assert features is not None
             return features
         return memory if self.features is None or features is None else memory + self.features(features)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """Layer `number` (0-based): rows [T_k, D] of the levels 0 … n to rows [T_k, H] of the levels 0 … n - 1."""
+        """Apply layer `number` (0-based): rows [T_k, D] of the levels 0 … n to rows [T_k, H] of the levels 0 … n - 1."""
         raise NotImplementedError(f"{self.shape.name} has no layers")
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """Embeddings [R, H] from the roots' rows [R, D] in each tree and the time [R] since the memory's last update, mails applied."""
+        """Return embeddings [R, H] from the roots' rows [R, D] in each tree, and the time [R] since the memory's last update."""
         return top[0]
 
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Logits [B, n] of links from src [B, H] to each of dst [B, n, H]."""
+        """Return logits [B, n] of links from src [B, H] to each of dst [B, n, H]."""
         return cast(Tensor, self.links(src, dst))
 
     def classify(self, src: Tensor) -> Tensor:
-        """Logits [B, C] of the classes of src [B, H]."""
+        """Return logits [B, C] of the classes of src [B, H]."""
         if self.classes is None:
             raise NotImplementedError(f"this {self.shape.name} has no classes")
         return cast(Tensor, self.classes(src))

@@ -29,7 +29,7 @@ class StructuralAttention(nn.Module):
         self.right = nn.Parameter(torch.empty(hidden).uniform_(-bound, bound))
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop) -> Tensor:
-        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
+        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
         weight, slots = self.dense.weight, hop.slot.shape
         left, right = (_by_head(vector, weight, self.heads) for vector in (self.left, self.right))
         rows = source.index_select(0, hop.slot.flatten())
@@ -42,7 +42,7 @@ class StructuralAttention(nn.Module):
 
 
 def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
-    """What gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
+    """Return what gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
     return torch.bmm(vector.view(heads, 1, -1), weight.view(heads, -1, weight.shape[1]))[:, 0].t()
 
 
@@ -66,12 +66,12 @@ class DySAT(StreamModel):
         self.forth = nn.Linear(hidden, hidden)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """As StreamModel says, in one window."""
+        """Apply a layer within one window."""
         attend = cast(StructuralAttention, self.layers[number])
         return [attend(target, source, hop) for target, source, hop in zip(below[:-1], below[1:], tree.hops, strict=False)]
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """As StreamModel says, from the rows of all windows."""
+        """Return embeddings from the roots' rows in all windows."""
         x = torch.stack(top, 1) + self.position
         last = x[:, -1]
         wanted = project_query(self.query(last), self.key.weight, self.shape.heads)

@@ -17,8 +17,11 @@ from chronoscale.strategies.streams.feeding import Operators
 def attend(
     wanted: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
 ) -> Tensor:
-    """As `operators.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
-    section 4.3); nodes, a node's edges one after another."""
+    """Attend to slots edge by edge: wanted [T, heads, X] over the `filled` slots to weighted sums [T, heads, X].
+
+    It computes what `cuda_ext.operators.slots.attend` does. operators: "edges", a thread an edge where rows are summed (FAST, section 4.3);
+    "nodes", a node's edges one after another.
+    """
     targets, heads, across = wanted.shape
     fanout = slots.there.shape[1]
     flat = torch.nonzero_static(slots.there.flatten(), size=filled)[:, 0]

@@ -36,7 +36,7 @@ class JODIE(StreamModel):
         self.register_buffer("standard", torch.tensor([0.0, 1.0]))
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """As StreamModel says; a deviation of 0 counts as 1."""
+        """Take mean and deviation of delta; a deviation of 0 counts as 1."""
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
     def _standardised(self, elapsed: Tensor) -> Tensor:
@@ -44,7 +44,6 @@ class JODIE(StreamModel):
         return ((elapsed - mean) / deviation)[:, None]
 
     def update(self, pending: MemoryRows) -> Tensor:
-        """As StreamModel says."""
         both = torch.addmm(self.given(pending.mail[:, 0]), pending.memory, self.kept.weight.t())
         both = torch.addcmul(both, self._standardised(pending.elapsed[:, 0]), self.elapsed)
         of_source, of_destination = both.chunk(2, 1)
@@ -52,9 +51,8 @@ class JODIE(StreamModel):
         return torch.where(pending.there, state, pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_other, e]."""
+        """Return [s_other, e]."""
         return other if edge is None or not self.shape.edge else torch.cat([other, edge], 1)
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """As StreamModel says."""
         return torch.addcmul(top[0], top[0] * self._standardised(waited), self.projection)

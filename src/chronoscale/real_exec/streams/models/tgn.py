@@ -27,7 +27,6 @@ class TGN(TGAT):
         self.cell = nn.GRUCell(shape.mail + shape.time, shape.hidden)
 
     def update(self, pending: MemoryRows) -> Tensor:
-        """As StreamModel says."""
         cell = self.cell
         by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)
         given = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
@@ -36,5 +35,5 @@ class TGN(TGAT):
         return gates(given, kept, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_own, s_other, e]."""
+        """Return [s_own, s_other, e]."""
         return torch.cat([own, other] if edge is None or not self.shape.edge else [own, other, edge], 1)

@@ -21,10 +21,12 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class SpreadBatch(Batch):
-    """Its nodes and edges stand by where they are: own ones first, then those of other ranks. weight float32 [B, k] or None: what each
-    negative counts for. away: of nodes and of edges. come: rows of other ranks: memory and mailbox as they are read, and when they were
-    heard of. expected: rows of shared nodes among the batch's, int64 [n], and their memory of eq. 20, float32
-    [n, H]. ends: rows of the sources and destinations of its events among its nodes, int64 [2 B]."""
+    """A batch whose nodes and edges stand by where they are: own ones first, then those of other ranks.
+
+    weight float32 [B, k] or None: weight of each negative in the loss. away: where its nodes and its edges are. come: rows of other ranks:
+    memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory
+    (MemShare eq. 20), float32 [n, H]. ends: rows of its events' sources and destinations among its nodes, int64 [2 B].
+    """
 
     weight: Tensor | None = None
     away: tuple[Remote, Remote] | None = None
@@ -42,7 +44,7 @@ class SpreadBatch(Batch):
         found: Neighbourhood,
         away: tuple[Remote, Remote],
     ) -> SpreadBatch:
-        """Of what was sampled around events; nothing is gathered yet."""
+        """Make a batch of what was sampled around events; nothing is gathered yet. others: negatives, and their weights or None."""
         nodes, edges = away
         load = Load(nodes.ids[: nodes.own])
         weight = None if others[1] is None else torch.from_numpy(others[1])
@@ -50,12 +52,12 @@ class SpreadBatch(Batch):
         return cls(source, events, others[0], _ordered(found, *away), loads, torch.from_numpy(times).double(), weight=weight, away=away)
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
-        """As Batch says: destinations count once."""
+        """Return the weight of each logit [B, 1 + k]; destinations have weight 1."""
         record_use(self.weight)
         return None if self.weight is None else torch.cat([torch.ones_like(self.weight[:, :1]), self.weight], 1)
 
     def send(self, device: torch.device) -> None:
-        """Indices and the rank's own rows of features to the device."""
+        """Copy indices and the rank's own rows of features to the device."""
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         self.weight = None if self.weight is None else to_device(self.weight, device)
@@ -73,7 +75,7 @@ class SpreadBatch(Batch):
         self.ends = self.trees[0].levels[0][: 2 * len(self.events)]
 
     def receive(self, memory: tuple[MemoryRows, Tensor, Tensor | None], edges: Tensor | None) -> None:
-        """Rows of other ranks, on the device: memory and mailbox, when heard of, features of nodes; features of edges."""
+        """Take rows of other ranks, on the device: memory and mailbox, their last update, features of nodes; and features of edges."""
         record_use(self.features, self.edges)
         pending, heard, features = memory
         self.come = pending, heard
@@ -83,7 +85,7 @@ class SpreadBatch(Batch):
             self.edges = torch.cat([self.edges, edges])
 
     def whole(self) -> None:
-        """All rows at hand, in the order of its nodes and slots."""
+        """Join own and received rows, in the order of the batch's nodes and slots."""
         assert self.memory_rows is not None and self.last_update is not None
         record_use(*self.memory_rows, self.last_update, self.edges, *(at for one in self.edge_at for at in one))
         if self.come is not None:
@@ -99,12 +101,12 @@ class SpreadBatch(Batch):
 
 
 def _slots(edges: Tensor, index: Tensor) -> Tensor:
-    """[T, K, D]; zeros where no edge was sampled at all."""
+    """Return edge features at these places, [T, K, D]; zeros where no edge was sampled at all."""
     return edges[index] if len(edges) else edges.new_zeros(*index.shape, edges.shape[1])
 
 
 def _ordered(found: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
-    """The same, its rows in the order of where they are."""
+    """Return the neighbourhood with its rows in the order of where they are."""
     node_at, edge_at = (_places(one.order) for one in (nodes, edges))
     trees = []
     for tree in found.trees:
@@ -114,6 +116,7 @@ def _ordered(found: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhoo
 
 
 def _places(order: Int64) -> Int64:
+    """Return the inverse of a permutation."""
     found = np.empty(order.size, np.int64)
     found[order] = np.arange(order.size)
     return found

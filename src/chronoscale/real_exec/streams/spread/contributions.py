@@ -1,4 +1,4 @@
-"""Contributing: what a rank computes for memories and mailboxes, its own and others', and how those who have the rows settle it."""
+"""Contributions: what a rank computes for memories and mailboxes, its own and others', and how they are written."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class ContributionPlan(NamedTuple):
-    """What a rank is about to contribute in an iteration, known before its memory is.
+    """What a rank will contribute in an iteration, known before its memory is computed.
 
-    found: contributions of all ranks; rank: whose batches these are. Of its own n, `written` bool [n]: those that write memory, and end,
-    place int64 [w] of each: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of each
-    mail, first int64 [D]: the end that it is made for, at int64 [D]: its event's place; edge float32 [D, De] or None. time float64 [n] of
-    the latest mail, mails int32 [n], sent bool [n]: the node sent it.
+    found: contributions of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those that write memory; end, place
+    int64 [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of
+    each message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32 [D, De] or None. time float64
+    [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
     """
 
     found: Contributions
@@ -43,12 +43,12 @@ class ContributionPlan(NamedTuple):
 
     @property
     def home(self) -> Int64:
-        """Where the rows of its own contributions are."""
+        """Return the ranks that hold the rows of its own contributions."""
         return self.found.home[self.found.of(self.rank)]
 
     @classmethod
     def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> ContributionPlan:
-        """Of a rank with these events, ascending, int64 [B]."""
+        """Make the plan of a rank with these events, ascending, int64 [B]."""
         own = found.of(rank)
         last, sends = found.last[own], found.source[own]
         mine = slice(int(np.searchsorted(found.to, own.start)), int(np.searchsorted(found.to, own.stop)))
@@ -67,8 +67,11 @@ class ContributionPlan(NamedTuple):
 
 
 class ComputedContributions(NamedTuple):
-    """Contributions [n], in the host's memory: memory float32 [n, H] and its time float64 [n], where it is `written`, bool [n]; the sum
-    float32 [n, W] of `mails` int32 [n] of them, the time float64 [n] of the latest, and `sent` bool [n]: the node sent its event."""
+    """Contributions [n], in host memory.
+
+    memory float32 [n, H] and its time float64 [n], where it is `written`, bool [n]; mail: the sum float32 [n, W] of `mails` int32 [n]
+    messages; time float64 [n]: of the latest; sent bool [n]: the node was the source of its event.
+    """
 
     memory: Tensor
     updated: Tensor
@@ -79,34 +82,36 @@ class ComputedContributions(NamedTuple):
     sent: Tensor
 
     def packed(self) -> Tensor:
-        """As bytes, uint8 [n, W]."""
+        """Return the contributions as bytes, uint8 [n, W]."""
         return pack(self)
 
     def part(self, at: slice | Tensor) -> ComputedContributions:
-        """Some of them."""
+        """Return some of the contributions."""
         return ComputedContributions(*(column[at] for column in self))
 
     @classmethod
     def joined(cls, parts: Sequence[ComputedContributions]) -> ComputedContributions:
-        """One after another."""
+        """Join contributions, one part after another."""
         return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
     @classmethod
     def columns(cls, shape: StreamShape) -> list[Column]:
-        """Of `packed`."""
+        """Return the columns of `packed`."""
         floats, times, flags = torch.float32, Column(torch.float64), Column(torch.bool)
         return [Column(floats, (shape.memory,)), times, flags, Column(floats, (shape.mail,)), Column(torch.int32), times, flags]
 
     @classmethod
     def unpacked(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
-        """What `packed` gave."""
+        """Read what `packed` returned."""
         return cls(*unpack(packed, cls.columns(shape)))
 
 
 @torch.no_grad()
 def compute(one: ContributionPlan, memory: Tensor, heard: Tensor, model: StreamModel) -> ComputedContributions:
-    """A rank's contributions, from memory float32 [2, B, H] of its events' sources and of their destinations with their mails in it, and
-    the time of it, float64 [2, B]; in the host's memory."""
+    """Compute a rank's contributions, in host memory.
+
+    memory float32 [2, B, H]: of its events' sources and of their destinations, messages applied; heard float64 [2, B]: its time.
+    """
     count, shape = len(one.written), model.shape
     state, updated = torch.zeros(count, shape.memory), torch.zeros(count, dtype=torch.float64)
     state[one.written], updated[one.written] = memory[one.end, one.place], heard[one.end, one.place]
@@ -118,8 +123,10 @@ def compute(one: ContributionPlan, memory: Tensor, heard: Tensor, model: StreamM
 
 @torch.no_grad()
 def write_contributions(state: NodeState, places: Tensor, given: ComputedContributions, repeated: bool) -> None:
-    """Write what ranks have computed, in their order, for rows int64 [n] of the tables. repeated: several may have mails for one row
-    (APAN); else each has one contribution, a memory and a mail."""
+    """Write contributions of ranks, in their order, to rows int64 [n] of the tables.
+
+    repeated: several may have messages for one row (APAN); else each row has one contribution, a memory and a message.
+    """
     if not repeated:
         state.put(places, given.memory, given.updated)
         state.post(places, given.mail, given.time, given.sent)

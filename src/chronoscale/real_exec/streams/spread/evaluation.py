@@ -16,10 +16,10 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 @torch.no_grad()
 def evaluate(program: SpreadProgram) -> dict[str, float]:
-    """Scores of the test events, in batches of the training's size; nothing is trained. Called on every rank.
+    """Return scores of the test events, in batches of the training's size, without training. Called on every rank.
 
-    Each rank predicts its part's, of replicas the one alone whose memory has seen all; neighbours are sampled, remote rows fetched and
-    shared nodes synchronised as in training, in turn.
+    Each rank predicts those of its part; of replicas, only the one whose memory has seen all events predicts. Neighbours are sampled,
+    remote rows fetched and shared nodes synchronised as in training, in turn.
     """
     program.learner.model.eval()
     if not program.hyper.validate:
@@ -37,7 +37,7 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
 
 
 def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Predictions | None) -> None:
-    """Over events in batches, memory going on. others [n, k]: what they are told from."""
+    """Predict events in batches, memory going on; without `outcome`, memory alone is brought past them. others [n, k]: negatives."""
     seat, source = program.spreading.seat(True, program.rank), program.spreading.source(True)
     allotment, steps = program.spreading.allotment(part, program.hyper.batch_size, validates=True), program.steps
     seed, width = key_of(program.seed, FIXED + 1), 0 if others is None else others.shape[1]

@@ -1,4 +1,4 @@
-"""Kept: the files in which ranks keep their own rows of memory, one a rank and epoch."""
+"""MemoryFiles: the files in which ranks keep their own rows of memory, one a rank and epoch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ FOLDER, EPOCH = "memory", "epoch"
 
 
 class MemoryFiles:
-    """Of one rank, a file an epoch. A checkpoint, and the best epoch's model, say of which epoch their memory is: its file is there before
-    either is, and goes when neither can be of it any more, so that a run that is killed anywhere finds what it needs."""
+    """One rank's files of memory, one an epoch.
+
+    A checkpoint, and the best epoch's model, record the epoch of their memory. A file is written before either of them, and removed when
+    neither can refer to it any more, so that a run that is killed at any point finds what it needs.
+    """
 
     def __init__(self, folder: Path, context: Context) -> None:
         self._folder, self._context, self._epoch = folder / FOLDER, context, 0
@@ -27,8 +30,10 @@ class MemoryFiles:
         return self._folder / f"{epochs:06d}-{self._context.rank:04d}.pt"
 
     def write(self, epochs: int, tables: Mapping[str, Tensor], best: Container[int]) -> None:
-        """What memory is after so many epochs. best: after how many it was with the best models, of all epochs and of all but the last.
-        Called on every rank."""
+        """Write the memory after so many epochs, and remove files that are not needed any more. Called on every rank.
+
+        best: after how many epochs the best models were saved, of all epochs and of all but the last.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         content, self._epoch = io.BytesIO(), epochs
         torch.save({EPOCH: torch.tensor(epochs), **tables}, content)
@@ -39,12 +44,15 @@ class MemoryFiles:
         self._context.collective.barrier()
 
     def record(self) -> Mapping[str, Tensor]:
-        """What a checkpoint says of it."""
+        """Return the record that goes into a checkpoint."""
         return {EPOCH: torch.tensor(self._epoch)}
 
     def read(self, record: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """This rank's tables of the epoch that is recorded. Raises UserError for a file that is missing or damaged, KeyError for another
-        kind of record, RuntimeError for a file of another epoch."""
+        """Return this rank's tables of the recorded epoch.
+
+        Raises UserError for a file that is missing or damaged, KeyError for another kind of record, RuntimeError for a file of another
+        epoch.
+        """
         epochs = int(record[EPOCH])
         path = self._path(epochs)
         with reading(path, "memory of this rank", "delete the training folder to train from the first epoch on"):

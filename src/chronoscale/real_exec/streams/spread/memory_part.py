@@ -1,4 +1,4 @@
-"""Held: the rows of node memory that a rank has: those of its part, and shared ones."""
+"""MemoryPart: the rows of node memory that a rank has: those of its part, and those of shared nodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from chronoscale.real_exec.streams.state import NodeState, memory_rows_of
 
 
 class MemoryPart:
-    """state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where it is another rank's. shared int32
-    [S]: nodes that all ranks have, of which `common` int64 [N] says the number, -1 for others."""
+    """One rank's rows of node memory.
+
+    state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
+    nodes that all ranks have; common int64 [N]: the number of each among these, -1 for others.
+    """
 
     def __init__(self, material: StreamMaterial, parts: Parts | None, rank: int) -> None:
         stream = material.data.whole.stream
@@ -34,19 +37,19 @@ class MemoryPart:
 
     @property
     def row(self) -> int:
-        """Bytes of a node's row that another rank asks for."""
+        """Return the bytes of a node's row, as another rank asks for it."""
         return sum(column.bytes for column in self.columns)
 
     def places(self, nodes: np.ndarray) -> Tensor:
-        """Rows of nodes that the rank has, int64 [n]."""
+        """Return the rows of nodes that the rank has, int64 [n]."""
         return torch.from_numpy(self.place[nodes])
 
     def read(self, nodes: np.ndarray) -> tuple[MemoryRows, Tensor]:
-        """As `NodeState.read`, of nodes that the rank has."""
+        """Return memory and mailbox of nodes that the rank has, and their last update (`NodeState.read`)."""
         return self.state.read(self.places(nodes))
 
     def pack_rows(self, nodes: np.ndarray) -> Tensor:
-        """Rows of nodes that the rank has as another asks for them: memory, mailbox, features; uint8 [n, `row`]."""
+        """Return rows of nodes as another rank asks for them: memory, mailbox, features; uint8 [n, `row`]."""
         at = self.places(nodes)
         found = [table.index_select(0, at) for table in self.state.tables().values()]
         if self._features is not None:
@@ -54,7 +57,7 @@ class MemoryPart:
         return pack(found)
 
     def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
-        """What `served` gave: as `NodeState.read`, and features [n, F]."""
+        """Read what `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
         found = unpack(rows, self.columns)
         tables = dict(zip(self.state.tables(), found, strict=False))
         return *memory_rows_of(tables), None if self._features is None else found[-1]

@@ -1,4 +1,4 @@
-"""Settling: what an iteration does to memory, brought to where it belongs, step by step."""
+"""MemoryUpdates: what an iteration does to memory, written wherever the rows are, step by step."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from chronoscale.strategies.streams.sharing import Sharing
 
 @dataclass(slots=True, eq=False)
 class PendingUpdate:
-    """An iteration whose contributions are computed: this rank's `own`, `come`: those of others to its rows; words: what is said of shared
-    nodes."""
+    """An iteration whose contributions are computed and not all written.
+
+    own: this rank's; come: those of other ranks to its rows; words: rows of shared nodes that are synchronised.
+    """
 
     prospect: ContributionPlan
     own: ComputedContributions
@@ -33,7 +35,7 @@ class PendingUpdate:
 
 
 class MemoryUpdates:
-    """Of one rank."""
+    """The steps by which one rank's iterations update memory."""
 
     def __init__(
         self, sharing: Sharing, spreading: Spreading, held: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
@@ -43,22 +45,22 @@ class MemoryUpdates:
         self.words = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
     def plan(self, allotment: Allotment, place: tuple[int, int], source: Source) -> ContributionPlan:
-        """What a rank is about to contribute. place: the iteration, and the rank whose batches these are."""
+        """Return what a rank will contribute. place: the iteration, and the rank whose batches these are."""
         iteration, rank = place
         found = contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
         return ContributionPlan.of(found, rank, allotment.own(iteration, rank), source, self._model.shape)
 
     def begin(self, one: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
-        """What follows from memory [2, B, H], and its time [2, B], at the ends of a batch's events, in one part or more."""
+        """Compute contributions from memory [2, B, H] and its time [2, B] at the ends of a batch's events, in one part or more."""
         memory, heard = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
         return PendingUpdate(one, compute(one, memory, heard, self._model))
 
     def return_rows(self, one: PendingUpdate) -> None:
-        """Contributions to others' rows, to whoever has these."""
+        """Send contributions to others' rows to the ranks that have these, and receive theirs."""
         one.come = self._steps.returned(one.prospect.found, one.own)
 
     def write(self, one: PendingUpdate) -> None:
-        """Contributions to rows that the rank has; and, where not all changes of shared nodes are told, its own to these."""
+        """Write contributions to rows that the rank has; and its own to shared nodes, where not all of their changes are synchronised."""
         found, rank, home = one.prospect.found, one.prospect.rank, one.prospect.home
         rows = one.own.part(torch.from_numpy(home == rank))
         if one.come is not None:
@@ -75,7 +77,7 @@ class MemoryUpdates:
                 one.words = self._common.changed_rows(nodes[found.last[found.of(rank)][shared] >= 0])
 
     def gather_shared(self, one: PendingUpdate) -> None:
-        """Tell all ranks of shared nodes, and hear what they tell."""
+        """Gather all ranks' rows of shared nodes."""
         exchange, device = self._steps.context.collective, self._steps.context.device
         if self._sharing.synchronised == "significant":
             assert one.words is not None
@@ -87,7 +89,7 @@ class MemoryUpdates:
         one.words = gather_rows(exchange, words, counts.tolist(), device)
 
     def write_shared(self, one: PendingUpdate) -> None:
-        """Write what was told."""
+        """Write the gathered rows of shared nodes."""
         assert one.words is not None
         if self._sharing.synchronised == "significant":
             return self._common.apply(one.words)
@@ -101,7 +103,7 @@ class MemoryUpdates:
         )
 
     def run_all(self, one: PendingUpdate) -> None:
-        """All of it, in turn."""
+        """Run all steps, one after another."""
         if not self._sharing.replicated and self._spreading.ranks > 1:
             self.return_rows(one)
         self.write(one)

@@ -1,4 +1,4 @@
-"""Plans on events whose memory is spread over ranks: one schedule for every epoch; the best epoch is kept, and tested at the end."""
+"""SpreadPlans: one schedule for every epoch, memory spread over ranks; the best epoch is kept, and tested at the end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ from chronoscale.strategies.streams.sharing import Sharing
 
 
 class SpreadPlans(Plans):
-    """As `EventPlans`; every rank keeps its own rows of memory in a file of its own (`Kept`), as none has them all."""
+    """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
+
+    Every rank keeps its own rows of memory in a file of its own (`MemoryFiles`), as none has them all. In the job's folder: BEST, and at
+    the end TEST, scores of the test events.
+    """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
-        """Raises UserError when the schedule is for another number of ranks, and as `Material.of`."""
+        """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
         item = job.items[0]
         self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
         self._patience = item.hyper.events.patience
@@ -38,22 +42,21 @@ class SpreadPlans(Plans):
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
-        """The plan, from this epoch on."""
         if self._plan is None:
             self._program.epoch = epoch
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
     def kept(self) -> Mapping[str, Tensor]:
-        """Which of the ranks' files is of this epoch."""
+        """Return which of the ranks' files is of this epoch."""
         return self._kept.record()
 
     def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """Of this rank's file. Raises KeyError or RuntimeError for another model's or epoch's."""
+        """Restore memory from this rank's file. Raises KeyError or RuntimeError for another model's or epoch's."""
         self._program.restore(self._kept.read(kept))
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """After the epochs of these scores: every rank keeps its memory, and the first one the model where the last is the best."""
+        """Save every rank's memory, and the model where the last epoch is the best; return whether patience is over."""
         best, done = best_epoch(scores), len(scores)
         if self._program.epoch == done:  # not where an earlier process has trained it
             self._kept.write(done, self._program.tables(), {best + 1, best_epoch(scores[:-1]) + 1})
@@ -62,11 +65,10 @@ class SpreadPlans(Plans):
         return 0 < self._patience <= done - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """As `best_of`."""
         return best_epoch(scores)
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its memory going on."""
+        """Score the test events with the best epoch's model, its memory going on, and write the scores."""
         self._context.collective.barrier()
         best = load_best(self._folder, self.learner.model, self.restore)
         self._program.epoch = best

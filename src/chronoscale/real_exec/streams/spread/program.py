@@ -1,4 +1,4 @@
-"""SpreadProgram: one rank's batches of events where node memory is spread over ranks, executed."""
+"""SpreadProgram: executes one rank's batches of events where node memory is spread over ranks."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SpreadProgram(BatchProgram):
-    """Executes one rank's rows. Memory begins empty with each epoch; replicas (DistTGL) go on: in epoch e, rank r has span r + e of time,
-    and begins anew where that is the first one."""
+    """Program of batches whose node memory is spread over ranks. Memory begins empty with each epoch.
+
+    Replicas (DistTGL) go on instead: in epoch e, rank r has time span r + e, and begins anew where that is the first one.
+    """
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
@@ -81,11 +83,10 @@ class SpreadProgram(BatchProgram):
 
     @property
     def turn(self) -> int:
-        """Which rank's batches this one has in this epoch."""
+        """Return the rank whose batches this rank runs in the current epoch (DistTGL rotates them)."""
         return (self.rank + self.epoch) % self._schedule.ranks if self.sharing.replicated else self.rank
 
     def begin(self) -> None:
-        """As BatchProgram says."""
         super().begin()
         if self.sharing.replicated:
             self.tasks = tasks_of(self._schedule, self.turn)
@@ -103,7 +104,7 @@ class SpreadProgram(BatchProgram):
         self._settled: dict[int, PendingUpdate] = {}
 
     def run(self, task: Task) -> None:
-        """As BatchProgram says; timed where theta and alpha follow the times, for which a GPU has to have ended."""
+        """Execute one row; in early epochs it is timed, for theta and alpha to follow the times, and a GPU is waited for."""
         if self._tuning is None or self.epoch >= EARLY or task.step == VALIDATE:
             return super().run(task)
         start = time.perf_counter()
@@ -113,7 +114,7 @@ class SpreadProgram(BatchProgram):
         self._tuning.add(task, time.perf_counter() - start)
 
     def finish(self) -> EpochResult:
-        """As BatchProgram says, with what all ranks have exchanged."""
+        """Return losses, validation scores, and counts of what all ranks have exchanged."""
         found = super().finish()
         own = [self.steps.fetched, self.steps.sent_back, self.common.changed, self.common.spoken]
         totals = torch.tensor(own, dtype=torch.float64).to(self.device)
@@ -122,11 +123,10 @@ class SpreadProgram(BatchProgram):
         return replace(found, counts={name: int(value) for name, value in zip(names, totals.tolist(), strict=True)})
 
     def batch(self, unit: int) -> SpreadBatch:
-        """As BatchProgram says."""
         return self._batch[unit]
 
     def release(self, unit: int) -> None:
-        """As BatchProgram says. It is asked for its gradients, and for its memory, by two threads where lanes overlap."""
+        """Release a batch when it has been asked for both its gradients and its memory, by two threads where lanes overlap."""
         with self._lock:
             if unit in self._left:
                 self._left.remove(unit)
@@ -135,12 +135,10 @@ class SpreadProgram(BatchProgram):
                 self._left.add(unit)
 
     def iteration_events(self, task: Task) -> int:
-        """As BatchProgram says."""
         allotment, iteration = self.place(task)
         return allotment.size(iteration)
 
     def predicted_events(self) -> Bool:
-        """As BatchProgram says."""
         allotment = self.allotments[1]
         found = np.zeros(len(allotment.deal.part), np.bool_)
         for iteration in range(allotment.iterations):
@@ -148,7 +146,7 @@ class SpreadProgram(BatchProgram):
         return found
 
     def place(self, task: Task) -> tuple[Allotment, int]:
-        """A task's batches, and its iteration among them."""
+        """Return the batches that a task belongs to, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.allotments[validates], task.unit - self.allotments[0].iterations * validates
 
@@ -183,8 +181,10 @@ class SpreadProgram(BatchProgram):
             self._sample_with(self.theta)
 
     def _bring_back(self, task: Task) -> None:
-        """What the batch has done to memory, to the host, and what its mails are: on a GPU that is computed once memory is there, by the
-        host's first row that asks."""
+        """Copy what the batch has done to memory to the host, and compute its messages.
+
+        On a GPU, messages are computed once memory has arrived, by the first row of the host that asks for them.
+        """
         memory, time = self.steps.ends(self._batch[task.unit])
         if self.device.type == "cuda":
             self._brought[task.unit] = to_host(memory), to_host(time)
@@ -193,7 +193,7 @@ class SpreadProgram(BatchProgram):
         self.release(task.unit)
 
     def _iteration(self, task: Task) -> PendingUpdate:
-        """Under way; a rank without events has brought nothing back."""
+        """Return the update of a task's iteration, begun where needed; a rank without events has copied nothing back."""
         if task.unit not in self._settled:
             foreseen = self._foreseen.pop(task.unit, None)
             if foreseen is None:
@@ -212,17 +212,17 @@ class SpreadProgram(BatchProgram):
             del self._settled[task.unit]
 
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """An iteration of events that are evaluated, at once."""
+        """Write what an iteration of evaluated events does to memory, all at once."""
         foreseen = self.settling.plan(allotment, (iteration, self.turn), self.spreading.source(True))
         self.settling.run_all(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
-        """Memory, mailbox and history of the rank, and what was tuned, for a checkpoint."""
+        """Return memory, mailbox and history of the rank, and what was tuned, by name, for a checkpoint."""
         tuned = {"tuned": torch.tensor([self.theta, self.common.alpha], dtype=torch.float64)}
         return {**self.held.state.tables(), **self.history.tables(), **tuned}
 
     def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """As `tables` gave them. Raises KeyError or RuntimeError for those of another model, stream or number of ranks."""
+        """Restore what `tables` returned. Raises KeyError or RuntimeError for another model, stream or number of ranks."""
         self.held.state.restore(kept)
         for name, table in self.history.tables().items():
             if kept[name].shape != table.shape:

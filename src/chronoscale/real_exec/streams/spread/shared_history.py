@@ -1,4 +1,4 @@
-"""History: what ranks know in common of shared nodes: their memory when it was synchronised last, and how it changes (MemShare §3.4)."""
+"""SharedHistory: memory of shared nodes when it was synchronised last, and how it changes; the same on all ranks (MemShare §3.4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ NEWER = 0.1  # weight of the newest increment in the moving average
 
 
 class SharedHistory:
-    """Of S shared nodes. memory float32 [S, H], s~; time float64 [S], of the newest that is in it or its mailbox; increment float32 [S, H]
+    """The history of S shared nodes.
+
+    memory float32 [S, H]: s~, as synchronised last; time float64 [S]: of the newest event in it or its mailbox; increment float32 [S, H]
     and gap float64 [S]: moving averages of what one synchronisation adds to the one before, and of the time between the two, 0 before a
     second. seen bool [S]: it was synchronised.
 
@@ -27,28 +29,30 @@ class SharedHistory:
         self.seen = torch.zeros(nodes, dtype=torch.bool)
 
     def reset(self) -> None:
-        """As before the first event."""
+        """Forget everything, as before the first event."""
         for table, value in ((self.memory, 0), (self.increment, 0), (self.time, self._begun), (self.gap, 0), (self.seen, False)):
             table.fill_(value)
 
     def tables(self) -> Mapping[str, Tensor]:
-        """By name, for a checkpoint."""
+        """Return the tables by name, for a checkpoint."""
         return {"synchronised": self.memory, "increment": self.increment, "synchronised_at": self.time, "gap": self.gap, "seen": self.seen}
 
     def expected(self, nodes: Tensor, time: Tensor) -> Tensor:
-        """s^ of eq. 20: memory that nodes int64 [n], by their numbers among shared ones, may have at time float64 [n]; float32 [n, H]."""
+        """Return the memory that nodes int64 [n] (numbers among shared ones) may have at time float64 [n]: s^ of eq. 20, float32 [n, H]."""
         memory, increment, since, gap = (table.index_select(0, nodes) for table in (self.memory, self.increment, self.time, self.gap))
         share = torch.where(gap > 0, (time - since) / gap, 0.0).clamp(0, 1)
         return torch.addcmul(memory, increment, share[:, None].float())
 
     def changed(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
-        """Whether memory [n, H] of nodes [n] has turned by more than alpha since it was synchronised, bool [n]: 1 - cosine similarity
-        (eq. 18). What was never synchronised has, unless there is nothing to tell yet."""
+        """Return whether memory [n, H] of nodes [n] has turned by more than alpha since it was synchronised, bool [n] (eq. 18).
+
+        The measure is 1 - cosine similarity. What was never synchronised has changed, unless there is nothing in it yet.
+        """
         turned = 1 - functional.cosine_similarity(memory, self.memory.index_select(0, nodes), eps=1e-8) > alpha
         return torch.where(self.seen.index_select(0, nodes), turned, memory.any(1))
 
     def observe(self, nodes: Tensor, memory: Tensor, time: Tensor) -> None:
-        """Memory [n, H] of nodes [n], each once, is that of all ranks, as of time float64 [n]; what is older than what they have is not."""
+        """Take memory [n, H] of nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are ignored."""
         newer = time >= self.time[nodes]
         nodes, memory, time = nodes[newer], memory[newer], time[newer]
         added, passed, again = memory - self.memory[nodes], time - self.time[nodes], self.seen[nodes]

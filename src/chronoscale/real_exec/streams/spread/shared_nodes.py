@@ -1,4 +1,4 @@
-"""Common: how ranks come to know in common what has become of shared nodes (MemShare §3.4)."""
+"""SharedNodes: how ranks synchronise the memory of nodes that all of them have (MemShare §3.4)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ ID = Column(torch.int64)
 
 
 class SharedNodes:
-    """Of one rank: `heard` of changes of shared nodes that are significant. changed, spoken: how many it had, and how many of them it told
-    the others of."""
+    """The shared nodes, as one rank sees them. changed, spoken: how many changes it made, and how many of these it sent to the others."""
 
     def __init__(self, held: MemoryPart, history: SharedHistory, alpha: float, reaches: bool) -> None:
-        """alpha: of eq. 19. reaches: whether what is heard gets to node memory; the published code writes it into copies."""
+        """alpha: threshold of eq. 19. reaches: whether synchronised rows are written to node memory; the published code writes them to
+        copies."""
         self.history, self.alpha = history, alpha
         self._held, self._reaches = held, reaches
         self._columns = [ID, *(Column(table.dtype, tuple(table.shape[1:])) for table in held.state.tables().values())]
         self.changed = self.spoken = 0
 
     def changed_rows(self, nodes: Int64) -> Tensor:
-        """Of shared nodes [n] whose memory the rank has written, rows that others have to hear of: uint8 [m, W], m <= n."""
+        """Return rows to send to others: of those shared nodes [n] that the rank has written and that changed enough; uint8 [m,
+        W], m <= n."""
         places, common = self._held.places(nodes), torch.from_numpy(self._held.common[nodes])
         aged = self.history.changed(common, self._held.state.memory.index_select(0, places), self.alpha)
         self.changed, self.spoken = self.changed + len(nodes), self.spoken + int(aged.sum())
@@ -38,8 +39,10 @@ class SharedNodes:
         return pack([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._held.state.tables().values())])
 
     def apply(self, rows: Tensor) -> None:
-        """What all ranks have to say, uint8 [n, W], in the order of ranks: of each node the row with the newest event counts, for all of
-        them alike; a rank whose own has seen as much keeps that."""
+        """Apply the rows of all ranks, uint8 [n, W], in the order of ranks.
+
+        Of each node the row with the newest event counts, on all ranks alike; a rank whose own row has seen as much keeps that.
+        """
         nodes, *columns = unpack(rows, self._columns)
         found = dict(zip(self._held.state.tables(), columns, strict=True))
         newest = _newest(found)
@@ -56,12 +59,12 @@ class SharedNodes:
 
 
 def _newest(rows: Mapping[str, Tensor]) -> Tensor:
-    """Time of the newest event that memory or mailbox have seen, float64 [n]."""
+    """Return the time of the newest event that memory or mailbox have seen, float64 [n]."""
     return torch.maximum(rows["updated"], rows["mailed"][:, -1])
 
 
 def gather_rows(collective: Collective, rows: Tensor, counts: Sequence[int] | None, device: torch.device) -> Tensor:
-    """Rows uint8 [n, W] of every rank, in the host's memory; counts: how many each has, None: ranks tell each other."""
+    """Gather rows uint8 [n, W] of every rank, in host memory. counts: how many each has; None: ranks exchange that first."""
     if counts is None:
         own = to_device(torch.tensor([[len(rows)]]), device)
         counts = collective.all_gather(own, [1] * collective.ranks)[:, 0].tolist()

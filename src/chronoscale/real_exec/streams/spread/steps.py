@@ -1,5 +1,7 @@
-"""SpreadSteps: what is done to a batch where memory is spread over ranks, one step after another. Every rank takes part in what ranks do
-together, with a batch or without."""
+"""SpreadSteps: what is done to a batch where memory is spread over ranks, one step after another.
+
+Every rank takes part in what ranks do together, with a batch or without.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class RemoteRequests(NamedTuple):
 
 
 class SpreadSteps(Steps):
-    """Of one rank. fetched, sent_back: bytes of rows that have come from other ranks, and of contributions."""
+    """Steps of one rank. fetched, sent_back: bytes of rows received from other ranks, and of contributions sent to them."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class SpreadSteps(Steps):
         hyper: Hyper,
         context: Context,
     ) -> None:
-        """history: of shared nodes whose memory is smoothed; None: it is not."""
+        """history: of shared nodes whose memory is smoothed; None: none is."""
         residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, UNREAD)
         super().__init__(material, model, held.state, sampling, residents, context)
         self.held, self.history, self.context, self.rank = held, history, context, context.rank
@@ -63,14 +65,14 @@ class SpreadSteps(Steps):
         self._edges = bool(material.shape.edge and material.shape.layers)
 
     def boundary(self, theta: float) -> None:
-        """Sample another share of remote neighbours from now on; nothing where all are sampled."""
+        """Sample another share of remote neighbours from now on; nothing changes where all are sampled."""
         if self._sampling.boundary is not None:
             self._sampling = replace(self._sampling, boundary=replace(self._sampling.boundary, theta=theta))
 
     def around(
         self, source: Source, seat: Seat | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
     ) -> SpreadBatch:
-        """The batch of these events, told from others [B, k], with what each of those counts for."""
+        """Sample the batch of these events. others: negatives [B, k], and their weights in the loss or None."""
         roots = source.roots(events, present(others[0]), before, self._sampling.sources)
         found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
         if seat is None:
@@ -80,7 +82,7 @@ class SpreadSteps(Steps):
         return SpreadBatch.around(source, events, others, roots[2], found, away)
 
     def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
-        """Tell other ranks what is asked for, and hear what they ask for."""
+        """Exchange with other ranks which rows are asked for; return what they ask this rank for."""
         asked = (NOTHING, NOTHING) if batch is None or batch.away is None else tuple(one.asked for one in batch.away)
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.away is not None:
@@ -95,7 +97,7 @@ class SpreadSteps(Steps):
         return RemoteRequests(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
 
     def fetch(self, batch: SpreadBatch | None, wanted: RemoteRequests) -> None:
-        """Send what is wanted, and receive what was asked for: to the device."""
+        """Send the rows that others ask for, and receive those that the batch needs, on the device."""
         none = [0] * self.context.ranks
         asks = [none, none] if batch is None or batch.away is None else [one.counts.tolist() for one in batch.away]
         come = self._exchanged(self.held.pack_rows(wanted.nodes), wanted.counts[0], asks[0])
@@ -108,7 +110,8 @@ class SpreadSteps(Steps):
             batch.receive(self.held.unpack_rows(come), edges)
 
     def returned(self, found: Contributions, own: ComputedContributions) -> ComputedContributions:
-        """Contributions of all ranks to rows that this one has, for its own ones to rows of others; in the order of ranks."""
+        """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
+        others."""
         counts, rank = found.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
         home = found.home[found.of(rank)]
@@ -119,14 +122,14 @@ class SpreadSteps(Steps):
         return ComputedContributions.unpacked(rows.cpu(), self.material.shape)
 
     def _exchanged(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
-        """Rows [sum(out), W] of this rank, out[q] to rank q; into[q] of them from every rank q."""
+        """Send rows [sum(out), W], out[q] to rank q; return those received, into[q] from rank q."""
         values = to_device(values, self._device)
         made = values.new_empty(sum(into), values.shape[1])
         self.context.exchange.all_to_all(made, values, into, out)
         return made
 
     def read(self, batch: Batch) -> None:
-        """Memory and mailbox of its nodes that the rank has, and what is expected of shared ones."""
+        """Read memory and mailbox of the batch's nodes that the rank has, and what is expected of shared ones."""
         nodes = batch.loads.state.send
         batch.memory_rows, batch.last_update = self.held.read(nodes)
         if self.history is not None and isinstance(batch, SpreadBatch):
@@ -137,14 +140,13 @@ class SpreadSteps(Steps):
             batch.expected = torch.from_numpy(at), self.history.expected(torch.from_numpy(common[at]), time)
 
     def send_memory(self, batch: Batch) -> None:
-        """To the device."""
         super().send_memory(batch)
         if isinstance(batch, SpreadBatch) and batch.expected is not None:
             at, memory = batch.expected
             batch.expected = to_device(at, self._device), to_device(memory, self._device)
 
     def update(self, batch: Batch) -> None:
-        """Memory with its mails in it; of shared nodes that have mail, mixed with what is expected (eq. 21)."""
+        """Apply messages to memory; memory of shared nodes that have any is mixed with what is expected (MemShare eq. 21)."""
         assert isinstance(batch, SpreadBatch)
         batch.whole()
         super().update(batch)
@@ -156,7 +158,7 @@ class SpreadSteps(Steps):
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
     def bring(self, batch: SpreadBatch | None, exchanges: bool) -> None:
-        """All of it up to memory that is up to date; `exchanges`: whether rows come from other ranks."""
+        """Run all steps up to updated memory. exchanges: whether rows come from other ranks."""
         if batch is not None:
             self.gather(batch)
             self.send(batch)
@@ -168,7 +170,7 @@ class SpreadSteps(Steps):
             self.update(batch)
 
     def ends(self, batch: SpreadBatch | None) -> tuple[Tensor, Tensor]:
-        """Memory [2, B, H] and its time [2, B] of its events' sources and destinations."""
+        """Return memory [2, B, H] and its time [2, B] of the batch's sources and destinations; empty for no batch."""
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
         assert batch.memory is not None and batch.last_update is not None and batch.ends is not None
@@ -178,5 +180,5 @@ class SpreadSteps(Steps):
 
 
 def _own(ids: Int32, context: Context) -> Remote:
-    """Rows that the rank has, all of them."""
+    """Return rows that the rank has, all of them."""
     return Remote(ids, np.full(ids.size, context.rank), context.rank, context.ranks)
