@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,15 +16,12 @@ from stream_case import choice, hyper, planned, prepared, stream
 
 from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
 from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.base import Smoothing
-from chronoscale.real_exec.streams.spread import memory_files as kept
-from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
 from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
 from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
@@ -187,11 +183,11 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
         history.observe(torch.tensor([0, 2]), torch.ones(2, width), torch.tensor([-1.0, -1.0], dtype=torch.float64))
     common = [SharedNodes(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
     spoken = [said(one, history, alpha, nodes) for one, history, nodes in zip(sides, histories, (first, second), strict=True)]
-    words = [one.words(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
+    words = [one.changed_rows(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
     assert [one.changed for one in common] == [len(first), len(second)] and [one.spoken for one in common] == [*map(len, spoken)]
     before = [{name: table.clone() for name, table in one.state.tables().items()} for one in sides]
     for one in common:
-        one.hear(torch.cat(words))
+        one.apply(torch.cat(words))
     for node in range(9):
         tellers = [rank for rank in (0, 1) if node in spoken[rank]]
         place = [int(one.place[node]) for one in sides]
@@ -216,9 +212,9 @@ def test_nothing_is_told(tmp_path) -> None:
     common = SharedNodes(one, SharedHistory(3, one.state.memory.shape[1], 0.0), 2.0, True)
     one.state.memory.zero_()  # empty memory is no news
     before = {name: table.clone() for name, table in one.state.tables().items()}
-    words = gather_rows(Context().collective, common.words(NODES), None, torch.device("cpu"))
+    words = gather_rows(Context().collective, common.changed_rows(NODES), None, torch.device("cpu"))
     assert len(words) == 0 and common.spoken == 0 and common.changed == 3
-    common.hear(words)
+    common.apply(words)
     assert all(torch.equal(table, before[name]) for name, table in one.state.tables().items())
 
 
@@ -309,87 +305,10 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
     assert not tuned
 
 
-def context(rank: int) -> Context:
-    return Context(rank=rank)
-
-
-def tables(epochs: int, rank: int) -> Mapping[str, torch.Tensor]:
-    return {"memory": torch.full((3, 2), float(10 * epochs + rank)), "sent": torch.tensor([True, False])}
-
-
-class Killed(Exception):
-    pass
-
-
-@pytest.mark.parametrize("bests", [[0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 0, 2, 2, 2], [0, 1, 1, 3, 3]])
-@pytest.mark.parametrize("stop", range(40))
-def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: list[int], stop: int) -> None:
-    """Before any of the writes and deletions of two ranks, the checkpoint and the best model: what either says is there, of both ranks."""
-    said: dict[str, Mapping[str, torch.Tensor]] = {}
-    left, unlink, replaced = [stop], Path.unlink, kept.replaced
-
-    def step() -> None:
-        if not left[0]:
-            raise Killed
-        left[0] -= 1
-
-    def counted(path: Path, content: bytes) -> None:
-        step()
-        replaced(path, content)
-
-    def removed(path: Path, missing_ok: bool = False) -> None:
-        if path.exists():
-            step()
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(kept, "write_atomically", counted)
-    monkeypatch.setattr(Path, "unlink", removed)
-    sides = [MemoryFiles(tmp_path, context(rank)) for rank in (0, 1)]
-    try:
-        for done, best in enumerate(bests, 1):
-            before = bests[done - 2] if done > 1 else -1
-            for rank, one in enumerate(sides):
-                one.write(done, tables(done, rank), {best + 1, before + 1})
-            for what in ("best", "checkpoint"):
-                if what == "checkpoint" or best == done - 1:
-                    step()
-                    said[what] = sides[0].record()
-    except Killed:
-        pass
-    for what, record in said.items():
-        for rank in (0, 1):
-            found = MemoryFiles(tmp_path, context(rank)).read(record)
-            expected = tables(int(record["epoch"]), rank)
-            assert all(torch.equal(found[name], table) for name, table in expected.items()), what
-    assert len([*(tmp_path / "memory").glob("[0-9]*")]) <= 8
-
-
-def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
-    one = MemoryFiles(tmp_path, context(0))
-    for epochs in (1, 2):
-        one.write(epochs, tables(epochs, 0), {1})
-    first, second = (tmp_path / "memory" / f"00000{epochs}-0000.pt" for epochs in (1, 2))
-    assert first.exists() and second.exists()
-    remedy = "delete the training folder to train from the first epoch on"
-    with pytest.raises(UserError) as found:
-        one.read({"epoch": torch.tensor(7)})
-    assert str(found.value) == f"{tmp_path}/memory/000007-0000.pt: no such file, a memory of this rank is expected; {remedy}"
-    second.write_bytes(second.read_bytes()[:100])
-    with pytest.raises(UserError) as found:
-        one.read(one.record())
-    said = str(found.value)
-    assert said.startswith(f"{second}: not a readable memory of this rank (") and said.endswith(remedy) and "\n" not in said
-    second.write_bytes(first.read_bytes())
-    with pytest.raises(RuntimeError, match=r"000002-0000\.pt is of epoch 1, expected 2"):
-        one.read(one.record())
-    with pytest.raises(KeyError):
-        one.read({})
-
-
 def replica(folder: Path, rank: int, name: str = "disttgl") -> SpreadProgram:
     """One of two ranks, which asks the other for nothing before its epoch ends."""
     chosen, asked = choice("tgn"), hyper("tgn", events=sharing())
-    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, context(rank))
+    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, Context(rank=rank))
 
 
 def test_replicas_take_turns(tmp_path) -> None:

@@ -196,7 +196,7 @@ def test_the_best_epoch_is_kept_and_tested(tmp_path):
         execute(plan.schedule, plan.program, CpuLanes(False), "cpu")
         scores.append({"ap": value})
         assert not plans.after_epoch(scores)
-        tables = {name: table.clone() for name, table in plans.kept().items()}
+        tables = {name: table.clone() for name, table in plans.extra_state().items()}
         states.append((tables, {name: value.clone() for name, value in plans.learner.model.state_dict().items()}))
     assert not torch.equal(states[1][0]["memory"], states[2][0]["memory"])
     plans._program.state.restore(states[1][0])

@@ -46,14 +46,14 @@ def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[P
 
     Called on every rank, before the item's own schedule is bound.
     """
-    done: list[Pass] = []
+    passes: list[Pass] = []
 
     def prepare() -> str:
         schedule = context.require_ranks(Schedule.load(Path(item.prepare)))
         program = bind_program(item, schedule, choice, context)
-        done.append(execute(schedule, program, make_lanes(context.device), device_name(context.device)))
+        passes.append(execute(schedule, program, make_lanes(context.device), device_name(context.device)))
         return item.prepare
 
     if item.prepare:
         context.share(("prepared", item.prepare), prepare)
-    return done
+    return passes

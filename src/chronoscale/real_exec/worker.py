@@ -43,26 +43,30 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
     """
     with open_context(job.settings) as context:
         schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}
-        once: dict[str, list[Pass]] = {}
+        preparations: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
         lanes: dict[str, Lanes] = {}
         for item in job.items:
-            once[f"{item.label}-prepare"] = run_preparation(item, job.model, context)
-            lanes[item.label], own = context.lanes(schedules[item.label]), context.for_item(item)
-            programs[item.label] = with_cuda_graphs(bind_program(item, schedules[item.label], job.model, own), lanes[item.label], own)
+            preparations[f"{item.label}-prepare"] = run_preparation(item, job.model, context)
+            lanes[item.label], item_context = context.lanes(schedules[item.label]), context.for_item(item)
+            programs[item.label] = with_cuda_graphs(
+                bind_program(item, schedules[item.label], job.model, item_context), lanes[item.label], item_context
+            )
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
         count = job.warmup + job.repeats
         for number in range(count):
             for place, (label, program) in enumerate(programs.items()):
                 positions.own_page().set_text(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
-                done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
-                passes[label].append(done)
+                result = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
+                passes[label].append(result)
         positions.own_page().enter(Phase.TESTING)
         for label, program in programs.items():
             last = passes[label].pop()
-            tested = require_finite(program.test_scores(), schedules[label].name, "after the last pass")
-            passes[label].append(replace(last, scores={**last.scores, **tested}))
-    return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
+            scores = require_finite(program.test_scores(), schedules[label].name, "after the last pass")
+            passes[label].append(replace(last, scores={**last.scores, **scores}))
+    return {label: result[job.warmup :] for label, result in passes.items()} | {
+        label: result for label, result in preparations.items() if result
+    }
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
@@ -72,23 +76,23 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
     key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is
     such a thing.
     """
-    for label, done in passes.items():
-        for repeat, one in enumerate(done):
-            part = out / f".{label}-r{repeat}.parquet"
-            one.trace.save(part)
-            os.replace(part, out / f"{label}-r{repeat}.parquet")
-        part = out / f".{label}-losses.npy"
-        np.save(part, np.stack([one.losses for one in done]))
-        os.replace(part, out / f"{label}-losses.npy")
+    for label, results in passes.items():
+        for repeat, result in enumerate(results):
+            draft = out / f".{label}-r{repeat}.parquet"
+            result.trace.save(draft)
+            os.replace(draft, out / f"{label}-r{repeat}.parquet")
+        draft = out / f".{label}-losses.npy"
+        np.save(draft, np.stack([result.losses for result in results]))
+        os.replace(draft, out / f"{label}-losses.npy")
         records: dict[str, list[dict[str, Any]]] = {
-            "scores": [dict(one.scores) for one in done],
-            "counts": [dict(one.counts) for one in done if one.counts],
-            "launched": [asdict(one.launched) for one in done if one.launched is not None],
+            "scores": [dict(result.scores) for result in results],
+            "counts": [dict(result.counts) for result in results if result.counts],
+            "launched": [asdict(result.launched) for result in results if result.launched is not None],
         }
-        for what in (what for what, each in records.items() if each or what == "scores"):
-            part = out / f".{label}-{what}.json"
-            part.write_text(json.dumps(records[what]))
-            os.replace(part, out / f"{label}-{what}.json")
+        for name in (name for name, each in records.items() if each or name == "scores"):
+            draft = out / f".{label}-{name}.json"
+            draft.write_text(json.dumps(records[name]))
+            os.replace(draft, out / f"{label}-{name}.json")
 
 
 def main(path: str) -> int:

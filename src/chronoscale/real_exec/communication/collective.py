@@ -57,9 +57,9 @@ class TorchCollective:
         most = max(counts)
         own = rows.new_zeros(most, rows.shape[1])
         own[: len(rows)] = rows
-        made = rows.new_empty(self.ranks * most, rows.shape[1])
-        dist.all_gather_into_tensor(made, own)
-        return torch.cat([made[rank * most : rank * most + count] for rank, count in enumerate(counts)])
+        padded = rows.new_empty(self.ranks * most, rows.shape[1])
+        dist.all_gather_into_tensor(padded, own)
+        return torch.cat([padded[rank * most : rank * most + count] for rank, count in enumerate(counts)])
 
     def barrier(self) -> None:
         flag = torch.zeros(1, device="cuda" if dist.get_backend() == "nccl" else "cpu")

@@ -24,7 +24,9 @@ class ShapedCollective:
     """Collectives held to a link: an all-reduce moves what a ring's would, an all-gather the other ranks' rows, without padding."""
 
     def __init__(self, inner: Collective, link: Link) -> None:
-        self.ranks, self._inner, self._link = inner.ranks, inner, link
+        self.ranks = inner.ranks
+        self._inner = inner
+        self._link = link
 
     def all_reduce(self, values: Tensor) -> None:
         begin = self._meet()
@@ -49,7 +51,9 @@ class ShapedExchange:
     """Exchange held to a link; in an all-to-all, what `rank` sends to itself takes no time."""
 
     def __init__(self, inner: Exchange, link: Link, rank: int) -> None:
-        self._inner, self._link, self._rank = inner, link, rank
+        self._inner = inner
+        self._link = link
+        self._rank = rank
 
     def send(self, values: Tensor, rank: int) -> None:
         own, other = _now(1), _now(1)

@@ -41,7 +41,10 @@ class GraphedProgram(Program):
 
     def __init__(self, program: Program, lanes: Lanes, why: str = "") -> None:
         self.tasks, self.collective = program.tasks, program.collective
-        self._program, self._rows, self._passes, self._why = program, program.tasks, 0, why
+        self._program = program
+        self._rows = program.tasks
+        self._passes = 0
+        self._why = why
         self._graphs: dict[Hashable, _Captured] = {}
         if not why:
             assert isinstance(lanes, DeviceLanes) and isinstance(program.graph_blocks, GraphBlocks)
@@ -94,10 +97,14 @@ class GraphedProgram(Program):
 
     def _captured(self, rows: Sequence[Task]) -> _Captured:
         """Capture rows as a graph, each on the stream of its lane; none of them runs yet."""
-        device, of, notes = self._lanes.device, self._lanes.lane, self._blocks.shares
+        device = self._lanes.device
+        of = self._lanes.lane
+        notes = self._blocks.shares
         before, compute = len(notes), of[Lane.COMPUTE]
         joined = [of[lane] for lane in dict.fromkeys(task.lane for task in rows) if lane is not Lane.COMPUTE]
-        graph, ends, begin = device.graph(self._pool), dict[int, Event](), device.event()
+        graph = device.graph(self._pool)
+        ends = dict[int, Event]()
+        begin = device.event()
         with graph.capture(compute):
             begin.record(compute)
             for stream in joined:

@@ -126,7 +126,9 @@ class DeviceLanes:
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
     def __init__(self, device: Streams, clock: Clock = time.perf_counter_ns) -> None:
-        self.device, self._clock, self.lane = device, clock, {lane: device.stream() for lane in Lane}
+        self.device = device
+        self._clock = clock
+        self.lane = {lane: device.stream() for lane in Lane}
 
     def run(self, tasks: Sequence[Task], program: Callable[[Task], None]) -> tuple[Ints, Ints]:
         """Run all tasks; rows of the device are timed by events, put on the host's clock by readings of both before and after the pass."""
@@ -141,14 +143,14 @@ class DeviceLanes:
 
     def _read(self) -> _Reading:
         """Return the time on both clocks, while the device is idle: the most exact of several readings."""
-        found = []
+        readings = []
         for _ in range(READINGS):
             event, before = self.device.event(), self._clock()
             event.record(self.lane[Lane.COMPUTE])
             event.synchronize()
             after = self._clock()
-            found.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))
-        return min(found, key=lambda reading: reading.doubt)
+            readings.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))
+        return min(readings, key=lambda reading: reading.doubt)
 
 
 class _Rows:
@@ -157,7 +159,11 @@ class _Rows:
     def __init__(
         self, tasks: Sequence[Task], device: Streams, stream: Mapping[Lane, Any], clock: Clock, program: Callable[[Task], None]
     ) -> None:
-        self._tasks, self._device, self._stream, self._clock, self._program = tasks, device, stream, clock, program
+        self._tasks = tasks
+        self._device = device
+        self._stream = stream
+        self._clock = clock
+        self._program = program
         self.needs = _needs(tasks)
         self._begin, self._end = ([device.event() for _ in tasks] for _ in range(2))
         self._host = np.zeros((2, len(tasks)), np.int64)
@@ -198,10 +204,11 @@ class _Rows:
         """
         device = [i for i, task in enumerate(self._tasks) if not task.hosted]
         begin = np.array([first.event.elapsed_time(self._begin[i]) for i in device]) * 1e6
-        took = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6  # not from two offsets: CUDA has float32 ones
+        # Not from two offsets: CUDA has float32 ones.
+        durations = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6
         here, there = last.ns - first.ns, first.event.elapsed_time(last.event) * 1e6
         rate = here / there if there > 0 and abs(here - there) > first.doubt + last.doubt else 1.0
-        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + took]) * rate).astype(np.int64)
+        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + durations]) * rate).astype(np.int64)
         return self._host[0], np.maximum(self._host[0], self._host[1])
 
 

@@ -78,17 +78,17 @@ def merge_rows(tasks: Sequence[Task], blocks: GraphBlocks) -> MergedRows:
             if task.hosted:
                 raise ValueError(f"row {task.task} is the host's work, which no CUDA graph does")
             members.setdefault(number, []).append(task)
-    rows = {own[-1].task: own for own in members.values()}
-    stands = {task.task: last for last, own in rows.items() for task in own}
-    made = list[Task]()
+    rows = {block[-1].task: block for block in members.values()}
+    stands = {task.task: last for last, block in rows.items() for task in block}
+    merged = list[Task]()
     ended = set[int]()
     for task in tasks:
-        own = rows.get(task.task, () if task.task in stands else (task,))
-        needs = {stands.get(need, need) for one in own for need in one.deps} - {task.task}
+        block = rows.get(task.task, () if task.task in stands else (task,))
+        needs = {stands.get(need, need) for member in block for need in member.deps} - {task.task}
         if any(need in rows and need not in ended for need in needs):
             raise ValueError(f"row {task.task} waits for a CUDA graph that has not ended before it")
-        if own:
+        if block:
             entry = task._replace(op=Op.GRAPH, lane=Lane.COMPUTE) if task.task in stands else task
-            made.append(entry._replace(deps=tuple(sorted(needs))))
+            merged.append(entry._replace(deps=tuple(sorted(needs))))
             ended.add(task.task)
-    return MergedRows(made, rows, stands)
+    return MergedRows(merged, rows, stands)

@@ -44,8 +44,8 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     try:
         start, end = lanes.run(program.tasks, in_profiler_ranges(here.record_rows(program.run)))
         program.check()
-    except NonFiniteValue as found:
-        raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None
+    except NonFiniteValue as error:
+        raise NotFiniteError(_blame(error, schedule, program, program.finish().losses, during)) from None
     here.enter(Phase.TESTING)
     losses, result = np.zeros(schedule.iterations), program.finish()
     here.enter(Phase.MEETING)
@@ -76,23 +76,23 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     return Pass(trace, losses, result.scores, result.counts, program.launched)
 
 
-def _blame(found: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
+def _blame(error: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
     """Say in one line what was not finite first (an input, a loss, a gradient) and on which rank. Called on every rank."""
-    own = -1 if found.iteration is None else found.iteration
-    stages = ("an input", "the loss", found.what)
-    guilty = (own >= 0 and not program.inputs_finite(own), not np.isfinite(losses.get(own, 0.0)), found.own)
+    iteration = -1 if error.iteration is None else error.iteration
+    stages = ("an input", "the loss", error.quantity)
+    guilty = (iteration >= 0 and not program.inputs_finite(iteration), not np.isfinite(losses.get(iteration, 0.0)), error.own)
     seen = np.zeros((len(stages), program.collective.ranks), np.int64)
     seen[:, dist.get_rank() if program.collective.ranks > 1 else 0] = guilty
     if program.collective.ranks > 1:
         seen = _sum(seen)
     if not seen.any():
-        what, rank = f"{found.what}, added up over ranks,", "all ranks"
+        culprit, rank = f"{error.quantity}, added up over ranks,", "all ranks"
     else:
         first, at = (int(i[0]) for i in np.nonzero(seen))
-        everywhere = found.iteration is None and program.collective.ranks > 1
-        what, rank = stages[first], "all ranks" if everywhere else f"rank {at}"
-    place = [rank, *([f"iteration {own}"] if own >= 0 else []), *([during] if during else [])]
-    return f"strategy '{schedule.name}', {', '.join(place)}: {what} is not finite; {HELP}"
+        everywhere = error.iteration is None and program.collective.ranks > 1
+        culprit, rank = stages[first], "all ranks" if everywhere else f"rank {at}"
+    place = [rank, *([f"iteration {iteration}"] if iteration >= 0 else []), *([during] if during else [])]
+    return f"strategy '{schedule.name}', {', '.join(place)}: {culprit} is not finite; {HELP}"
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:

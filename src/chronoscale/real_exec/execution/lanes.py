@@ -75,7 +75,9 @@ def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence
     thread wakes up. No other row accounts for that time, so it is counted to this one; a rank's rows then fill its thread, as in a
     simulation. The first row of a thread that depends on nothing starts when it did.
     """
-    starts, ends, free = times[0].tolist(), times[1].tolist(), dict[int, int]()
+    starts = times[0].tolist()
+    ends = times[1].tolist()
+    free = dict[int, int]()
     for i, own in enumerate(thread):
         known = [ends[need] for need in needs[i]] + ([free[own]] if own in free else [])
         if known:
@@ -123,9 +125,9 @@ def _overlaps(schedule: Schedule) -> bool:
 
 def _waits(schedule: Schedule, row: int, earlier: int) -> bool:
     """Return whether `row` depends on an earlier one, directly or through others."""
-    found, left = {row}, [row]
-    while left and earlier not in found:
-        later = {int(dep) for dep in schedule.dependencies(left.pop()) if dep >= earlier} - found
-        found |= later
+    reached, left = {row}, [row]
+    while left and earlier not in reached:
+        later = {int(dep) for dep in schedule.dependencies(left.pop()) if dep >= earlier} - reached
+        reached |= later
         left += later
-    return earlier in found
+    return earlier in reached

@@ -17,9 +17,11 @@ class NonFiniteValue(Exception):
     iteration: None after the last one. what: the value, in words. own: whether it came from this rank, before ranks added up.
     """
 
-    def __init__(self, iteration: int | None, what: str, own: bool = True) -> None:
-        super().__init__(what)
-        self.iteration, self.what, self.own = iteration, what, own
+    def __init__(self, iteration: int | None, quantity: str, own: bool = True) -> None:
+        super().__init__(quantity)
+        self.iteration = iteration
+        self.quantity = quantity
+        self.own = own
 
 
 def require_finite(scores: Mapping[str, float], strategy: str, when: str) -> Mapping[str, float]:

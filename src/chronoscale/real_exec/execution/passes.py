@@ -33,6 +33,6 @@ def medians(passes: Sequence[Pass]) -> Ints:
     times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
     low, high = np.quantile(times, [0.25, 0.75], axis=0)
     reach = 1.5 * (high - low)
-    kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
-    middle: Floats = np.nanmedian(kept, axis=0)
+    inliers = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
+    middle: Floats = np.nanmedian(inliers, axis=0)
     return np.rint(middle).astype(np.int64)

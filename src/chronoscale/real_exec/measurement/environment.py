@@ -30,7 +30,7 @@ def device_name(device: torch.device) -> str:
 
 def fingerprint(device: torch.device) -> dict[str, str]:
     """Return hardware, library versions, kernels in use, and the git commit of the working directory, where there is one."""
-    found = {
+    values = {
         "device": device_name(device),
         "cores": str(cores()),
         "system": f"{platform.system()} {platform.release()}",
@@ -41,15 +41,15 @@ def fingerprint(device: torch.device) -> dict[str, str]:
     }
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            values[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
+            values[package] = "not installed"
     if device.type == "cuda":
-        found["cuda"] = str(torch.version.cuda)
+        values["cuda"] = str(torch.version.cuda)
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if _has_git() else None
     if git is not None and git.returncode == 0:
-        found["commit"] = git.stdout.strip()
-    return found
+        values["commit"] = git.stdout.strip()
+    return values
 
 
 def cores() -> int:

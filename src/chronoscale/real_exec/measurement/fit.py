@@ -49,10 +49,10 @@ def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.Dat
         ns, spread = mean_durations(passes), jitter.row_spread(row_durations(passes))
         columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | flags(schedule)
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
-        names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
+        names, collectives_only = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
         columns |= {"place": [Lane(lane).name for lane in schedule.lane], "schedule": schedule.kind}
-        rest = {"ranks": schedule.ranks, "alone": alone, "ns": ns, "spread": spread}
-        frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **rest}))
+        measured = {"ranks": schedule.ranks, "alone": collectives_only, "ns": ns, "spread": spread}
+        frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **measured}))
     table = pd.concat(frames, ignore_index=True)
     deviation = table.groupby("op")["spread"].median()
     wide = [f"{op} {100 * value:.0f} %" for op, value in deviation.items() if value >= WIDE]
@@ -131,10 +131,12 @@ def _fit_one(curve: Curve, part: pd.DataFrame, seed: int) -> Fit:
     samples = _Samples.of(part)
     order = np.random.default_rng(seed).permutation(len(samples.ns))
     cut = max(int(len(order) * HELD_OUT), 1)
-    told, by, rest = samples.take(order[:cut]), samples.take(order[cut : 2 * cut]), samples.take(order[2 * cut :])
-    errors = {form: by.error(by.features(form) @ rest.fitted(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
+    test = samples.take(order[:cut])
+    validation = samples.take(order[cut : 2 * cut])
+    train = samples.take(order[2 * cut :])
+    errors = {form: validation.error(validation.features(form) @ train.fitted(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
     best = min(errors, key=lambda form: errors[form])
-    predicted = told.features(best) @ samples.take(order[cut:]).fitted(best)
+    predicted = test.features(best) @ samples.take(order[cut:]).fitted(best)
     bounds = {name: (int(part[name].min()), int(part[name].max())) for name in RANGED}
     return Fit(
         op=curve.op,
@@ -143,12 +145,12 @@ def _fit_one(curve: Curve, part: pd.DataFrame, seed: int) -> Fit:
         coefficients=tuple(samples.fitted(best).tolist()),
         low={name: low for name, (low, _) in bounds.items()},
         high={name: high for name, (_, high) in bounds.items()},
-        held_out_error=told.error(predicted),
+        held_out_error=test.error(predicted),
         samples=len(samples.ns),
         alternatives={form: error for form, error in errors.items() if form != best},
         lane=curve.lane,
         variant=curve.variant,
-        bias=float(predicted @ told.many) / max(float(told.ns @ told.many), 1.0) - 1,
+        bias=float(predicted @ test.many) / max(float(test.ns @ test.many), 1.0) - 1,
         spread=_spread(part),
     )
 
@@ -192,11 +194,13 @@ def _fit_link(part: pd.DataFrame) -> Link:
     as long as was measured.
     """
     ranks, size, ns = (part[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
-    steps, moved, alone = 2 * (ranks - 1), 2 * (ranks - 1) / ranks * size, part["alone"].to_numpy(bool)
-    alpha, beta = _solve(np.stack([steps, moved], axis=1)[alone], ns[alone]) if alone.any() else (0.0, 0.0)
-    if not alone.all():
-        beta = min(beta, float(ns[~alone].sum() / max(moved[~alone].sum(), 1)))
-        alpha = max(float((ns - moved * beta)[~alone].sum() / steps[~alone].sum()), 0.0)
+    steps = 2 * (ranks - 1)
+    moved = 2 * (ranks - 1) / ranks * size
+    isolated = part["alone"].to_numpy(bool)
+    alpha, beta = _solve(np.stack([steps, moved], axis=1)[isolated], ns[isolated]) if isolated.any() else (0.0, 0.0)
+    if not isolated.all():
+        beta = min(beta, float(ns[~isolated].sum() / max(moved[~isolated].sum(), 1)))
+        alpha = max(float((ns - moved * beta)[~isolated].sum() / steps[~isolated].sum()), 0.0)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
 
 

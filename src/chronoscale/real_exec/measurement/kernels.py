@@ -39,7 +39,9 @@ class KernelCounter(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.count, self.bytes, self._calls = 0, 0, _Calls(self)
+        self.count = 0
+        self.bytes = 0
+        self._calls = _Calls(self)
 
     def __enter__(self) -> KernelCounter:
         _running.append(self)
@@ -64,11 +66,11 @@ class KernelCounter(TorchDispatchMode):
         name = func.overloadpacket.__name__
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
         steps = name.startswith("_foreach") and all(value.dim() == 0 for value in tensors)  # of an optimiser
-        made = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if not (func.is_view or name in (*_QUIET, *_TOLD) or steps):
             self.count += 1
-            self.bytes += operation_bytes(func, args, kwargs or {}, made)
-        return made
+            self.bytes += operation_bytes(func, args, kwargs or {}, result)
+        return result
 
 
 _running: list[KernelCounter] = []  # the last one counts: a gradient belongs to the row that asks for it
@@ -105,8 +107,8 @@ def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Te
     """Apply an LSTM or GRU cell as on CUDA: two products, which dispatch, and one fused kernel."""
     hidden = state[0] if func is torch.lstm_cell else state
     gates = x @ of_input.T, hidden @ of_state.T
-    made = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
-    return made if func is torch.lstm_cell else made[0]
+    after = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
+    return after if func is torch.lstm_cell else after[0]
 
 
 class _Fused(torch.autograd.Function):
@@ -116,32 +118,32 @@ class _Fused(torch.autograd.Function):
     def forward(ctx: Any, func: Any, counter: KernelCounter, *values: Tensor) -> tuple[Tensor, ...]:
         ctx.func = func
         ctx.save_for_backward(*values)
-        kept = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
+        saved = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
         read = nbytes(values)
-        made: tuple[Tensor, ...] = _uncounted(counter, 1, read, lambda: _finished(func, *values))
-        counter.bytes += nbytes(made) + kept * nbytes(made[:1])
-        return made
+        outputs: tuple[Tensor, ...] = _uncounted(counter, 1, read, lambda: _finished(func, *values))
+        counter.bytes += nbytes(outputs) + saved * nbytes(outputs[:1])
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        def found() -> tuple[Tensor, ...]:
+        def gradients() -> tuple[Tensor, ...]:
             values = [value.detach().requires_grad_() for value in ctx.saved_tensors]
             with torch.enable_grad():
-                made = _finished(ctx.func, *values)
-            return torch.autograd.grad(made, values, grads, allow_unused=True)
+                outputs = _finished(ctx.func, *values)
+            return torch.autograd.grad(outputs, values, grads, allow_unused=True)
 
         state, lstm = ctx.saved_tensors[2], ctx.func is torch.lstm_cell
-        given = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
-        into = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
-        return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (given + into) * nbytes([state]), found)
+        read = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
+        written = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
+        return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (read + written) * nbytes([state]), gradients)
 
 
 def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
     """Call `run` and return its result, counted as so many kernels that move `size` bytes, whatever it dispatches."""
     before = counter.count + kernels, counter.bytes + size
-    made = run()
+    result = run()
     counter.count, counter.bytes = before
-    return made
+    return result
 
 
 def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
@@ -180,12 +182,12 @@ def launch_ns(device: torch.device, count: int = 2_000) -> int:
     """Measure how long the host takes to launch one kernel on an idle GPU, ns; 0 on a CPU, where nothing is launched."""
     if device.type != "cuda":
         return 0
-    one, spent = torch.zeros(1, device=device), 0
+    tensor, spent = torch.zeros(1, device=device), 0
     for _ in range(2):  # the first time warms up
         torch.cuda.synchronize(device)
         begun = time.perf_counter_ns()
         for _ in range(count):
-            one.add_(1)
+            tensor.add_(1)
         spent = time.perf_counter_ns() - begun
     return spent // count
 

@@ -39,10 +39,10 @@ def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
     known = rows["sample"].unique()
     if len(known) < LEAST:
         raise UserError(f"profile: {len(known)} different tasks of windows, at least {LEAST} are needed to learn their times")
-    held = rows["sample"].isin(np.random.default_rng(seed).permutation(np.sort(known))[: int(len(known) * HELD_OUT)])
+    test = rows["sample"].isin(np.random.default_rng(seed).permutation(np.sort(known))[: int(len(known) * HELD_OUT)])
     with threadpool_limits(1):  # matrices are small: more threads take longer
-        tried, _ = fit_network(_medians(rows[~held]), seed)
-        errors = tuple(_errors(tried, rows[held & rows["kind"].isin(tried.kinds)]))
+        trial, _ = fit_network(_medians(rows[~test]), seed)
+        errors = tuple(_errors(trial, rows[test & rows["kind"].isin(trial.kinds)]))
         return replace(fit_network(_medians(rows), seed)[0], held_out=errors)
 
 
@@ -60,7 +60,9 @@ def _medians(rows: pd.DataFrame) -> pd.DataFrame:
 def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
     """Fit a network to samples, columns `DESCRIPTION` and `ns`; return it as a predictor, and as scikit-learn's, whose weights it has."""
     columns = _columns(sample)
-    kinds, numbers, target = tuple(sorted(set(sample["kind"]))), logarithms(columns), np.log(sample["ns"].to_numpy(np.float64))
+    kinds = tuple(sorted(set(sample["kind"])))
+    numbers = logarithms(columns)
+    target = np.log(sample["ns"].to_numpy(np.float64))
     means, deviations = numbers.mean(0), numbers.std(0) * (np.ptp(numbers, axis=0) > 0)
     centre, scale = float(target.mean()), float(target.std() or 1.0)
     read = inputs(scaled(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)

@@ -30,8 +30,8 @@ class ProfiledRows:
     @property
     def samples(self) -> pd.DataFrame:
         """Return a table as of `fit.tabulate_samples`, of the rows that all repeats show."""
-        alone = replace(self.schedule, dep_ptr=np.zeros(len(self.schedule) + 1, np.int64), dep=np.zeros(0, np.int64))
-        return tabulate_samples([(alone.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
+        independent = replace(self.schedule, dep_ptr=np.zeros(len(self.schedule) + 1, np.int64), dep=np.zeros(0, np.int64))
+        return tabulate_samples([(independent.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
 
 
 def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
@@ -55,20 +55,20 @@ def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
     for row, op in zip(ranges["row"], ranges["op"], strict=True):
         if row >= len(schedule) or Op(schedule.op[int(row)]).name != op or schedule.rank[int(row)] != profile.rank:
             raise UserError(f"{profile.path}: row {row:.0f} is {op} of rank {profile.rank} there, and not in schedule '{schedule.name}'")
-    found = ranges.assign(row=ranges["row"].astype(np.int64))[["row", "start_ns", "ns"]]
+    spans = ranges.assign(row=ranges["row"].astype(np.int64))[["row", "start_ns", "ns"]]
     if profile.on_device:
-        rows = found["row"].to_numpy()
+        rows = spans["row"].to_numpy()
         hosted = schedule.hosted[rows]
-        found = pd.concat([found[hosted], _launched(profile, found)[~hosted].dropna().astype(np.int64)]).sort_values("start_ns")
-    found = found.assign(repeat=found.groupby("row").cumcount())
-    counts = found.groupby("row").size()
+        spans = pd.concat([spans[hosted], _launched(profile, spans)[~hosted].dropna().astype(np.int64)]).sort_values("start_ns")
+    spans = spans.assign(repeat=spans.groupby("row").cumcount())
+    counts = spans.groupby("row").size()
     most = int(counts.max()) if len(counts) else 0
     if not most:
         raise UserError(f"{profile.path}: its rows launched nothing on the device")
     shown: Ints = counts.index[counts == most].to_numpy(np.int64)
-    repeats = [found[found["repeat"] == k].set_index("row").loc[shown] for k in range(most)]
+    repeats = [spans[spans["repeat"] == k].set_index("row").loc[shown] for k in range(most)]
     missed = int((schedule.rank == profile.rank).sum()) - len(shown)
-    return ProfiledRows(schedule, tuple(_trace(profile, schedule, one) for one in repeats), missed)
+    return ProfiledRows(schedule, tuple(_trace(profile, schedule, repeat) for repeat in repeats), missed)
 
 
 def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
@@ -86,9 +86,11 @@ def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"row": ranges["row"], "start_ns": spans["start_ns"], "ns": spans["end_ns"] - spans["start_ns"]})
 
 
-def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
+def _trace(profile: Profiled, schedule: Schedule, spans: pd.DataFrame) -> Trace:
     """Return the trace of one repeat; rows ascend."""
-    rows, start, ns = found.index.to_numpy(np.int64), found["start_ns"].to_numpy(np.int64), found["ns"].to_numpy(np.int64)
+    rows = spans.index.to_numpy(np.int64)
+    start = spans["start_ns"].to_numpy(np.int64)
+    ns = spans["ns"].to_numpy(np.int64)
     return Trace(
         strategy=schedule.name,
         ranks=schedule.ranks,

@@ -22,15 +22,15 @@ def counted_passes(totals: Ints) -> NDArray[np.bool_]:
     leaving out as many at either end keeps their middle.
     """
     cut = int(len(totals) * TRIMMED)
-    kept = np.zeros(len(totals), bool)
-    kept[np.argsort(totals, kind="stable")[cut : len(totals) - cut]] = True
-    return kept
+    counted = np.zeros(len(totals), bool)
+    counted[np.argsort(totals, kind="stable")[cut : len(totals) - cut]] = True
+    return counted
 
 
 def row_durations(passes: Sequence[Pass]) -> Ints:
     """Return durations in the passes that count (`counted_passes`), ns, int64 [passes that count, tasks]."""
-    found = np.stack([one.trace.duration_ns for one in passes])
-    return np.asarray(found[counted_passes(found.sum(1))], np.int64)
+    durations = np.stack([each.trace.duration_ns for each in passes])
+    return np.asarray(durations[counted_passes(durations.sum(1))], np.int64)
 
 
 def mean_durations(passes: Sequence[Pass]) -> Floats:
@@ -64,7 +64,9 @@ def rank_sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
         own = schedule.collective < 0
         place = schedule.rank[own].astype(np.int64) * schedule.iterations + schedule.iteration[own]
         size = schedule.ranks * schedule.iterations
-        total = np.stack([np.bincount(place, one[own], size) for one in ns]).reshape(len(ns), schedule.ranks, schedule.iterations)
+        total = np.stack([np.bincount(place, durations[own], size) for durations in ns]).reshape(
+            len(ns), schedule.ranks, schedule.iterations
+        )
         mean = total.mean(0)
         off = total - mean
         off -= off.mean(1, keepdims=True)  # what all ranks have alike makes none of them wait

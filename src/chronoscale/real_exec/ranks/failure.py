@@ -52,7 +52,7 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException, rank: int, position: str) -> Failure:
         """Return the record of an exception that ended `rank` at `position`."""
-        kind, message = _judged(error)
+        kind, message = _classify(error)
         trace = "".join(traceback.format_exception(error)) if kind is FailureKind.UNEXPECTED else ""
         return cls(rank, kind, type(error).__name__, message, position, trace, time.monotonic())
 
@@ -88,7 +88,7 @@ class Failure:
         return read_json(path, cls, "record of a failure") if path.exists() else None
 
 
-def _judged(error: BaseException) -> tuple[FailureKind, str]:
+def _classify(error: BaseException) -> tuple[FailureKind, str]:
     """Return an exception's kind, and its message for the user."""
     text = str(error)
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -48,8 +48,8 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
 
 def _environment(threads: int) -> dict[str, str]:
     """Return the environment of a rank: the user's, apart from where ranks meet."""
-    given = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
-    return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
+    variables = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
+    return {**QUIET, **variables, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
 def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
@@ -64,12 +64,12 @@ def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progr
             ranks.wait_for_end(LOOK_S)
             if any(ranks.ended.values()):
                 raise _cause(ranks, name)
-            said = watch.look(ranks.ended)
+            text = watch.look(ranks.ended)
             if watch.hung:
                 why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
                 raise MachineError(f"'{name}' was ended: {why}")
-            if said and said != line:
-                on_progress(line := said)
+            if text and text != line:
+                on_progress(line := text)
     finally:
         ranks.close()
 
@@ -83,11 +83,11 @@ def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:
     """Return the error to raise for ranks that failed, once the root cause is known; its traceback, if any, goes to a file that stays."""
     until = time.monotonic() + GRACE_S
     while (
-        not (found := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until
+        not (root := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until
     ):
         ranks.wait_for_end(0.05)
-    if not found.trace:
-        return found.error
+    if not root.trace:
+        return root.error
     with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
-        file.write(found.trace)
-    return MachineError(f"{found.error}; its traceback: {file.name}")
+        file.write(root.trace)
+    return MachineError(f"{root.error}; its traceback: {file.name}")

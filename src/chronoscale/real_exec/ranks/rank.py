@@ -29,14 +29,16 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shar
     shares: all ranks use one GPU. A failure is left as a record for our own launcher (`Failure`), or printed as one line under another
     launcher.
     """
-    member, own, kept = Membership.here(), positions.own_page, list[Failure]()
+    member = Membership.here()
+    own = positions.own_page
+    failures = list[Failure]()
 
     def report(error: BaseException) -> Failure:
-        if not kept:  # what comes after it, comes of it
-            kept.append(Failure.of(error, member.rank, str(own().read())))
+        if not failures:  # what comes after it, comes of it
+            failures.append(Failure.of(error, member.rank, str(own().read())))
             if member.folder:
-                kept[0].save(Path(member.folder))
-        return kept[0]
+                failures[0].save(Path(member.folder))
+        return failures[0]
 
     positions.join(member)
     if member.folder:

@@ -187,8 +187,8 @@ def spent_s() -> float:
 
 def server_of(threads: int) -> RankServer:
     """Return the server that forks ranks of so many threads; start it if there is none."""
-    given = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
-    setting = tuple(sorted({**QUIET, **given, "OMP_NUM_THREADS": str(threads)}.items()))
+    variables = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
+    setting = tuple(sorted({**QUIET, **variables, "OMP_NUM_THREADS": str(threads)}.items()))
     with _lock:
         if setting not in _servers or not _servers[setting].alive:
             _servers[setting] = RankServer(setting)

@@ -12,7 +12,7 @@ from chronoscale.real_exec.ranks.failure import Failure, FailureKind
 from chronoscale.real_exec.ranks.positions import PositionPage
 
 _BY_SYSTEM = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-_SYSTEM, _SAID, _ABORTED, _SILENT, _FOLLOWED = range(5)
+_SYSTEM, _RECORDED, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
 class RootCause(NamedTuple):
@@ -35,18 +35,23 @@ def find_root_cause(name: str, ended: Mapping[int, int], pages: Sequence[Positio
     ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records of failures, also
     those that have not ended yet.
     """
-    said = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
-    silent = [_silent(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in said]
-    return min([*silent, *(_said(name, failure) for failure in said.values())], key=lambda one: (one.order, one.at_s))
+    recorded = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
+    silent = [
+        _unrecorded_cause(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in recorded
+    ]
+    return min(
+        [*silent, *(_recorded_cause(name, failure) for failure in recorded.values())],
+        key=lambda candidate: (candidate.order, candidate.at_s),
+    )
 
 
-def _said(name: str, failure: Failure) -> RootCause:
+def _recorded_cause(name: str, failure: Failure) -> RootCause:
     """Rate a failure that its rank has recorded: an unexpected exception may follow from another rank's end."""
     followed, surprised = failure.kind is FailureKind.PEER, failure.kind is FailureKind.UNEXPECTED
-    return RootCause(_FOLLOWED if followed else _SAID, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
+    return RootCause(_FOLLOWED if followed else _RECORDED, failure.at_s, failure.error(name), not (followed or surprised), failure.trace)
 
 
-def _silent(name: str, rank: int, status: int, page: PositionPage, folder: Path) -> RootCause:
+def _unrecorded_cause(name: str, rank: int, status: int, page: PositionPage, folder: Path) -> RootCause:
     """Rate a rank that ended without a record, by its exit status and its last line of output."""
     words = last_line(folder / f"rank-{rank}.log")
     if status > 0:

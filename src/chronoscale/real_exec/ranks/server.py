@@ -47,9 +47,9 @@ class RankProcesses:
         """Send the launcher how a rank ended; after the last one, kill whatever ranks have left behind."""
         rank = self.handles.pop(handle)
         os.close(handle)
-        found = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
-        assert found is not None
-        status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        result = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
+        assert result is not None
+        status = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
         last = not self.handles
         cpu_s = self.bury() if last else 0.0
         send(self.channel, RankEnd(rank, status, cpu_s))
@@ -62,8 +62,8 @@ class RankProcesses:
     def bury(self) -> float:
         """Kill what ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
-        used = [os.wait4(pid, 0)[2] for pid in self.pids]
-        return sum(one.ru_utime + one.ru_stime for one in used)
+        usages = [os.wait4(pid, 0)[2] for pid in self.pids]
+        return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
     def remove(self) -> None:
         """Remove the job's folder, unless the launcher has done so."""

@@ -38,25 +38,27 @@ class ProcessState(NamedTuple):
 def process_state(pid: int) -> ProcessState:
     """Ask the system for the state of a process; all zero for a process that is gone."""
     try:
-        own = psutil.Process(pid)
-        family, status = [own, *own.children(recursive=True)], own.status()
+        rank = psutil.Process(pid)
+        family, status = [rank, *rank.children(recursive=True)], rank.status()
     except psutil.Error:
         return ProcessState(0.0)
     busy = 0.0
-    for one in family:
+    for process in family:
         try:
-            times = one.cpu_times()
+            times = process.cpu_times()
             busy += times.user + times.system
         except psutil.Error:
             pass  # it ended just now
-    return ProcessState(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
+    return ProcessState(busy, *(status == state for state in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
 
 
 class _Rank:
     """Where one rank was last seen to move, and what the system said of it since."""
 
     def __init__(self, now: float) -> None:
-        self.position, self.since, self.arrived = Position(), now, now
+        self.position = Position()
+        self.since = now
+        self.arrived = now
         self.asked: tuple[float, ProcessState] | None = None
 
 
@@ -76,9 +78,15 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
         ask: Callable[[int], ProcessState] = process_state,
     ) -> None:
-        self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
+        self._pages = pages
+        self._pids = pids
+        self._patience = patience
+        self._clock = clock
+        self._ask = ask
         self._ranks = [_Rank(clock()) for _ in pages]
-        self._longest_s, self._said, self._looked = 0.0, clock(), clock()
+        self._longest_s = 0.0
+        self._reported = clock()
+        self._looked = clock()
         self.hung = ""
 
     @property
@@ -91,23 +99,25 @@ class Watch:
         now = self._clock()
         if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:
-                state.since, state.arrived, state.asked = state.since + gap, state.arrived + gap, None
+                state.since = state.since + gap
+                state.arrived = state.arrived + gap
+                state.asked = None
         self._looked = now
         running = [rank for rank in range(len(self._ranks)) if rank not in ended]
         for rank in running:
             self._follow(rank, now)
         stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s]
-        if stuck and (len(stuck) == len(running) or any(self._alone(rank) for rank in stuck)):
+        if stuck and (len(stuck) == len(running) or any(self._hangs_by_itself(rank) for rank in stuck)):
             self.hung = self._blame(running, stuck, ended, now)
-        if now - self._said < SAY_S:
+        if now - self._reported < SAY_S:
             return ""
-        self._said = now
+        self._reported = now
         for rank in running:
             if now - (state := self._ranks[rank]).arrived > self.limit_s and not state.position.waiting:
                 return f"rank {rank} has computed for {now - state.arrived:.0f} s {state.position}"
         return self._ranks[0].position.text
 
-    def _alone(self, rank: int) -> bool:
+    def _hangs_by_itself(self, rank: int) -> bool:
         """Return whether a stuck rank hangs whatever the others do."""
         state = self._ranks[rank]
         stopped = state.asked is not None and state.asked[1].stopped
@@ -120,7 +130,10 @@ class Watch:
         if position != state.position:
             if state.position.phase is Phase.PASS and not state.position.waiting:  # in a row, or where it waits for its device
                 self._longest_s = max(self._longest_s, now - state.arrived)
-            state.position, state.since, state.arrived, state.asked = position, now, now, None
+            state.position = position
+            state.since = now
+            state.arrived = now
+            state.asked = None
         elif position.due_s > now:
             state.since = now
         elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= ASK * self.limit_s):
@@ -139,13 +152,13 @@ class Watch:
         guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
         gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
         others = [f"rank {rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
-        told = []
+        parts = []
         for rank in guilty:
             stays = f"rank {rank} has not moved for {now - self._ranks[rank].since:.0f} s"
-            told.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
+            parts.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
         if not guilty:
-            told.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
-        return "; ".join([*told, *others, *gone])
+            parts.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
+        return "; ".join([*parts, *others, *gone])
 
     def _does(self, rank: int) -> str:
         return "waits" if self._ranks[rank].position.waiting else "is"

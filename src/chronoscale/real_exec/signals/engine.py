@@ -37,10 +37,10 @@ def _worker(port: int) -> dict[str, Any]:
 def _free(count: int) -> list[int]:
     """Return ports that nobody listens on."""
     with ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in held]
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind((HOST, 0))
+        return [listener.getsockname()[1] for listener in listeners]
 
 
 def _broadcast(text: str) -> str:
@@ -97,7 +97,9 @@ class EngineFeed(BaseFeed):
         self, engine: Engine, folder: Path, signal: Signal, windows: Windows, period: Period, device: torch.device, rank: int
     ) -> None:
         super().__init__(signal, windows, period, device)
-        self._engine, self._folder, self._rank = engine, str(folder), rank
+        self._engine = engine
+        self._folder = str(folder)
+        self._rank = rank
         ranks = len(engine.workers)
         deals = [Deal(part, ranks, local=True) for part in (windows.train, windows.validation, windows.test)]
         self._parts = [(deal.part(owner), owner) for deal in deals for owner in range(ranks)]
@@ -107,10 +109,10 @@ class EngineFeed(BaseFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        found: Moments = _gather(
+        moments: Moments = _gather(
             self._engine.client, self._on(self._rank, signal_moments, self._folder, self.windows, self.period, *bounds)
         )
-        return found
+        return moments
 
     def materialise(self) -> None:
         if not hasattr(self, "scale"):
@@ -130,14 +132,14 @@ class EngineFeed(BaseFeed):
             self._futures = [Future(f"windows-{number}", self._engine.client) for number in range(len(self._parts))]
         part = np.searchsorted(self._first, starts, side="right") - 1
         chosen = {int(number): np.flatnonzero(part == number) for number in np.unique(part)}
-        asked = [self._ask(number, starts[at] - self._first[number]) for number, at in chosen.items()]
+        requests = [self._request(number, starts[at] - self._first[number]) for number, at in chosen.items()]
         out = self.empty(len(starts), self.windows.reach)
         into = out.numpy()
-        for at, windows in zip(chosen.values(), _gather(self._engine.client, asked), strict=True):
+        for at, windows in zip(chosen.values(), _gather(self._engine.client, requests), strict=True):
             into[at] = windows
         return out
 
-    def _ask(self, number: int, at: Int64) -> Future[Any]:
+    def _request(self, number: int, at: Int64) -> Future[Any]:
         return self._on(self._parts[number][1], take_windows, self._futures[number], at)
 
     def _on(self, owner: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:

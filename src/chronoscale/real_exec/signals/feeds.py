@@ -57,7 +57,10 @@ class BaseFeed:
     """What the feeds of a signal in this process have in common."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
-        self.signal, self.windows, self.period, self.device = signal, windows, period, device
+        self.signal = signal
+        self.windows = windows
+        self.period = period
+        self.device = device
         self.scale: Scaler
 
     def materialise(self) -> None:

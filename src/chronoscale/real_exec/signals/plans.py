@@ -25,7 +25,9 @@ class SignalPlans(Plans):
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the untrained model. Raises UserError when the schedule is for another number of ranks."""
-        self._job, self._schedule, self._context = job, context.require_ranks(schedule), context
+        self._job = job
+        self._schedule = context.require_ranks(schedule)
+        self._context = context
         self.learner = learner_of(job.items[0], job.model, context)
         self._plan: Plan | None = None
 

@@ -28,12 +28,12 @@ class SignalProbe:
 
 def signal_probes(workload: Workload, strategies: Sequence[SignalStrategy], ranks: int) -> Iterator[SignalProbe]:
     """Yield probes of every way to feed batches that `strategies` have, on all ranks at once."""
-    ways: dict[Feeding, SignalStrategy] = {}
-    for one in strategies:
-        ways.setdefault(one.feeding, one)
-    for one in ways.values():
-        prepare = one.prepare(workload, ranks, UNUSED)
+    planners: dict[Feeding, SignalStrategy] = {}
+    for planner in strategies:
+        planners.setdefault(planner.feeding, planner)
+    for planner in planners.values():
+        prepare = planner.prepare(workload, ranks, UNUSED)
         for size in sorted({max(round(part * workload.hyper.batch_size), 1) for part in PARTS}):
             hyper = replace(workload.hyper, batch_size=size, batches=STEPS)
-            schedule = one.plan(replace(workload, hyper=hyper), ranks, UNUSED)
-            yield SignalProbe(f"{one.name}-b{size}", one.name, schedule, prepare, hyper)
+            schedule = planner.plan(replace(workload, hyper=hyper), ranks, UNUSED)
+            yield SignalProbe(f"{planner.name}-b{size}", planner.name, schedule, prepare, hyper)

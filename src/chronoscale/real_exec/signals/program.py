@@ -49,10 +49,10 @@ class _BatchBlocks(GraphBlocks):
     def load_inputs(self, rows: Sequence[Task]) -> None:
         batch = self._program.batch
         if (unit := rows[0].unit) in batch:
-            come, shape = acquire(batch.pop(unit)), self.shape(rows)
+            readings, shape = acquire(batch.pop(unit)), self.shape(rows)
             if shape not in self._places:
-                self._places[shape] = torch.empty_like(come)
-            batch[unit] = self._places[shape].copy_(come)
+                self._places[shape] = torch.empty_like(readings)
+            batch[unit] = self._places[shape].copy_(readings)
 
 
 class PreparationProgram(Program):
@@ -60,7 +60,9 @@ class PreparationProgram(Program):
 
     def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
         self.tasks, self.feed = tasks_of(schedule, context.rank), feed
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
+        self.rank = context.rank
+        self.device = context.device
+        self.collective = context.collective
 
     def run(self, task: Task) -> None:
         if task.op is Op.ALLREDUCE:
@@ -100,9 +102,16 @@ class SignalProgram(Program):
         self, schedule: Schedule, feed: Feed, learner: Learner[Forecaster], deals: tuple[Deal, Deal], hyper: Hyper, context: Context
     ) -> None:
         """learner: with room for SUMS numbers. deals: how training windows and validation windows are assigned to ranks."""
-        self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
-        self.learner, self.model, self.window, self.averaged = learner, learner.model, hyper.window, hyper.variant == "as-published"
+        self.tasks = tasks_of(schedule, context.rank)
+        self.feed = feed
+        self.deals = deals
+        self.rank = context.rank
+        self.device = context.device
+        self.collective = context.collective
+        self.learner = learner
+        self.model = learner.model
+        self.window = hyper.window
+        self.averaged = hyper.variant == "as-published"
         self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {

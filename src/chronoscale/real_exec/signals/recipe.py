@@ -40,10 +40,12 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
         raise UserError(f"schedule '{schedule.name}' trains on windows, and its item names no preparation")
 
     def make() -> Feed:
-        signal, hyper, where = signal_of(item), item.hyper, Feeding.of(schedule).store
+        signal = signal_of(item)
+        hyper = item.hyper
+        store_kind = Feeding.of(schedule).store
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
-        if where is not SPREAD:
-            return FEEDS[where](*series)
+        if store_kind is not SPREAD:
+            return FEEDS[store_kind](*series)
         from chronoscale.real_exec.signals.engine import Engine, EngineFeed  # noqa: PLC0415 (Dask, for schedules that ask for it)
 
         engine = Engine(context.rank, context.ranks)

@@ -29,6 +29,6 @@ def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
 
 
 def _signal(folder: str) -> Signal:
-    found = store.load(folder)
-    assert isinstance(found, Signal)
-    return found
+    signal = store.load(folder)
+    assert isinstance(signal, Signal)
+    return signal

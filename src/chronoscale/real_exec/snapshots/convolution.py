@@ -154,11 +154,15 @@ class GatConvolution(GcnConvolution):
             board.pending = output
             board.hand_on(task)
             return
-        shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
+        shelf.attention = state
+        shelf.output = output
+        shelf.leaf = output.detach().requires_grad_()
 
     def increment(self, board: DeviceState, task: Task) -> None:
         """Compute attention over the rows that a change touches; the others are those of the snapshot before."""
-        block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
+        block = board.model.block(task.layer)
+        shelf = board.at(task)
+        before = board.at(task, back=1)
         assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
         assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
         change, graph = acquire_edge_map(shelf.form.edges), acquire_graph(shelf.graph)

@@ -29,7 +29,10 @@ class EvaluatedPlans(Plans):
 
     def __init__(self, judge: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
         """strategy: the name in error messages about scores that are not finite."""
-        self._judge, self._folder, self._context, self._strategy = judge, folder, context, strategy
+        self._judge = judge
+        self._folder = folder
+        self._context = context
+        self._strategy = strategy
 
     def scored(self, trainer: Trainer) -> Program:
         """Return a program that is the trainer, its passes ending with validation scores."""
@@ -51,10 +54,10 @@ class EvaluatedPlans(Plans):
             return
         self._context.collective.barrier()
         if self._judge.validation:
-            load_best(self._folder, self.learner.model, lambda kept: None)
-        tested = require_finite(self._judge.test_scores(self.learner.model), self._strategy, "after training")
+            load_best(self._folder, self.learner.model, lambda state: None)
+        scores = require_finite(self._judge.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:
-            write_atomically(self._folder / TEST, json.dumps(dict(tested)).encode())
+            write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
 
 
 STAGE = "training"

@@ -97,7 +97,10 @@ class SnapshotMaterial:
         weighted: bool = True,
         task: str = "in-degree",
     ) -> None:
-        self.snapshots, self.variant, self.pins, self.weighted = snapshots, variant, pin, weighted
+        self.snapshots = snapshots
+        self.variant = variant
+        self.pins = pin
+        self.weighted = weighted
         self.num_nodes, self.task = snapshots.num_nodes, task_of(task)
         self.objective = objective_of(self.task, snapshots)
         self._given = None if self.task.varies else self._host(self._static(inputs, seed))
@@ -110,26 +113,26 @@ class SnapshotMaterial:
 
     def _static(self, inputs: int, seed: int) -> Float32:
         """Return the features that all snapshots share."""
-        found = self.snapshots.features
-        if found is None:
+        features = self.snapshots.features
+        if features is None:
             values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
             return values / np.float32(np.sqrt(inputs))
-        if found.shape[1] != inputs:
-            raise UserError(f"dataset '{self.snapshots.name}' has {found.shape[1]} features a node, the model wants {inputs}")
-        return np.array(found, np.float32)  # of its own: a map of a file cannot be written
+        if features.shape[1] != inputs:
+            raise UserError(f"dataset '{self.snapshots.name}' has {features.shape[1]} features a node, the model wants {inputs}")
+        return np.array(features, np.float32)  # of its own: a map of a file cannot be written
 
     def _host(self, array: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory() if self.pins else tensor
 
-    def prepare(self, wanted: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
+    def prepare(self, forms: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
         """Build the given forms and targets ahead of training. Raises UserError for a snapshot that does not exist."""
-        wanted, targets = sorted(set(wanted)), sorted(set(targets))
+        forms, targets = sorted(set(forms)), sorted(set(targets))
         last = len(self.snapshots) - 1
-        if wrong := [t for t in (*(w.snapshot for w in wanted), *targets) if not 0 <= t <= last]:
+        if wrong := [t for t in (*(w.snapshot for w in forms), *targets) if not 0 <= t <= last]:
             raise UserError(f"dataset '{self.snapshots.name}' has snapshots 0..{last}, the schedule asks for {wrong[0]}")
-        self.read(t for t, *_ in wanted)
-        for t, incremented, rebuilt in wanted:
+        self.read(t for t, *_ in forms)
+        for t, incremented, rebuilt in forms:
             if not (incremented or rebuilt) and t not in self._full:
                 self._full[t] = self._whole(self.snapshots[t])
             if incremented and t not in self._delta:
@@ -151,13 +154,13 @@ class SnapshotMaterial:
             self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
         return self._csr[snapshot]
 
-    def form(self, wanted: SnapshotForm) -> Full | Change:
+    def form(self, form: SnapshotForm) -> Full | Change:
         """Return a prepared form, on the host."""
-        t = wanted.snapshot
-        if not (wanted.incremented or wanted.rebuilt):
+        t = form.snapshot
+        if not (form.incremented or form.rebuilt):
             return self._full[t]
-        change = self._delta[t] if wanted.incremented else Change()
-        return replace(change, edges=self._edges[t]) if wanted.rebuilt else change
+        change = self._delta[t] if form.incremented else Change()
+        return replace(change, edges=self._edges[t]) if form.rebuilt else change
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
         """Return all that is prepared, by kind and snapshot: what `material_files` carries to other processes."""

@@ -55,8 +55,8 @@ class Recurrence(nn.Module):
         after: list[State] = []
         for cell, last in zip((self.cell, *self.above), before, strict=False):
             after.append(_stepped(cell, after[-1][0] if after else z, last))
-        h = torch.cat([one[0] for one in after], 1)
-        return h, torch.cat([one[1] for one in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
+        h = torch.cat([pair[0] for pair in after], 1)
+        return h, torch.cat([pair[1] for pair in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
 
     def output(self, state: State) -> Tensor:
         """Return the output of a state: the last cell's h, [R, W]."""

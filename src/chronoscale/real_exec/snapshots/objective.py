@@ -102,7 +102,7 @@ class Regression(Objective):
             target = torch.from_numpy(self.target(t))
             sums[LAST] += self.sums(torch.from_numpy(self.target(t - horizon)), target)
             sums[MEAN] += self.sums(mean, target)
-        return {name: self.scores(found) for name, found in sums.items()}
+        return {name: self.scores(total) for name, total in sums.items()}
 
 
 class Classification(Objective):

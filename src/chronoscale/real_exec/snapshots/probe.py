@@ -72,9 +72,9 @@ def probes(
 def _labelled(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
     """Return the snapshots with nodes in classes by turns; the last node is in the last class, so that there are as many even for few
     nodes."""
-    found = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
-    found[-1] = classes - 1
-    return replace(snapshots, classes=found)
+    labels = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
+    labels[-1] = classes - 1
+    return replace(snapshots, classes=labels)
 
 
 def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int) -> Iterator[Probe]:
@@ -105,7 +105,9 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     if hyper.group_size > 1 and not PAIRED.refuses(hyper):
-        nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
+        nodes = max(stats.num_nodes, LEAST)
+        edges = 2 * high + 16
+        length = _paired(hyper, ranks)
         graph = GrowthGraph.rmat(nodes, min(edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
         yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
         if stats.num_nodes < LEAST:  # fewer than a generated graph has

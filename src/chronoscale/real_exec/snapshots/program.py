@@ -60,8 +60,13 @@ class SnapshotProgram(Trainer):
 
         Raises ValueError for transfers of other sizes than the snapshots have.
         """
-        self.tasks, self.device, self.collective = tasks_of(schedule, context.rank), context.device, context.collective
-        self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
+        self.tasks = tasks_of(schedule, context.rank)
+        self.device = context.device
+        self.collective = context.collective
+        self.material = material
+        self.learner = learner
+        self.model = learner.model
+        self.hyper = hyper
         self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
         self.board = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
@@ -162,7 +167,9 @@ class SnapshotProgram(Trainer):
             shelf.aggregated = acquire(shelf.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
-        board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
+        board = self.board
+        last = self.hyper.group_size - 1
+        top = self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
         outputs = [acquire(board.hidden[task.unit, top, step]) for step in steps]
         aim, targets = self.material.objective, self._targets[task.unit]

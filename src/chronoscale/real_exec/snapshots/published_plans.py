@@ -49,7 +49,10 @@ class PublishedPlans(EvaluatedPlans):
     """Plans that follow the newest of a folder: at an epoch's end rank 0 looks, and all ranks follow."""
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
-        self._folder, self._item, self._context, self._first = Path(job.out), job.items[0], context, first
+        self._folder = Path(job.out)
+        self._item = job.items[0]
+        self._context = context
+        self._first = first
         self._material = material_of(self._item, job.model, context)
         super().__init__(group_splits(self._material, self._item.hyper, context, first), self._folder, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs)

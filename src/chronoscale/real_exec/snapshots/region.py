@@ -109,18 +109,23 @@ class PartRegion:
     it reads."""
 
     def __init__(self, material: SnapshotMaterial, cut: Cut, part: int, device: torch.device) -> None:
-        self._material, self._cut, self._part, self._device = material, cut, part, device
+        self._material = material
+        self._cut = cut
+        self._part = part
+        self._device = device
         self._own = torch.from_numpy(cut.nodes(part))
-        self.rows, self.counts, self.objective = len(self._own), np.diff(cut.offset).tolist(), material.objective
+        self.rows = len(self._own)
+        self.counts = np.diff(cut.offset).tolist()
+        self.objective = material.objective
         self._features: dict[int, Tensor] = {}
         self._graph: dict[int, Full] = {}
         self._route: dict[int, Route] = {}
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        wanted = sorted(set(snapshots) - self._graph.keys())
-        self._material.read(wanted)
+        missing = sorted(set(snapshots) - self._graph.keys())
+        self._material.read(missing)
         self._material.prepare([], targets)
-        for t in wanted:
+        for t in missing:
             if (key := self._key(t)) not in self._features:
                 self._features[key] = self._host(self._material.features(t)[self._own])
             self._graph[t], self._route[t] = self._build(t)
@@ -144,7 +149,9 @@ class PartRegion:
         return values.pin_memory() if self._material.pins else values
 
     def _build(self, t: int) -> tuple[Full, Route]:
-        cut, part, snapshot = self._cut, self._part, self._material.snapshots[t]
+        cut = self._cut
+        part = self._part
+        snapshot = self._material.snapshots[t]
         halo, begin = cut.halo(snapshot), int(cut.offset[part])
         mine, asked = halo.reader == part, halo.owner == part
         remote = halo.row[mine]
@@ -160,6 +167,6 @@ class PartRegion:
         values = scale = None
         if self._material.weighted:
             values, scale = (self._host(torch.from_numpy(array)) for array in (csr.values[entry], csr.scale[own]))
-        sent, come = (np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine]))
-        route = Route.of(halo.row[asked] - begin, sent, come, self.rows, self._device)
+        outgoing, incoming = (np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine]))
+        route = Route.of(halo.row[asked] - begin, outgoing, incoming, self.rows, self._device)
         return Full(CSR(pointer, indices, values, self.rows + len(remote)).check(), scale), route

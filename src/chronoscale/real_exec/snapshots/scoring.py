@@ -64,7 +64,9 @@ class ScoredProgram(Program):
 
     def __init__(self, trainer: Trainer, judge: ScoredSplits, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective
-        self._trainer, self._judge, self._validates = trainer, judge, validates
+        self._trainer = trainer
+        self._judge = judge
+        self._validates = validates
 
     @property
     def graph_blocks(self) -> GraphBlocks | str:

@@ -35,8 +35,12 @@ class SamplingTrainer(Trainer):
     def __init__(
         self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
     ) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
-        self.epoch, self.material, self.hyper = 0, material, hyper
+        self.tasks = tasks_of(schedule, context.rank)
+        self.collective = context.collective
+        self.learner = learner
+        self.epoch = 0
+        self.material = material
+        self.hyper = hyper
         trained = len(hyper.held.split(len(material.snapshots)).training)
         self.there = max(trained - hyper.horizon, 0)
         material.read(range(self.there))

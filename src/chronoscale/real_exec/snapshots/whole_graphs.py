@@ -51,13 +51,15 @@ class WholeGraphs:
     """Whole snapshots of a sequence, on the device, for evaluation."""
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
-        self.material, self.hyper, self.context = material, hyper, context
+        self.material = material
+        self.hyper = hyper
+        self.context = context
 
     def run_layers(self, model: SnapshotModel, t: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
         """Run all layers on snapshot `t`: return outputs [N, H], and the states after it."""
-        found = self.material.form(SnapshotForm(t))
-        assert isinstance(found, Full)
-        graph = found if self.context.device.type == "cpu" else found.to(self.context.device)
+        form = self.material.form(SnapshotForm(t))
+        assert isinstance(form, Full)
+        graph = form if self.context.device.type == "cpu" else form.to(self.context.device)
         return run_layers(model, graph, self.material.features(t).to(self.context.device), states)
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.streams.caching.residents import Loads
-from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
@@ -35,7 +35,7 @@ class Batch:
     source: Source
     events: Events
     others: Int32
-    found: neighbourhood.Neighbourhood
+    neighbourhood: Neighbourhood
     loads: Loads
     times: Tensor
     features: Tensor | None = None
@@ -51,9 +51,9 @@ class Batch:
     below: list[list[Tensor]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, source: Source, events: Events, others: Int32, times: Numbers, found: neighbourhood.Neighbourhood, loads: Loads) -> Batch:
+    def of(cls, source: Source, events: Events, others: Int32, times: Numbers, neighbourhood: Neighbourhood, loads: Loads) -> Batch:
         """Make a batch of what was sampled; nothing is gathered yet."""
-        return cls(source, events, others, found, loads, torch.from_numpy(times).double())
+        return cls(source, events, others, neighbourhood, loads, torch.from_numpy(times).double())
 
     @property
     def nodes(self) -> Tensor:
@@ -72,7 +72,7 @@ class Batch:
         self.at, self.state_at = _sent(nodes.at, device), None
         self.state_at = self.at if state.at is nodes.at else _sent(state.at, device)
         self.kept = _sent(nodes.kept, device), _sent(edges.kept, device)
-        for tree in self.found.trees:
+        for tree in self.neighbourhood.trees:
             hops, at = [], []
             for hop in tree.hops:
                 index = hop.edge if edges.at is None or not edges.at.size else edges.at[hop.edge]
@@ -92,8 +92,8 @@ class Batch:
     def expand(self, cache: FeatureCache) -> None:
         """Put features where the model reads them, from the cache and from what was sent; the cache keeps some of these for later
         batches."""
-        record_use(self.features, self.edges, self.at, *self.kept, *(at for one in self.edge_at for at in one))
-        came = self.features, self.edges
+        record_use(self.features, self.edges, self.at, *self.kept, *(at for tree_at in self.edge_at for at in tree_at))
+        sent_rows = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
             self.features = gather_rows(cache.nodes, self.features, self.at)
         if self.edges is not None and cache.edges is not None and self.loads.edges.at is not None:
@@ -101,11 +101,11 @@ class Batch:
                 for number, (hop, index) in enumerate(zip(tree.hops, at, strict=True)):
                     tree.hops[number] = hop._replace(edge=self._slots(cache.edges, index))
         self.edges = None
-        cache.keep(*came, self.kept)
+        cache.keep(*sent_rows, self.kept)
 
     def _slots(self, cached: Tensor, index: Tensor) -> Tensor:
         assert self.edges is not None
-        if not self.found.edges.size:
+        if not self.neighbourhood.edges.size:
             return _rows(self.edges[:0], index)
         return gather_rows(cached, self.edges, index.flatten()).view(*index.shape, -1)
 

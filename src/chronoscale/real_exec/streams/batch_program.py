@@ -45,9 +45,16 @@ class BatchProgram(Program):
     _run: Mapping[Op, Callable[[Task], None]]
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
-        self.tasks, self.material, self.learner, self.hyper = tasks_of(schedule, context.rank), material, learner, hyper
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
-        self.data, self.epoch, self.seed = material.data, 0, context.settings.seed
+        self.tasks = tasks_of(schedule, context.rank)
+        self.material = material
+        self.learner = learner
+        self.hyper = hyper
+        self.rank = context.rank
+        self.device = context.device
+        self.collective = context.collective
+        self.data = material.data
+        self.epoch = 0
+        self.seed = context.settings.seed
         # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
         self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
         self._threads = context.settings.threads
@@ -151,7 +158,10 @@ class BatchProgram(Program):
     def finish_batch(self, task: Task) -> None:
         """Release the tensors of a batch whose computation is over; its memory may still be asked for."""
         batch = self.batch(task.unit)
-        batch.below, batch.trees, batch.features, batch.edges = [], [], None, None
+        batch.below = []
+        batch.trees = []
+        batch.features = None
+        batch.edges = None
         self.release(task.unit)
 
     def all_reduce(self, task: Task) -> None:

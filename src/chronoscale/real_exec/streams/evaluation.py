@@ -21,7 +21,9 @@ def evaluate(program: EventProgram) -> dict[str, float]:
 
     Each destination is compared with one fixed negative (AP, AUC) and ranked against others (MRR).
     """
-    data, steps, source = program.data, program.steps.merged(), program.data.whole
+    data = program.data
+    steps = program.steps.merged()
+    source = program.data.whole
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
@@ -34,8 +36,8 @@ def evaluate(program: EventProgram) -> dict[str, float]:
         whole, own = deal.together(iteration), deal.own(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
             part = range(begin, min(begin + size, own.stop))
-            told = others[part.start - deal.part.start : part.stop - deal.part.start]
-            batch = steps.sample(source, part, told, whole.start, seed)
+            negatives = others[part.start - deal.part.start : part.stop - deal.part.start]
+            batch = steps.sample(source, part, negatives, whole.start, seed)
             outcome.add(part, steps.forward(batch))
         _write(program, deal, iteration)
     outcome.all_reduce(program.collective)

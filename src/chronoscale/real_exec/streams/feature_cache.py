@@ -28,7 +28,7 @@ class FeatureCache:
 def _table(features: Float32 | None, rows: Int32, device: torch.device) -> Tensor | None:
     if features is None:
         return None
-    found = np.zeros((rows.size, features.shape[1]), np.float32)
+    table = np.zeros((rows.size, features.shape[1]), np.float32)
     full = rows >= 0
-    found[full] = features[rows[full]]
-    return to_device(torch.from_numpy(found), device)
+    table[full] = features[rows[full]]
+    return to_device(torch.from_numpy(table), device)

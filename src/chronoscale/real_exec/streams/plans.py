@@ -32,7 +32,9 @@ class EventPlans(Plans):
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
         item = job.items[0]
-        self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
+        self._schedule = context.require_ranks(schedule)
+        self._context = context
+        self._folder = Path(job.out)
         self._patience = item.hyper.events.patience
         material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
@@ -45,18 +47,18 @@ class EventPlans(Plans):
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
-    def kept(self) -> Mapping[str, Tensor]:
+    def extra_state(self) -> Mapping[str, Tensor]:
         """Return node memory and mailbox as the epoch has left them."""
         return self._program.state.tables()
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
-        self._program.state.restore(kept)
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self._program.state.restore(state)
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """Save the last epoch's state where it is the best; return whether patience is over."""
         best = best_epoch(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
-            save_best(self._folder, best, self.learner.model, self.kept())
+            save_best(self._folder, best, self.learner.model, self.extra_state())
         return 0 < self._patience <= len(scores) - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:

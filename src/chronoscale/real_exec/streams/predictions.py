@@ -20,7 +20,9 @@ class Predictions:
     """Logits [n, width] of events `part`, zero where this rank did not predict an event; seen bool [n]: events that some rank predicts."""
 
     def __init__(self, part: range, width: int, device: torch.device) -> None:
-        self._part, self._logits, self.seen = part, torch.zeros(len(part), width, device=device), np.zeros(len(part), np.bool_)
+        self._part = part
+        self._logits = torch.zeros(len(part), width, device=device)
+        self.seen = np.zeros(len(part), np.bool_)
 
     def add(self, events: Events, logits: Tensor) -> None:
         """Add logits of this rank's events."""
@@ -52,7 +54,7 @@ class Predictions:
             return {"accuracy": NAN}
         assert data.whole.stream.labels is not None
         labels = data.whole.stream.labels[span][self.seen]
-        found = {"accuracy": float((logits.argmax(1) == labels).mean())}
+        scores = {"accuracy": float((logits.argmax(1) == labels).mean())}
         if logits.shape[1] == 2 and 0 < labels.sum() < labels.size:
-            found["auc"] = ranking.area_of_labels(logits[:, 1] - logits[:, 0], labels)
-        return found
+            scores["auc"] = ranking.area_of_labels(logits[:, 1] - logits[:, 0], labels)
+        return scores

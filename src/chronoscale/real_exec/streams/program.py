@@ -99,11 +99,11 @@ class EventProgram(BatchProgram):
 
     def predicted_events(self) -> Bool:
         deal = self.deals[1]
-        found = np.zeros(len(deal.part), np.bool_)
+        predicted = np.zeros(len(deal.part), np.bool_)
         for iteration in range(deal.iterations):
             whole = deal.together(iteration)
-            found[whole.start - deal.part.start : whole.stop - deal.part.start] = True
-        return found
+            predicted[whole.start - deal.part.start : whole.stop - deal.part.start] = True
+        return predicted
 
     def _place(self, task: Task) -> tuple[Deal, int]:
         """Return the batches that a task belongs to, and its iteration among them."""

@@ -37,8 +37,8 @@ class SamplingThreads:
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
         own, self.note = choose_processors(settings.topology, settings.threads, *local)
         if own is not None:
-            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
-            self.cpus, self.note = found.cpus, found.note
+            binding = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
+            self.cpus, self.note = binding.cpus, binding.note
 
     def begin(self) -> None:
         """Bind the threads, before an epoch."""
@@ -59,14 +59,14 @@ def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[T
     """
     if threads < 2:
         return None, ""
-    found = Topology.load(Path(file)) if file else None
+    topology = Topology.load(Path(file)) if file else None
     try:
         if cpu_library() is None:
             raise MachineError("there is no native library")
-        found = Topology.here() if found is None else found.limited(os.sched_getaffinity(0))
-        own = found.part(rank, ranks)
+        topology = Topology.here() if topology is None else topology.limited(os.sched_getaffinity(0))
+        own = topology.part(rank, ranks)
         if threads > len(own):
-            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(found)} CPUs")
+            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(topology)} CPUs")
         return (None, note) if (note := unbound(own)) else (own, "")
     except (UserError, MachineError) as error:
         return None, f"sampling threads are not bound: {error}"

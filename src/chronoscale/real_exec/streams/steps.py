@@ -30,7 +30,10 @@ class Steps:
     def __init__(
         self, material: StreamMaterial, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
     ) -> None:
-        self.material, self.model, self.state, self.residents = material, model, state, residents
+        self.material = material
+        self.model = model
+        self.state = state
+        self.residents = residents
         self.cache = FeatureCache(material.node_features, material.edge_features, residents.cached, context.device)
         self._sampling, self._device = sampling, context.device
         self.threads = context.settings.threads  # that sample; 0: those that are bound
@@ -46,8 +49,8 @@ class Steps:
 
     def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
         """Sample the next batch: arguments as of `find`."""
-        times, found = self.find(source, part, others, before, seed)
-        return Batch.of(source, part, others, times, found, self.residents.load(found, source))
+        times, sampled = self.find(source, part, others, before, seed)
+        return Batch.of(source, part, others, times, sampled, self.residents.load(sampled, source))
 
     def gather(self, batch: Batch) -> None:
         """Gather, in host memory, features of the batch's nodes and edges that the device does not have."""

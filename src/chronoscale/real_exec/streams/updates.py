@@ -56,7 +56,7 @@ class UpdatedNodes:
         own = self.own(rank)
         assert isinstance(batch.events, range)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
-        return torch.from_numpy(batch.found.trees[0].levels[0][place])
+        return torch.from_numpy(batch.neighbourhood.trees[0].levels[0][place])
 
 
 def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
@@ -91,13 +91,15 @@ def _to_ends(updated: UpdatedNodes, memory: Tensor, source: Source, model: Strea
 
 def _to_neighbours(whole: range, source: Source, model: StreamModel, state: NodeState, fanout: int) -> None:
     """Deliver to each node the mean of the messages that it gets, at the time of the latest (APAN §3.4)."""
-    events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
+    events = source.stream
+    deliveries = delivered(source, whole, fanout)
+    span = slice(whole.start, whole.stop)
     src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
     edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None
     mail = model.mail(state.memory.index_select(0, src), state.memory.index_select(0, dst), edge)
-    nodes, to = torch.from_numpy(found.nodes), torch.from_numpy(found.to)
-    total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(found.event - whole.start)])
-    latest = np.searchsorted(found.to, np.arange(found.nodes.size), side="right") - 1
-    time = torch.from_numpy(events.t[found.event[latest]]).double()
+    nodes, to = torch.from_numpy(deliveries.nodes), torch.from_numpy(deliveries.to)
+    total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(deliveries.event - whole.start)])
+    latest = np.searchsorted(deliveries.to, np.arange(deliveries.nodes.size), side="right") - 1
+    time = torch.from_numpy(events.t[deliveries.event[latest]]).double()
     mean = total / torch.bincount(to, minlength=len(nodes))[:, None]
     state.post(nodes, mean, time, torch.zeros(len(nodes), dtype=torch.bool))

@@ -25,10 +25,10 @@ def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
     return values.index(kinds[0].best(values))
 
 
-def save_best(folder: Path, epoch: int, model: nn.Module, kept: Mapping[str, Tensor]) -> None:
+def save_best(folder: Path, epoch: int, model: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Save an epoch's model, and what else its plans keep (`Plans.kept`), as the best; the file is whole or not there."""
     content = io.BytesIO()
-    torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(kept)}, content)
+    torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(state)}, content)
     write_atomically(folder / BEST, content.getvalue())
 
 

@@ -59,11 +59,11 @@ def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]
     return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
-def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], kept: Mapping[str, Tensor]) -> None:
+def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
     """Write an epoch's record and the checkpoint to go on from; each file is whole or not there. kept: see `Plans.kept`."""
     write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
-    state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(kept)}
+    state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(extra)}
     torch.save({"epoch": record.epoch + 1, **state}, content)
     write_atomically(folder / CHECKPOINT, content.getvalue())
 
@@ -80,7 +80,7 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
         saved = torch.load(path, map_location=device, weights_only=True)
         learner.model.load_state_dict(saved["model"])
         learner.optimizer.load_state_dict(saved["optimizer"])
-        for parameter in (one for group in learner.optimizer.param_groups for one in group["params"]):
+        for parameter in (trained for group in learner.optimizer.param_groups for trained in group["params"]):
             for name, value in learner.optimizer.state.get(parameter, {}).items():
                 if value.shape not in ((), parameter.shape):
                     raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")

@@ -35,15 +35,17 @@ def train(job: Job) -> None:
 
     Raises UserError when a plan is for another number of ranks, or the checkpoint is of another model.
     """
-    item, folder, first = job.items[0], Path(job.out), Schedule.load(Path(job.items[0].schedule))
+    item = job.items[0]
+    folder = Path(job.out)
+    first = Schedule.load(Path(job.items[0].schedule))
     if (follow := kind_of(first).plans) is None:
         raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
     with open_context(job.settings) as context:
         plans = follow(job, first, context)
         begin = restore(folder, plans, context.device)
         context.collective.barrier()
-        held: Plan | None = None
-        looked = time.time_ns()
+        current: Plan | None = None
+        last_end = time.time_ns()
         run_preparation(item, job.model, context)
         scores: list[Mapping[str, float]] = [record.scores for record in epoch_records(folder) if record.epoch < begin]
         over = bool(scores) and plans.after_epoch(scores)
@@ -51,23 +53,26 @@ def train(job: Job) -> None:
             plan, switch = plans.at(epoch), 0
             positions.own_page().set_text(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
             start = time.time_ns()
-            if plan is not held:
-                held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
+            if plan is not current:
+                current = plan
+                lanes = context.lanes(plan.schedule)
+                traced = 0
+                switch = start - last_end
                 program = with_cuda_graphs(plan.program, lanes, context, plan.timed)
-            done = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
+            result = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
-            scores.append(done.scores)
+            scores.append(result.scores)
             over = plans.after_epoch(scores)
             if context.rank == 0:
                 if traced < TRACED:
-                    done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
-                losses = tuple(done.losses.tolist())
-                said = (plan.number, plan.stage, plan.schedule.name, switch)
+                    result.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
+                losses = tuple(result.losses.tolist())
+                followed = (plan.number, plan.stage, plan.schedule.name, switch)
                 record = EpochRecord(
-                    epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts), done.launched
+                    epoch, *followed, start, end, losses, dict(result.scores), plans.learner.rates(), dict(result.counts), result.launched
                 )
-                save_epoch(folder, record, plans.learner, plans.kept())
-            traced, looked = traced + 1, time.time_ns()
+                save_epoch(folder, record, plans.learner, plans.extra_state())
+            traced, last_end = traced + 1, time.time_ns()
             if over:
                 break
         if context.rank == 0:

@@ -49,11 +49,11 @@ class Plans(Protocol):
         """Return the plan of the epoch that is about to begin: the same object as before, or a new one."""
         ...
 
-    def kept(self) -> Mapping[str, Tensor]:
+    def extra_state(self) -> Mapping[str, Tensor]:
         """Return what a checkpoint holds besides model and optimiser: nothing, for most plans."""
         return {}
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
+    def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `kept` returned, before the next epoch. Raises KeyError or RuntimeError for another model's."""
         return None
 

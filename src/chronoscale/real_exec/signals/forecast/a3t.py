@@ -23,9 +23,9 @@ def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> An
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
 
     require_edges(edges, nodes)
-    alone = np.setdiff1d(np.arange(nodes), edges[0][edges[0] == edges[1]])
-    source, destination = np.concatenate((edges.astype(np.int64), np.stack((alone, alone))), 1)
-    value = np.concatenate((np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64), np.ones(len(alone))))
+    unlooped = np.setdiff1d(np.arange(nodes), edges[0][edges[0] == edges[1]])
+    source, destination = np.concatenate((edges.astype(np.int64), np.stack((unlooped, unlooped))), 1)
+    value = np.concatenate((np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64), np.ones(len(unlooped))))
     scale = np.sqrt(inverse(np.bincount(destination, value, nodes)))
     return scipy.sparse.csr_matrix((value * scale[source] * scale[destination], (destination, source)), (nodes, nodes))
 

@@ -79,12 +79,12 @@ class Recurrences(nn.Module):
         self, spread: Tensor, states: list[Tensor | None], weights: list[tuple[Tensor, Tensor, Tensor]], walks: Walks
     ) -> list[Tensor | None]:
         """Take one step through all layers: from the input's diffusions [N B, terms width] to the layers' next states."""
-        made: list[Tensor | None] = []
+        after: list[Tensor | None] = []
         for layer, (module, state, own) in enumerate(zip(self.cells, states, weights, strict=True)):
             cell = cast(DiffusionGru, module)
-            below = made[-1] if layer else None
-            made.append(cell(cell.diffused(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
-        return made
+            below = after[-1] if layer else None
+            after.append(cell(cell.diffused(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
+        return after
 
 
 class DiffusionForecaster(Forecaster):

@@ -63,7 +63,9 @@ class Walks(nn.Module):
 
     def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
         super().__init__()
-        self.nodes, self.hops, self.published = nodes, hops, published
+        self.nodes = nodes
+        self.hops = hops
+        self.published = published
         self.dense = nodes <= DENSE_NODES
         pair = transitions(edges, weight, nodes, published)
         if self.dense:
@@ -86,10 +88,10 @@ class Walks(nn.Module):
         return cast(Tensor, getattr(self, f"{way}_{at}"))
 
     def _powers(self, step: Tensor, x: Tensor) -> list[Tensor]:
-        made = [step @ x]
+        powers = [step @ x]
         for _ in range(1, self.hops):
-            made.append(2 * (step @ made[-1]) - x if self.published else step @ made[-1])
-        return made
+            powers.append(2 * (step @ powers[-1]) - x if self.published else step @ powers[-1])
+        return powers
 
     def spread(self, x: Tensor, way: str = "forward") -> list[Tensor]:
         """Return diffusions of x [N, W], 2 hops of [N, W]: steps along the edges, then against; way "backward": by transposes. No

@@ -27,7 +27,11 @@ class CellBackward:
         splits = self._grid.shape.transforms_first and cell.wide is not None
         roots, gradients = self._roots(task, cell)
         torch.autograd.backward(tuple(roots), gradients)  # type: ignore[arg-type]  # tensors and edges may stand together
-        cell.halves, cell.sum, cell.after, cell.after_grad, cell.edges = 1, None, None, None, None
+        cell.halves = 1
+        cell.sum = None
+        cell.after = None
+        cell.after_grad = None
+        cell.edges = None
         if cell.summary is None or task.layer == 0:
             cell.summary = cell.picked = None
         if not splits:

@@ -138,6 +138,6 @@ class CellGrid(ABC):
         if not isinstance(block, EvolvingBlock) and block.step is not None:
             assert cell.after is not None
             return block.step.output((cell.after[0], cell.after[-1]))
-        made = cell.sum if output(self.shape, layer) is Op.AGGREGATE else cell.dense
-        assert made is not None
-        return made
+        result = cell.sum if output(self.shape, layer) is Op.AGGREGATE else cell.dense
+        assert result is not None
+        return result

@@ -85,7 +85,9 @@ class CellExchange:
 
     def _return_halo(self, task: Task, cell: Cell) -> None:
         assert cell.wide is not None and cell.wide.grad is not None
-        grid, seat, own = self._grid, (task.unit, task.step), cell.wide.grad
+        grid = self._grid
+        seat = (task.unit, task.step)
+        own = cell.wide.grad
         route, rows = grid.route(seat), grid.rows(seat)
         record_use(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
         back = own.new_empty(sum(route.rows), own.shape[1])
@@ -101,7 +103,9 @@ class CellExchange:
         """Return everyone's gradients of candidates to their ranks, and from there into the rows that they were picked from."""
         assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
         counts = self._candidate_rows(task)
-        every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
+        every = cell.summary.grad
+        own = len(cell.picked)
+        ranks = len(counts)
         record_use(every)
         back = every.new_empty(ranks * own, every.shape[1])
         self._ranks.all_to_all(back, every, [own] * ranks, counts)

@@ -28,12 +28,12 @@ class CellForward:
         """Compute one stage of a cell: AGGREGATE, TRANSFORM or TEMPORAL."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
-        made = output(self._grid.shape, task.layer)
-        if task.op is made and self._recomputes:  # what FORWARD makes again goes
-            cell.dense = cell.dense if made is Op.TRANSFORM else None
-            cell.sum = cell.sum if made is Op.AGGREGATE or self._grid.constant(task.layer) else None
+        last = output(self._grid.shape, task.layer)
+        if task.op is last and self._recomputes:  # what FORWARD makes again goes
+            cell.dense = cell.dense if last is Op.TRANSFORM else None
+            cell.sum = cell.sum if last is Op.AGGREGATE or self._grid.constant(task.layer) else None
 
-    def again(self, task: Task, cell: Cell) -> None:
+    def recompute(self, task: Task, cell: Cell) -> None:
         """Compute all stages of a cell with gradients (FORWARD)."""
         for op in stages(self._grid.shape, task.layer):
             if op is not Op.AGGREGATE or not self._grid.constant(task.layer):

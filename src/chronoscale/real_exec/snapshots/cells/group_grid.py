@@ -24,7 +24,9 @@ class GroupGrid(CellGrid):
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
         super().__init__(model, device)
-        self.region, self._hyper, self._groups = region, hyper, groups
+        self.region = region
+        self._hyper = hyper
+        self._groups = groups
         self.goals: Mapping[SnapshotKey, Tensor] = {}
         self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 

@@ -26,7 +26,9 @@ class CellProgram(Trainer):
     share."""
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        self.tasks = tasks_of(schedule, context.rank)
+        self.collective = context.collective
+        self.learner = learner
         self._groups = groups_of(schedule)
         self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
@@ -41,7 +43,7 @@ class CellProgram(Trainer):
             Op.AGGREGATE: forward.stage,
             Op.TRANSFORM: forward.stage,
             Op.TEMPORAL: forward.stage,
-            Op.FORWARD: forward.again,
+            Op.FORWARD: forward.recompute,
             Op.ALLTOALL: exchange.all_to_all,
             Op.ALLGATHER: exchange.all_gather,
             Op.SEND: exchange.send,

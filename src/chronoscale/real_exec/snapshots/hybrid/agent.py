@@ -25,7 +25,9 @@ class Agent:
     """The Q-learner on the rank that decides. timed: saved time is rewarded, too, so that choices depend on the machine."""
 
     def __init__(self, first: Choice, limit: Choice, seed: int, timed: bool = False) -> None:
-        self.choice, self._limit, self._timed = first, limit, timed
+        self.choice = first
+        self._limit = limit
+        self._timed = timed
         self.values = np.zeros((3, len(ACTIONS)))
         self.explores = EXPLORES
         self._draw = np.random.default_rng((seed, EVERY))
@@ -46,13 +48,13 @@ class Agent:
         """Learn from the last action, and choose the next."""
         state = 1
         if self._last is not None:
-            before, action, least, took = self._last
-            state = state_of(least, loss)
-            reward = (least - loss) / max(abs(least), 1e-12) + (self._timed * (took - ns) / max(took, 1))
+            before, action, last_loss, last_ns = self._last
+            state = state_of(last_loss, loss)
+            reward = (last_loss - loss) / max(abs(last_loss), 1e-12) + (self._timed * (last_ns - ns) / max(last_ns, 1))
             gain = reward + DISCOUNT * self.values[state].max() - self.values[before, action]
             self.values[before, action] += RATE * gain
-        drawn = self._draw.random() < self.explores
-        action = int(self._draw.integers(len(ACTIONS))) if drawn else int(self.values[state].argmax())
+        explores = self._draw.random() < self.explores
+        action = int(self._draw.integers(len(ACTIONS))) if explores else int(self.values[state].argmax())
         self.explores = max(self.explores * DECAY, LEAST)
         window, vertices = ACTIONS[action]
         self.choice = Choice(

@@ -25,11 +25,11 @@ class Averaging:
         self._model, self._collective = model, collective
         self._message = self._arrived = torch.empty(0)
 
-    def begin(self, told: Tensor) -> None:
+    def begin(self, numbers: Tensor) -> None:
         """Begin an epoch, in which all ranks have the same parameters; `told` stands for the numbers of the iteration before the first."""
-        self._arrived = torch.cat([self._own(), told.to(self._own().device)])
+        self._arrived = torch.cat([self._own(), numbers.to(self._own().device)])
 
-    def step(self, optimise: Callable[[], None], tell: Callable[[Tensor], Tensor]) -> None:
+    def step(self, optimise: Callable[[], None], next_numbers: Callable[[Tensor], Tensor]) -> None:
         """Take up the last mean, with this rank's optimiser step on top (OPTIMIZE).
 
         tell: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
@@ -39,7 +39,7 @@ class Averaging:
         after, count = self._own(), len(before)
         if self._collective.ranks > 1:
             vector_to_parameters(self._arrived[:count] + (after - before), self._model.parameters())
-        self._message = torch.cat([after / self._collective.ranks, tell(self._arrived[count:])])
+        self._message = torch.cat([after / self._collective.ranks, next_numbers(self._arrived[count:])])
         if self._collective.ranks == 1:
             self._arrived = self._message
 

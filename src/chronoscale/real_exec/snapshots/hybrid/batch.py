@@ -37,7 +37,10 @@ class HybridBatch:
     """
 
     def __init__(self, material: SnapshotMaterial, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
-        self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
+        self.choice = choice
+        self.first = first
+        self.nodes = nodes
+        self._material = material
         window = [material.snapshots[t] for t in range(first, first + choice.window)]
         self.reach = Reach.of(window, nodes, layers)
         self._host: dict[int, tuple[list[Full], Tensor]] = {}

@@ -116,12 +116,12 @@ class HybridProgram(SamplingTrainer):
     def _backward(self, task: Task) -> None:
         loss = self._batch(task.iteration).loss(self.learner.model, self.hyper.horizon, self._device)
         loss.backward()
-        self._told = loss.detach()
+        self._loss_value = loss.detach()
         self._losses.add(task.iteration, loss / self.collective.ranks)
         del self.batches[task.iteration]
 
     def _optimize(self, task: Task) -> None:
-        def tell(arrived: Tensor) -> Tensor:
+        def next_numbers(arrived: Tensor) -> Tensor:
             """Return the numbers to sum with the next mean, given the last ones.
 
             The agent makes the size of a batch to come of them; the size in force is the one before. That it needs these sums is DynaHB's
@@ -129,15 +129,15 @@ class HybridProgram(SamplingTrainer):
             """
             if not self.adapts:
                 self.choices[task.iteration + LEAD] = self._choice
-                return torch.cat([self._told.view(1) / self.collective.ranks, self._same])
+                return torch.cat([self._loss_value.view(1) / self.collective.ranks, self._same])
             loss, window, vertices = arrived.tolist()
             self._choice = self.choices[task.iteration + LEAD] = Choice(int(window), int(vertices))
-            told = [0.0, 0.0]
+            size = [0.0, 0.0]
             if self._rank == 0:
                 now = time.perf_counter_ns()
                 known = not math.isnan(loss)  # the first sums have none
                 chosen = self._agent.next_choice(loss, now - self._clock) if known else self._choice
-                told, self._clock = [float(chosen.window), float(chosen.vertices)], now
-            return torch.cat([self._told.view(1) / self.collective.ranks, to_device(torch.tensor(told), self._device)])
+                size, self._clock = [float(chosen.window), float(chosen.vertices)], now
+            return torch.cat([self._loss_value.view(1) / self.collective.ranks, to_device(torch.tensor(size), self._device)])
 
-        self._averaging.step(lambda: self.learner.step(task.iteration), tell)
+        self._averaging.step(lambda: self.learner.step(task.iteration), next_numbers)

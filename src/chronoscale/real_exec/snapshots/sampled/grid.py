@@ -24,7 +24,10 @@ class SampledGrid(CellGrid):
         self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
     ) -> None:
         super().__init__(model, device)
-        self.stock, self._snapshots, self._material, self._hyper = share, snapshots, material, hyper
+        self.stock = share
+        self._snapshots = snapshots
+        self._material = material
+        self._hyper = hyper
         self.length = hyper.recency.decay.window
         self._there: dict[int, tuple[Full, Tensor, Route]] = {}  # by snapshot
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
@@ -44,8 +47,8 @@ class SampledGrid(CellGrid):
         return len(self.stock.own)
 
     def counts(self, seat: SnapshotKey) -> list[int]:
-        found: list[int] = np.diff(self.stock.layout.offset).tolist()
-        return found
+        counts: list[int] = np.diff(self.stock.layout.offset).tolist()
+        return counts
 
     def route(self, seat: SnapshotKey) -> Route:
         return self._there[self.snapshot(seat)][2]

@@ -32,7 +32,11 @@ class EpochShare:
     """
 
     def __init__(self, material: SnapshotMaterial, snapshots: int, rank: int, ranks: int, device: torch.device) -> None:
-        self._material, self._snapshots, self._rank, self._ranks, self._device = material, snapshots, rank, ranks, device
+        self._material = material
+        self._snapshots = snapshots
+        self._rank = rank
+        self._ranks = ranks
+        self._device = device
         self._held = -1  # the deal that features lie by
         self._features = torch.empty(0)
 
@@ -48,36 +52,43 @@ class EpochShare:
 
     def deal(self, exchange: Exchange) -> int:
         """Send features to their nodes' new ranks (ALLTOALL); return bytes that were received."""
-        before, now, rank = self._before, self.layout, self._rank
+        before = self._before
+        now = self.layout
+        rank = self._rank
         old, new = before.nodes(rank), now.nodes(rank)
-        go, come = old[now.rank[old] != rank], new[before.rank[new] != rank]
-        go, come = go[np.argsort(now.rank[go], kind="stable")], come[np.argsort(before.rank[come], kind="stable")]
-        leaving, coming = (np.bincount(ranks, minlength=self._ranks).tolist() for ranks in (now.rank[go], before.rank[come]))
+        leaving_ids, entering = old[now.rank[old] != rank], new[before.rank[new] != rank]
+        leaving_ids, entering = (
+            leaving_ids[np.argsort(now.rank[leaving_ids], kind="stable")],
+            entering[np.argsort(before.rank[entering], kind="stable")],
+        )
+        leaving, coming = (np.bincount(ranks, minlength=self._ranks).tolist() for ranks in (now.rank[leaving_ids], before.rank[entering]))
         place = np.full(self._material.num_nodes, -1)
         place[old] = np.arange(len(old))
-        message = to_device(self._features[torch.from_numpy(place[go])], self._device)
-        arrived = message.new_empty(len(come), message.shape[1])
+        message = to_device(self._features[torch.from_numpy(place[leaving_ids])], self._device)
+        arrived = message.new_empty(len(entering), message.shape[1])
         exchange.all_to_all(arrived, message, coming, leaving)
-        kept = new[before.rank[new] == rank]
+        staying = new[before.rank[new] == rank]
         place[new] = np.arange(len(new))
         moved = self._features.new_empty(len(new), message.shape[1])
-        old_place = np.searchsorted(old, kept)  # ids of a rank ascend
-        moved[torch.from_numpy(place[kept])] = self._features[torch.from_numpy(old_place)]
-        moved[torch.from_numpy(place[come])] = arrived.to(moved.device)
+        old_place = np.searchsorted(old, staying)  # ids of a rank ascend
+        moved[torch.from_numpy(place[staying])] = self._features[torch.from_numpy(old_place)]
+        moved[torch.from_numpy(place[entering])] = arrived.to(moved.device)
         self._features = self._pinned(moved)
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
         """Draw a snapshot's neighbours and number them for this rank (SAMPLE)."""
-        graph, layout, rank = self._material.snapshots[snapshot], self.layout, self._rank
-        kept = self._sampling.kept(graph, snapshot)
-        halo = layout.halo(drawn(graph, kept))
-        block = layout.block(self._sampling.csr(graph, self._material.csr(snapshot), kept), halo, rank)
+        graph = self._material.snapshots[snapshot]
+        layout = self.layout
+        rank = self._rank
+        edges = self._sampling.kept(graph, snapshot)
+        halo = layout.halo(drawn(graph, edges))
+        block = layout.block(self._sampling.csr(graph, self._material.csr(snapshot), edges), halo, rank)
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]
         indptr, indices, values, scale = (part.pin_memory() if self._material.pins else part for part in parts)
-        mine, asked = halo.reader == rank, halo.owner == rank
-        leaving, coming = (np.bincount(side, minlength=self._ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
-        send = halo.place[asked] - layout.offset[rank]
+        mine, requested = halo.reader == rank, halo.owner == rank
+        leaving, coming = (np.bincount(side, minlength=self._ranks).tolist() for side in (halo.reader[requested], halo.owner[mine]))
+        send = halo.place[requested] - layout.offset[rank]
         route = Route.of(send, leaving, coming, block.rows, self._device)
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 

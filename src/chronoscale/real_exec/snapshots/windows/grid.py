@@ -45,22 +45,27 @@ class WindowGrid(CellGrid):
         self, windows: WindowLayout, stock: HostBlocks, material: SnapshotMaterial, model: SnapshotModel, rank: int, device: torch.device
     ) -> None:
         super().__init__(model, device)
-        self.windows, self.stock, self._material, self._rank = windows, stock, material, rank
+        self.windows = windows
+        self.stock = stock
+        self._material = material
+        self._rank = rank
         self._there: dict[SnapshotKey, tuple[SnapshotRows, int]] = {}  # on the device, and at what level
         self._built: dict[SnapshotKey, SnapshotRows] = {}  # of snapshots that do not shrink, for one window
 
     def begin(self, layout: Layout, newest: Int64, first: set[int]) -> None:
         """Begin an epoch: how nodes are numbered, the newest snapshot of every window, and which windows begin a segment of the
         sequence."""
-        self._layout, self._newest, self._first = layout, newest, first
+        self._layout = layout
+        self._newest = newest
+        self._first = first
         self.stock.begin(layout)
         self.cells.clear()
         self._there.clear()
         self._built.clear()
         self._predicted = [self._predictions(step) for step in range(len(self.windows.level))]
-        self.states = self._begun()
+        self.states = self._empty_states()
 
-    def _begun(self) -> WindowStates:
+    def _empty_states(self) -> WindowStates:
         """Return empty states, which windows of this epoch will inherit."""
         if self.shape.evolves_weights:
             return WeightStates()
@@ -68,8 +73,8 @@ class WindowGrid(CellGrid):
         if self.windows.shrinks:
             return PrefixStates(counts)
         depth = self._layout.depth[self._layout.nodes(self._rank)]
-        kept = [torch.from_numpy(depth >= level).to(self.device) for level in self.windows.level]
-        return ScatteredStates([kept_ids(mask, count) for mask, count in zip(kept, counts, strict=True)], len(depth))
+        masks = [torch.from_numpy(depth >= level).to(self.device) for level in self.windows.level]
+        return ScatteredStates([kept_ids(mask, count) for mask, count in zip(masks, counts, strict=True)], len(depth))
 
     def _predictions(self, step: int) -> int:
         """Return what all ranks' rows of a place predict together.
@@ -77,8 +82,8 @@ class WindowGrid(CellGrid):
         It is counted on the first snapshot that is predicted: classes are the same in all.
         """
         target = self._material.target(int(self._newest[0]) + self.windows.horizon)
-        kept = torch.from_numpy(self._layout.depth >= self.windows.level[step])
-        return self._material.objective.count(target[kept])
+        mask = torch.from_numpy(self._layout.depth >= self.windows.level[step])
+        return self._material.objective.count(target[mask])
 
     def snapshot(self, seat: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
@@ -91,15 +96,15 @@ class WindowGrid(CellGrid):
         return int(self._layout.rows[self.level(seat), self._rank])
 
     def counts(self, seat: SnapshotKey) -> list[int]:
-        found: list[int] = self._layout.rows[self.level(seat)].tolist()
-        return found
+        counts: list[int] = self._layout.rows[self.level(seat)].tolist()
+        return counts
 
     def route(self, seat: SnapshotKey) -> Route:
         return self.stock.route(self.snapshot(seat), self.level(seat))
 
     def number(self, task: Task) -> None:
         """Number a snapshot's rows by the epoch's order, on the host, before it is sent (REMAP on the host lane)."""
-        if self._comes(seat := (task.unit, task.step)):
+        if self._has_to_arrive(seat := (task.unit, task.step)):
             self.stock.number(self.snapshot(seat), self._level_there(seat))
 
     def transfer(self, task: Task) -> None:
@@ -107,10 +112,10 @@ class WindowGrid(CellGrid):
 
         Where a segment begins in this epoch, and did not in the one that was planned, snapshots are copied when they are read.
         """
-        if self._comes(seat := (task.unit, task.step)):
-            self._bring(seat)
+        if self._has_to_arrive(seat := (task.unit, task.step)):
+            self._transfer(seat)
 
-    def _bring(self, seat: SnapshotKey) -> None:
+    def _transfer(self, seat: SnapshotKey) -> None:
         number, level = self.snapshot(seat), self._level_there(seat)
         self._there[seat] = self.stock.rows(number, level).to(self.device, self.shares), level
         self.stock.drop(number, level)
@@ -118,7 +123,7 @@ class WindowGrid(CellGrid):
     def _level_there(self, seat: SnapshotKey) -> int:
         return self.level(seat) if self.windows.shrinks else 0
 
-    def _comes(self, seat: SnapshotKey) -> bool:
+    def _has_to_arrive(self, seat: SnapshotKey) -> bool:
         """Return whether the window before has not left the snapshot on the device, or less of it."""
         unit, step = seat
         if unit in self._first or step + 1 == len(self.windows.level):
@@ -137,15 +142,15 @@ class WindowGrid(CellGrid):
 
     def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
         """Return a snapshot, cut to what its age leaves of it, and its features."""
-        found = self._built[seat] if seat in self._built else self._on_device(seat)
-        return found.full, found.features
+        rows = self._built[seat] if seat in self._built else self._on_device(seat)
+        return rows.full, rows.features
 
     def _on_device(self, seat: SnapshotKey) -> SnapshotRows:
         unit, step = seat
         if seat not in self._there:
-            before = None if self._comes(seat) else self._there.pop((unit - 1, step + 1), None)
+            before = None if self._has_to_arrive(seat) else self._there.pop((unit - 1, step + 1), None)
             if before is None:
-                self._bring(seat)
+                self._transfer(seat)
             else:
                 self._there[seat] = self._cut(*before, seat)
         self._there.pop((unit - 1, step + 1), None)
@@ -227,5 +232,5 @@ class WindowGrid(CellGrid):
 
 def first_of(segments: list[range]) -> tuple[Int64, set[int]]:
     """Return the newest snapshot of every window, and which windows begin a segment."""
-    newest = np.concatenate([np.arange(one.start, one.stop) for one in segments])
-    return newest, set(np.cumsum([0, *(len(one) for one in segments)])[:-1].tolist())
+    newest = np.concatenate([np.arange(segment.start, segment.stop) for segment in segments])
+    return newest, set(np.cumsum([0, *(len(segment) for segment in segments)])[:-1].tolist())

@@ -41,7 +41,9 @@ class HostBlocks:
     """Blocks of one rank. What an epoch asks for is built on first use and kept for the epoch; rows are kept until they are sent."""
 
     def __init__(self, material: SnapshotMaterial, rank: int, device: torch.device) -> None:
-        self._material, self._rank, self._device = material, rank, device
+        self._material = material
+        self._rank = rank
+        self._device = device
         self._pins = material.pins
 
     def begin(self, layout: Layout) -> None:
@@ -84,8 +86,8 @@ class HostBlocks:
     def target(self, snapshot: int, level: int) -> Tensor:
         """Return what own rows predict that are kept at a level."""
         own = self.layout.nodes(self._rank)
-        kept = torch.from_numpy(own[self.layout.depth[own] >= level])
-        return to_device(self._material.target(snapshot)[kept], self._device)
+        nodes = torch.from_numpy(own[self.layout.depth[own] >= level])
+        return to_device(self._material.target(snapshot)[nodes], self._device)
 
     def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Return which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
@@ -113,10 +115,10 @@ class HostBlocks:
     def _route(self, snapshot: int, level: int) -> Route:
         layout, rank = self.layout, self._rank
         halo = self._halo(snapshot).at(level)
-        mine, asked = halo.reader == rank, halo.owner == rank
+        mine, requested = halo.reader == rank, halo.owner == rank
         by = np.lexsort((np.arange(len(halo.reader)), halo.reader))  # readers in turn, each in the order that it has its rows
-        send = self._stands(level)[halo.place[by][asked[by]] - layout.offset[rank]]
-        sent, come = (np.bincount(side, minlength=layout.ranks).tolist() for side in (halo.reader[asked], halo.owner[mine]))
+        send = self._stands(level)[halo.place[by][requested[by]] - layout.offset[rank]]
+        outgoing, incoming = (np.bincount(side, minlength=layout.ranks).tolist() for side in (halo.reader[requested], halo.owner[mine]))
         arrival = np.argsort(halo.owner[mine], kind="stable")
         own = int(layout.rows[level, rank])
-        return Route.of(send, sent, come, own, self._device, arrival)
+        return Route.of(send, outgoing, incoming, own, self._device, arrival)

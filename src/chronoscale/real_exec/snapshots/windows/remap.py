@@ -10,14 +10,14 @@ from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.windows.host_blocks import SnapshotRows
 
 
-def kept_ids(kept: Tensor, count: int) -> Tensor:
+def kept_ids(mask: Tensor, count: int) -> Tensor:
     """Return the ascending positions of the `count` true entries, int64, without waiting for a GPU."""
-    return torch.nonzero(kept).squeeze(1) if kept.device.type == "cpu" else sorted_ids(kept, count)
+    return torch.nonzero(mask).squeeze(1) if mask.device.type == "cpu" else sorted_ids(mask, count)
 
 
-def sorted_ids(kept: Tensor, count: int) -> Tensor:
+def sorted_ids(mask: Tensor, count: int) -> Tensor:
     """Return the ascending positions of the `count` true entries by a stable sort, whose result has a known length."""
-    return torch.argsort(~kept, stable=True)[:count]
+    return torch.argsort(~mask, stable=True)[:count]
 
 
 def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> SnapshotRows:
@@ -26,15 +26,15 @@ def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int
     rows, halo, nnz: how many own rows, remote rows and edges are kept.
     """
     graph, total = whole.full.graph, rows + halo
-    kept = torch.cat([own, remote])
+    mask = torch.cat([own, remote])
     ids = torch.cat([kept_ids(own, rows), len(own) + kept_ids(remote, halo)])
-    number = torch.zeros(len(kept), dtype=torch.int64, device=graph.device)
+    number = torch.zeros(len(mask), dtype=torch.int64, device=graph.device)
     number[ids] = torch.arange(total, device=graph.device)
     row, column = row_ids(graph.indptr, graph.nnz), graph.indices.long()
-    left = own[row] & kept[column]
-    place = torch.where(left, torch.cumsum(left, 0) - 1, nnz)
+    remaining = own[row] & mask[column]
+    place = torch.where(remaining, torch.cumsum(remaining, 0) - 1, nnz)
     counts = torch.zeros(rows + 1, dtype=torch.int64, device=graph.device)
-    counts.index_add_(0, torch.where(left, number[row], rows), left.long())
+    counts.index_add_(0, torch.where(remaining, number[row], rows), remaining.long())
     indptr = torch.cat([counts.new_zeros(1), torch.cumsum(counts[:rows], 0)])
     indices = graph.indices.new_empty(nnz + 1).scatter_(0, place, number[column].int())[:nnz]
     values = None if graph.values is None else graph.values.new_empty(nnz + 1).scatter_(0, place, graph.values)[:nnz]

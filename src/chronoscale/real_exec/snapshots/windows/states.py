@@ -44,14 +44,14 @@ class PrefixStates(WindowStates):
 
     def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
         first, last = self._range(step)
-        kept = self._kept.get((step, layer))
-        if first == last or (before is None and kept is None):
+        inherited = self._kept.get((step, layer))
+        if first == last or (before is None and inherited is None):
             return None if before is None else [part[: self.rows[step]] for part in before]
         if before is None:
-            return kept  # the oldest of a window
-        if kept is None:
-            kept = [part.new_zeros(last - first, part.shape[1]) for part in before]
-        return [torch.cat([part[:first], rest]) for part, rest in zip(before, kept, strict=True)]
+            return inherited  # the oldest of a window
+        if inherited is None:
+            inherited = [part.new_zeros(last - first, part.shape[1]) for part in before]
+        return [torch.cat([part[:first], rest]) for part, rest in zip(before, inherited, strict=True)]
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
         first, last = self._range(step)
@@ -100,12 +100,12 @@ class ScatteredStates(WindowStates):
         self._kept.clear()
 
     def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
-        kept = self._kept.get((step, layer))
-        like = before if before is not None else kept
+        inherited = self._kept.get((step, layer))
+        like = before if before is not None else inherited
         if like is None:
             return None
         whole = [part.new_zeros(self._nodes, part.shape[1]) for part in like]
-        for ids, parts in ((self._ids[step][self._fresh[step]], kept), (self._ids[step - 1], before)):
+        for ids, parts in ((self._ids[step][self._fresh[step]], inherited), (self._ids[step - 1], before)):
             if parts is not None:
                 whole = [all_rows.index_copy(0, ids, part) for all_rows, part in zip(whole, parts, strict=True)]
         return [part.index_select(0, self._ids[step]) for part in whole]

@@ -36,8 +36,8 @@ class APAN(StreamModel):
         self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
 
     def update(self, pending: MemoryRows) -> Tensor:
-        wanted = project_query(self.query(pending.memory), self.key.weight, self.shape.heads)
-        scores = torch.bmm(wanted, pending.mail.transpose(1, 2)) + wanted @ self.position.t()
+        queries = project_query(self.query(pending.memory), self.key.weight, self.shape.heads)
+        scores = torch.bmm(queries, pending.mail.transpose(1, 2)) + queries @ self.position.t()
         weights = nn.functional.dropout(slot_softmax(scores, pending.there), self.dropout, self.training)
         attended = project_sums(torch.bmm(weights, pending.mail) + weights @ self.position, self.value.weight)
         state = self.outer(self.inner(self.norm(attended + pending.memory)).relu())

@@ -59,20 +59,20 @@ class TemporalAttention(nn.Module):
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
-        wanted = project_query(query, self.key.weight, self.heads)
+        queries = project_query(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
-            keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
+            keep = nn.functional.dropout(queries.new_ones(*queries.shape[:2], hop.slot.shape[1]), self.dropout)
         weight = None if hop.weight is None else hop.weight.log()[..., None]
         if weight is not None:  # one number more of a slot, behind its row, of which every head wants one
-            wanted = torch.cat([wanted[..., :width], torch.ones_like(wanted[..., :1]), wanted[..., width:]], 2)
+            queries = torch.cat([queries[..., :width], torch.ones_like(queries[..., :1]), queries[..., width:]], 2)
         beside = [part for part in (weight, hop.edge, clock.beside(hop.elapsed)) if part is not None]
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
         encoding = clock.frequency, clock.phase
         if operators:
-            sums = edgewise.attend(wanted, source, slots, hop.filled, encoding, keep, operators)
+            sums = edgewise.attend(queries, source, slots, hop.filled, encoding, keep, operators)
         else:
-            sums = attend(wanted, source.contiguous(), slots, encoding, keep)
+            sums = attend(queries, source.contiguous(), slots, encoding, keep)
         if weight is not None:
             sums = torch.cat([sums[..., :width], sums[..., width + 1 :]], 2)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)

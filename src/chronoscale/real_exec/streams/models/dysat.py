@@ -74,8 +74,8 @@ class DySAT(StreamModel):
         """Return embeddings from the roots' rows in all windows."""
         x = torch.stack(top, 1) + self.position
         last = x[:, -1]
-        wanted = project_query(self.query(last), self.key.weight, self.shape.heads)
-        weights = torch.bmm(wanted, x.transpose(1, 2)).softmax(-1)
+        queries = project_query(self.query(last), self.key.weight, self.shape.heads)
+        weights = torch.bmm(queries, x.transpose(1, 2)).softmax(-1)
         weights = nn.functional.dropout(weights, self.dropout, self.training)
         attended = project_sums(torch.bmm(weights, x), self.value.weight)
         return cast(Tensor, attended + self.forth(attended).relu() + last)

@@ -29,10 +29,10 @@ class TGN(TGAT):
     def update(self, pending: MemoryRows) -> Tensor:
         cell = self.cell
         by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)
-        given = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
-        given = torch.addmm(given, self.clock(pending.elapsed[:, 0]), by_time.t())
-        kept = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
-        return gates(given, kept, pending.memory, pending.there[:, 0])
+        from_mail = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
+        from_mail = torch.addmm(from_mail, self.clock(pending.elapsed[:, 0]), by_time.t())
+        from_memory = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
+        return gates(from_mail, from_memory, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
         """Return [s_own, s_other, e]."""

@@ -29,8 +29,8 @@ class SpreadBatch(Batch):
     """
 
     weight: Tensor | None = None
-    away: tuple[Remote, Remote] | None = None
-    come: tuple[MemoryRows, Tensor] | None = None
+    remote: tuple[Remote, Remote] | None = None
+    received: tuple[MemoryRows, Tensor] | None = None
     expected: tuple[Tensor, Tensor] | None = None
     ends: Tensor | None = None
 
@@ -41,7 +41,7 @@ class SpreadBatch(Batch):
         events: Int64,
         others: tuple[Int32, Float32 | None],
         times: Numbers,
-        found: Neighbourhood,
+        neighbourhood: Neighbourhood,
         away: tuple[Remote, Remote],
     ) -> SpreadBatch:
         """Make a batch of what was sampled around events; nothing is gathered yet. others: negatives, and their weights or None."""
@@ -49,7 +49,9 @@ class SpreadBatch(Batch):
         load = Load(nodes.ids[: nodes.own])
         weight = None if others[1] is None else torch.from_numpy(others[1])
         loads = Loads(load, Load(edges.ids[: edges.own]), load)
-        return cls(source, events, others[0], _ordered(found, *away), loads, torch.from_numpy(times).double(), weight=weight, away=away)
+        return cls(
+            source, events, others[0], _ordered(neighbourhood, *away), loads, torch.from_numpy(times).double(), weight=weight, remote=away
+        )
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
         """Return the weight of each logit [B, 1 + k]; destinations have weight 1."""
@@ -61,7 +63,7 @@ class SpreadBatch(Batch):
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         self.weight = None if self.weight is None else to_device(self.weight, device)
-        for tree in self.found.trees:
+        for tree in self.neighbourhood.trees:
             hops, at = [], []
             for hop in tree.hops:
                 slot, there, edge, elapsed = (
@@ -77,8 +79,8 @@ class SpreadBatch(Batch):
     def receive(self, memory: tuple[MemoryRows, Tensor, Tensor | None], edges: Tensor | None) -> None:
         """Take rows of other ranks, on the device: memory and mailbox, their last update, features of nodes; and features of edges."""
         record_use(self.features, self.edges)
-        pending, heard, features = memory
-        self.come = pending, heard
+        pending, last_update, features = memory
+        self.received = pending, last_update
         if features is not None and self.features is not None:
             self.features = torch.cat([self.features, features])
         if edges is not None and self.edges is not None:
@@ -87,12 +89,12 @@ class SpreadBatch(Batch):
     def whole(self) -> None:
         """Join own and received rows, in the order of the batch's nodes and slots."""
         assert self.memory_rows is not None and self.last_update is not None
-        record_use(*self.memory_rows, self.last_update, self.edges, *(at for one in self.edge_at for at in one))
-        if self.come is not None:
-            pending, heard = self.come
-            record_use(*pending, heard)
+        record_use(*self.memory_rows, self.last_update, self.edges, *(at for tree_at in self.edge_at for at in tree_at))
+        if self.received is not None:
+            pending, last_update = self.received
+            record_use(*pending, last_update)
             self.memory_rows = MemoryRows(*(torch.cat(parts) for parts in zip(self.memory_rows, pending, strict=True)))
-            self.last_update, self.come = torch.cat([self.last_update, heard]), None
+            self.last_update, self.received = torch.cat([self.last_update, last_update]), None
         if self.edges is not None:
             for tree, at in zip(self.trees, self.edge_at, strict=True):
                 for number, (hop, index) in enumerate(zip(tree.hops, at, strict=True)):
@@ -105,11 +107,11 @@ def _slots(edges: Tensor, index: Tensor) -> Tensor:
     return edges[index] if len(edges) else edges.new_zeros(*index.shape, edges.shape[1])
 
 
-def _ordered(found: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
+def _ordered(neighbourhood: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
     """Return the neighbourhood with its rows in the order of where they are."""
-    node_at, edge_at = (_places(one.order) for one in (nodes, edges))
+    node_at, edge_at = (_places(remote.order) for remote in (nodes, edges))
     trees = []
-    for tree in found.trees:
+    for tree in neighbourhood.trees:
         hops = [hop if not edge_at.size else hop._replace(edge=edge_at[hop.edge]) for hop in tree.hops]
         trees.append(tree._replace(levels=[node_at[level] for level in tree.levels], hops=hops))
     return Neighbourhood(nodes.ids, edges.ids, trees)
@@ -117,6 +119,6 @@ def _ordered(found: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhoo
 
 def _places(order: Int64) -> Int64:
     """Return the inverse of a permutation."""
-    found = np.empty(order.size, np.int64)
-    found[order] = np.arange(order.size)
-    return found
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return places

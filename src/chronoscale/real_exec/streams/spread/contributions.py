@@ -28,7 +28,7 @@ class ContributionPlan(NamedTuple):
     [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
     """
 
-    found: Contributions
+    contributions: Contributions
     rank: int
     written: Tensor
     end: Tensor
@@ -44,22 +44,22 @@ class ContributionPlan(NamedTuple):
     @property
     def home(self) -> Int64:
         """Return the ranks that hold the rows of its own contributions."""
-        return self.found.home[self.found.of(self.rank)]
+        return self.contributions.home[self.contributions.of(self.rank)]
 
     @classmethod
-    def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> ContributionPlan:
+    def of(cls, contributions: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> ContributionPlan:
         """Make the plan of a rank with these events, ascending, int64 [B]."""
-        own = found.of(rank)
-        last, sends = found.last[own], found.source[own]
-        mine = slice(int(np.searchsorted(found.to, own.start)), int(np.searchsorted(found.to, own.stop)))
+        own = contributions.of(rank)
+        last, sends = contributions.last[own], contributions.source[own]
+        mine = slice(int(np.searchsorted(contributions.to, own.start)), int(np.searchsorted(contributions.to, own.stop)))
         written = last >= 0
-        to, event = torch.from_numpy(found.to[mine] - own.start), found.event[mine]
+        to, event = torch.from_numpy(contributions.to[mine] - own.start), contributions.event[mine]
         # A mail to neighbours is alike for all; else a node has one, of the event that it is written after.
-        first = np.zeros(event.size, np.int64) if shape.neighbours else (~sends[found.to[mine] - own.start]).astype(np.int64)
+        first = np.zeros(event.size, np.int64) if shape.neighbours else (~sends[contributions.to[mine] - own.start]).astype(np.int64)
         time = torch.full((last.size,), float("-inf"), dtype=torch.float64)
         time.scatter_reduce_(0, to, torch.from_numpy(np.array(source.stream.t[event])).double(), "amax")
         return cls(
-            found, rank, torch.from_numpy(written), torch.from_numpy((~sends[written]).astype(np.int64)),
+            contributions, rank, torch.from_numpy(written), torch.from_numpy((~sends[written]).astype(np.int64)),
             torch.from_numpy(np.searchsorted(events, last[written])), to, torch.from_numpy(first),
             torch.from_numpy(np.searchsorted(events, event)), rows(source.stream.features, event) if shape.edge else None, time,
             torch.bincount(to, minlength=last.size).int(), torch.from_numpy(sends) & (not shape.neighbours),
@@ -97,7 +97,9 @@ class ComputedContributions(NamedTuple):
     @classmethod
     def columns(cls, shape: StreamShape) -> list[Column]:
         """Return the columns of `packed`."""
-        floats, times, flags = torch.float32, Column(torch.float64), Column(torch.bool)
+        floats = torch.float32
+        times = Column(torch.float64)
+        flags = Column(torch.bool)
         return [Column(floats, (shape.memory,)), times, flags, Column(floats, (shape.mail,)), Column(torch.int32), times, flags]
 
     @classmethod
@@ -107,33 +109,33 @@ class ComputedContributions(NamedTuple):
 
 
 @torch.no_grad()
-def compute(one: ContributionPlan, memory: Tensor, heard: Tensor, model: StreamModel) -> ComputedContributions:
+def compute(plan: ContributionPlan, memory: Tensor, times: Tensor, model: StreamModel) -> ComputedContributions:
     """Compute a rank's contributions, in host memory.
 
     memory float32 [2, B, H]: of its events' sources and of their destinations, messages applied; heard float64 [2, B]: its time.
     """
-    count, shape = len(one.written), model.shape
+    count, shape = len(plan.written), model.shape
     state, updated = torch.zeros(count, shape.memory), torch.zeros(count, dtype=torch.float64)
-    state[one.written], updated[one.written] = memory[one.end, one.place], heard[one.end, one.place]
-    mail = model.mail(memory[one.first, one.at], memory[1 - one.first, one.at], one.edge)
+    state[plan.written], updated[plan.written] = memory[plan.end, plan.place], times[plan.end, plan.place]
+    mail = model.mail(memory[plan.first, plan.at], memory[1 - plan.first, plan.at], plan.edge)
     if shape.neighbours:
-        mail = mail.new_zeros(count, shape.mail).index_add_(0, one.to, mail)
-    return ComputedContributions(state, updated, one.written, mail, one.mails, one.time, one.sent)
+        mail = mail.new_zeros(count, shape.mail).index_add_(0, plan.to, mail)
+    return ComputedContributions(state, updated, plan.written, mail, plan.mails, plan.time, plan.sent)
 
 
 @torch.no_grad()
-def write_contributions(state: NodeState, places: Tensor, given: ComputedContributions, repeated: bool) -> None:
+def write_contributions(state: NodeState, places: Tensor, computed: ComputedContributions, repeated: bool) -> None:
     """Write contributions of ranks, in their order, to rows int64 [n] of the tables.
 
     repeated: several may have messages for one row (APAN); else each row has one contribution, a memory and a message.
     """
     if not repeated:
-        state.put(places, given.memory, given.updated)
-        state.post(places, given.mail, given.time, given.sent)
+        state.put(places, computed.memory, computed.updated)
+        state.post(places, computed.mail, computed.time, computed.sent)
         return
-    state.put(places[given.written], given.memory[given.written], given.updated[given.written])
+    state.put(places[computed.written], computed.memory[computed.written], computed.updated[computed.written])
     at, to = places.unique(return_inverse=True)
-    mail = given.mail.new_zeros(len(at), given.mail.shape[1]).index_add_(0, to, given.mail)
-    mails = given.mails.new_zeros(len(at)).index_add_(0, to, given.mails)
-    time = given.time.new_full((len(at),), float("-inf")).scatter_reduce_(0, to, given.time, "amax")
+    mail = computed.mail.new_zeros(len(at), computed.mail.shape[1]).index_add_(0, to, computed.mail)
+    mails = computed.mails.new_zeros(len(at)).index_add_(0, to, computed.mails)
+    time = computed.time.new_full((len(at),), float("-inf")).scatter_reduce_(0, to, computed.time, "amax")
     state.post(at, mail / mails[:, None], time, torch.zeros(len(at), dtype=torch.bool))

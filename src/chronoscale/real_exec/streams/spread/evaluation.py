@@ -48,9 +48,9 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Pr
         ends: list[tuple[Tensor, Tensor]] = [steps.ends(None)]
         for begin in range(0, longest, size):  # of the same number on all ranks, as they exchange rows
             events = own[begin : begin + size]
-            told = np.empty((len(events), 0), np.int32) if others is None else others[rows_of(behind(events, part.start))]
+            negatives = np.empty((len(events), 0), np.int32) if others is None else others[rows_of(behind(events, part.start))]
             before = allotment.before(iteration, program.turn)
-            batch = steps.around(source, seat, events, (told, None), before, seed) if len(events) else None
+            batch = steps.around(source, seat, events, (negatives, None), before, seed) if len(events) else None
             steps.bring(batch, seat is not None and allotment.ranks > 1)
             if batch is None:
                 continue

@@ -24,7 +24,9 @@ class MemoryFiles:
     """
 
     def __init__(self, folder: Path, context: Context) -> None:
-        self._folder, self._context, self._epoch = folder / FOLDER, context, 0
+        self._folder = folder / FOLDER
+        self._context = context
+        self._epoch = 0
 
     def _path(self, epochs: int) -> Path:
         return self._folder / f"{epochs:06d}-{self._context.rank:04d}.pt"
@@ -56,7 +58,7 @@ class MemoryFiles:
         epochs = int(record[EPOCH])
         path = self._path(epochs)
         with reading(path, "memory of this rank", "delete the training folder to train from the first epoch on"):
-            found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-        if int(found[EPOCH]) != epochs:
-            raise RuntimeError(f"{path.name} is of epoch {int(found[EPOCH])}, expected {epochs}")
-        return found
+            tables: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        if int(tables[EPOCH]) != epochs:
+            raise RuntimeError(f"{path.name} is of epoch {int(tables[EPOCH])}, expected {epochs}")
+        return tables

@@ -51,13 +51,13 @@ class MemoryPart:
     def pack_rows(self, nodes: np.ndarray) -> Tensor:
         """Return rows of nodes as another rank asks for them: memory, mailbox, features; uint8 [n, `row`]."""
         at = self.places(nodes)
-        found = [table.index_select(0, at) for table in self.state.tables().values()]
+        columns = [table.index_select(0, at) for table in self.state.tables().values()]
         if self._features is not None:
-            found.append(torch.from_numpy(np.ascontiguousarray(self._features[nodes])))
-        return pack(found)
+            columns.append(torch.from_numpy(np.ascontiguousarray(self._features[nodes])))
+        return pack(columns)
 
     def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
         """Read what `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
-        found = unpack(rows, self.columns)
-        tables = dict(zip(self.state.tables(), found, strict=False))
-        return *memory_rows_of(tables), None if self._features is None else found[-1]
+        columns = unpack(rows, self.columns)
+        tables = dict(zip(self.state.tables(), columns, strict=False))
+        return *memory_rows_of(tables), None if self._features is None else columns[-1]

@@ -28,10 +28,10 @@ class PendingUpdate:
     own: this rank's; come: those of other ranks to its rows; words: rows of shared nodes that are synchronised.
     """
 
-    prospect: ContributionPlan
+    plan: ContributionPlan
     own: ComputedContributions
-    come: ComputedContributions | None = None
-    words: Tensor | None = None
+    received: ComputedContributions | None = None
+    shared_rows: Tensor | None = None
 
 
 class MemoryUpdates:
@@ -40,73 +40,81 @@ class MemoryUpdates:
     def __init__(
         self, sharing: Sharing, spreading: Spreading, held: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
     ) -> None:
-        self._sharing, self._spreading, self._held, self._common, self._steps = sharing, spreading, held, common, steps
+        self._sharing = sharing
+        self._spreading = spreading
+        self._held = held
+        self._common = common
+        self._steps = steps
         self._delivers, self._model = delivers, steps.model
-        self.words = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
+        self.shared_rows = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
     def plan(self, allotment: Allotment, place: tuple[int, int], source: Source) -> ContributionPlan:
         """Return what a rank will contribute. place: the iteration, and the rank whose batches these are."""
         iteration, rank = place
-        found = contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
-        return ContributionPlan.of(found, rank, allotment.own(iteration, rank), source, self._model.shape)
+        planned = contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
+        return ContributionPlan.of(planned, rank, allotment.own(iteration, rank), source, self._model.shape)
 
-    def begin(self, one: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
+    def begin(self, plan: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
         """Compute contributions from memory [2, B, H] and its time [2, B] at the ends of a batch's events, in one part or more."""
-        memory, heard = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
-        return PendingUpdate(one, compute(one, memory, heard, self._model))
+        memory, times = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
+        return PendingUpdate(plan, compute(plan, memory, times, self._model))
 
-    def return_rows(self, one: PendingUpdate) -> None:
+    def return_rows(self, update: PendingUpdate) -> None:
         """Send contributions to others' rows to the ranks that have these, and receive theirs."""
-        one.come = self._steps.returned(one.prospect.found, one.own)
+        update.received = self._steps.returned(update.plan.contributions, update.own)
 
-    def write(self, one: PendingUpdate) -> None:
+    def write(self, update: PendingUpdate) -> None:
         """Write contributions to rows that the rank has; and its own to shared nodes, where not all of their changes are synchronised."""
-        found, rank, home = one.prospect.found, one.prospect.rank, one.prospect.home
-        rows = one.own.part(torch.from_numpy(home == rank))
-        if one.come is not None:
-            before = int(np.count_nonzero((found.home == rank) & (found.holder < rank)))
-            rows = ComputedContributions.joined([one.come.part(slice(None, before)), rows, one.come.part(slice(before, None))])
-        write_contributions(self._held.state, self._held.places(found.node[found.home == rank]), rows, self._model.shape.neighbours)
+        planned = update.plan.contributions
+        rank = update.plan.rank
+        home = update.plan.home
+        rows = update.own.part(torch.from_numpy(home == rank))
+        if update.received is not None:
+            before = int(np.count_nonzero((planned.home == rank) & (planned.holder < rank)))
+            rows = ComputedContributions.joined(
+                [update.received.part(slice(None, before)), rows, update.received.part(slice(before, None))]
+            )
+        write_contributions(self._held.state, self._held.places(planned.node[planned.home == rank]), rows, self._model.shape.neighbours)
         if self._sharing.shared and self._sharing.synchronised != "all":
             shared = home == SHARED
-            nodes = found.node[found.of(rank)][shared]
+            nodes = planned.node[planned.of(rank)][shared]
             write_contributions(
-                self._held.state, self._held.places(nodes), one.own.part(torch.from_numpy(shared)), self._model.shape.neighbours
+                self._held.state, self._held.places(nodes), update.own.part(torch.from_numpy(shared)), self._model.shape.neighbours
             )
-            if self.words:
-                one.words = self._common.changed_rows(nodes[found.last[found.of(rank)][shared] >= 0])
+            if self.shared_rows:
+                update.shared_rows = self._common.changed_rows(nodes[planned.last[planned.of(rank)][shared] >= 0])
 
-    def gather_shared(self, one: PendingUpdate) -> None:
+    def gather_shared(self, update: PendingUpdate) -> None:
         """Gather all ranks' rows of shared nodes."""
         exchange, device = self._steps.context.collective, self._steps.context.device
         if self._sharing.synchronised == "significant":
-            assert one.words is not None
-            one.words = gather_rows(exchange, one.words, None, device)
+            assert update.shared_rows is not None
+            update.shared_rows = gather_rows(exchange, update.shared_rows, None, device)
             return
-        words = one.own.part(torch.from_numpy(one.prospect.home == SHARED)).packed()
-        counts = one.prospect.found.counts(exchange.ranks)[:, 0]
-        self._common.changed, self._common.spoken = self._common.changed + len(words), self._common.spoken + len(words)
-        one.words = gather_rows(exchange, words, counts.tolist(), device)
+        packed_rows = update.own.part(torch.from_numpy(update.plan.home == SHARED)).packed()
+        counts = update.plan.contributions.counts(exchange.ranks)[:, 0]
+        self._common.changed, self._common.spoken = self._common.changed + len(packed_rows), self._common.spoken + len(packed_rows)
+        update.shared_rows = gather_rows(exchange, packed_rows, counts.tolist(), device)
 
-    def write_shared(self, one: PendingUpdate) -> None:
+    def write_shared(self, update: PendingUpdate) -> None:
         """Write the gathered rows of shared nodes."""
-        assert one.words is not None
+        assert update.shared_rows is not None
         if self._sharing.synchronised == "significant":
-            return self._common.apply(one.words)
-        found = one.prospect.found
-        nodes = found.node[found.home == SHARED]
+            return self._common.apply(update.shared_rows)
+        planned = update.plan.contributions
+        nodes = planned.node[planned.home == SHARED]
         write_contributions(
             self._held.state,
             self._held.places(nodes),
-            ComputedContributions.unpacked(one.words, self._model.shape),
+            ComputedContributions.unpacked(update.shared_rows, self._model.shape),
             self._model.shape.neighbours,
         )
 
-    def run_all(self, one: PendingUpdate) -> None:
+    def run_all(self, update: PendingUpdate) -> None:
         """Run all steps, one after another."""
         if not self._sharing.replicated and self._spreading.ranks > 1:
-            self.return_rows(one)
-        self.write(one)
-        if self.words:
-            self.gather_shared(one)
-            self.write_shared(one)
+            self.return_rows(update)
+        self.write(update)
+        if self.shared_rows:
+            self.gather_shared(update)
+            self.write_shared(update)

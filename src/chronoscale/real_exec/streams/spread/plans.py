@@ -33,7 +33,9 @@ class SpreadPlans(Plans):
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
         item = job.items[0]
-        self._schedule, self._context, self._folder = context.require_ranks(schedule), context, Path(job.out)
+        self._schedule = context.require_ranks(schedule)
+        self._context = context
+        self._folder = Path(job.out)
         self._patience = item.hyper.events.patience
         material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context, Sharing.of(schedule).smooth)
@@ -47,13 +49,13 @@ class SpreadPlans(Plans):
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
-    def kept(self) -> Mapping[str, Tensor]:
+    def extra_state(self) -> Mapping[str, Tensor]:
         """Return which of the ranks' files is of this epoch."""
         return self._kept.record()
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
+    def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore memory from this rank's file. Raises KeyError or RuntimeError for another model's or epoch's."""
-        self._program.restore(self._kept.read(kept))
+        self._program.restore(self._kept.read(state))
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """Save every rank's memory, and the model where the last epoch is the best; return whether patience is over."""

@@ -48,22 +48,24 @@ class SpreadProgram(BatchProgram):
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
-        self._schedule, self.sharing, given = schedule, Sharing.of(schedule), hyper.events.sharing
+        self._schedule = schedule
+        self.sharing = Sharing.of(schedule)
+        options = hyper.events.sharing
         self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
         self.held = MemoryPart(material, self.spreading.parts, context.rank)
-        begun = float(self.data.whole.stream.t[0])
-        self.history = SharedHistory(self.held.shared.size, material.shape.memory, begun)
-        self.common = SharedNodes(self.held, self.history, given.alpha, hyper.variant != "as-published")
-        mixed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
-        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, mixed, self.sampling, hyper, context)
+        first_time = float(self.data.whole.stream.t[0])
+        self.history = SharedHistory(self.held.shared.size, material.shape.memory, first_time)
+        self.common = SharedNodes(self.held, self.history, options.alpha, hyper.variant != "as-published")
+        smoothed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
+        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, smoothed, self.sampling, hyper, context)
         self.settling = MemoryUpdates(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.trained), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.allotment(part, *limits, bool(which)) for which, part in enumerate(parts))
         self._lock = Lock()
         self._decays = self.sharing.neighbours == "decay"
-        self.theta, self._tuning = given.theta, Tuning() if given.adaptive else None
+        self.theta, self._tuning = options.theta, Tuning() if options.adaptive else None
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
             Op.GATHER: lambda task: self.steps.gather(self._batch[task.unit]),
@@ -97,10 +99,10 @@ class SpreadProgram(BatchProgram):
             self.held.state.imagine(self.seed)
         self.steps.fetched = self.steps.sent_back = self.common.changed = self.common.spoken = 0
         self._batch: dict[int, SpreadBatch] = {}
-        self._left: set[int] = set()
-        self._wanted: dict[int, RemoteRequests] = {}
-        self._foreseen: dict[int, ContributionPlan] = {}
-        self._brought: dict[int, tuple[Tensor, Tensor]] = {}
+        self._released: set[int] = set()
+        self._requests: dict[int, RemoteRequests] = {}
+        self._plans: dict[int, ContributionPlan] = {}
+        self._host_memory: dict[int, tuple[Tensor, Tensor]] = {}
         self._settled: dict[int, PendingUpdate] = {}
 
     def run(self, task: Task) -> None:
@@ -115,12 +117,12 @@ class SpreadProgram(BatchProgram):
 
     def finish(self) -> EpochResult:
         """Return losses, validation scores, and counts of what all ranks have exchanged."""
-        found = super().finish()
-        own = [self.steps.fetched, self.steps.sent_back, self.common.changed, self.common.spoken]
-        totals = torch.tensor(own, dtype=torch.float64).to(self.device)
+        result = super().finish()
+        local_counts = [self.steps.fetched, self.steps.sent_back, self.common.changed, self.common.spoken]
+        totals = torch.tensor(local_counts, dtype=torch.float64).to(self.device)
         self.collective.all_reduce(totals)
         names = ("fetched_bytes", "returned_bytes", "shared_changes", "shared_spoken")
-        return replace(found, counts={name: int(value) for name, value in zip(names, totals.tolist(), strict=True)})
+        return replace(result, counts={name: int(value) for name, value in zip(names, totals.tolist(), strict=True)})
 
     def batch(self, unit: int) -> SpreadBatch:
         return self._batch[unit]
@@ -128,11 +130,11 @@ class SpreadProgram(BatchProgram):
     def release(self, unit: int) -> None:
         """Release a batch when it has been asked for both its gradients and its memory, by two threads where lanes overlap."""
         with self._lock:
-            if unit in self._left:
-                self._left.remove(unit)
+            if unit in self._released:
+                self._released.remove(unit)
                 del self._batch[unit]
             else:
-                self._left.add(unit)
+                self._released.add(unit)
 
     def iteration_events(self, task: Task) -> int:
         allotment, iteration = self.place(task)
@@ -140,10 +142,10 @@ class SpreadProgram(BatchProgram):
 
     def predicted_events(self) -> Bool:
         allotment = self.allotments[1]
-        found = np.zeros(len(allotment.deal.part), np.bool_)
+        predicted = np.zeros(len(allotment.deal.part), np.bool_)
         for iteration in range(allotment.iterations):
-            found[rows_of(behind(allotment.every_rank(iteration), allotment.deal.part.start))] = True
-        return found
+            predicted[rows_of(behind(allotment.every_rank(iteration), allotment.deal.part.start))] = True
+        return predicted
 
     def place(self, task: Task) -> tuple[Allotment, int]:
         """Return the batches that a task belongs to, and its iteration among them."""
@@ -159,7 +161,7 @@ class SpreadProgram(BatchProgram):
         seed = key_of(self.seed, FIXED if validates else self.epoch)
         source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
-        self._foreseen[task.unit] = self.settling.plan(allotment, (iteration, self.turn), source)
+        self._plans[task.unit] = self.settling.plan(allotment, (iteration, self.turn), source)
 
     def _send(self, task: Task) -> None:
         (self.steps.send if task.layer < 0 else self.steps.send_memory)(self._batch[task.unit])
@@ -167,9 +169,9 @@ class SpreadProgram(BatchProgram):
     def _exchange(self, task: Task) -> None:
         batch = self._batch.get(task.unit)
         if task.layer == IDS:
-            self._wanted[task.unit] = self.steps.ask(batch)
+            self._requests[task.unit] = self.steps.ask(batch)
         elif task.layer == ROWS:
-            self.steps.fetch(batch, self._wanted.pop(task.unit))
+            self.steps.fetch(batch, self._requests.pop(task.unit))
         else:
             self.settling.return_rows(self._iteration(task))
 
@@ -187,20 +189,20 @@ class SpreadProgram(BatchProgram):
         """
         memory, time = self.steps.ends(self._batch[task.unit])
         if self.device.type == "cuda":
-            self._brought[task.unit] = to_host(memory), to_host(time)
+            self._host_memory[task.unit] = to_host(memory), to_host(time)
         else:
-            self._settled[task.unit] = self.settling.begin(self._foreseen.pop(task.unit), [(memory, time)])
+            self._settled[task.unit] = self.settling.begin(self._plans.pop(task.unit), [(memory, time)])
         self.release(task.unit)
 
     def _iteration(self, task: Task) -> PendingUpdate:
         """Return the update of a task's iteration, begun where needed; a rank without events has copied nothing back."""
         if task.unit not in self._settled:
-            foreseen = self._foreseen.pop(task.unit, None)
-            if foreseen is None:
+            plan = self._plans.pop(task.unit, None)
+            if plan is None:
                 (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
-                foreseen = self.settling.plan(allotment, (iteration, self.turn), source)
-            ends = self._brought.pop(task.unit) if task.unit in self._brought else self.steps.ends(None)
-            self._settled[task.unit] = self.settling.begin(foreseen, [ends])
+                plan = self.settling.plan(allotment, (iteration, self.turn), source)
+            ends = self._host_memory.pop(task.unit) if task.unit in self._host_memory else self.steps.ends(None)
+            self._settled[task.unit] = self.settling.begin(plan, [ends])
         return self._settled[task.unit]
 
     def _write(self, task: Task) -> None:
@@ -208,27 +210,27 @@ class SpreadProgram(BatchProgram):
             self.settling.write(self._iteration(task))
         else:
             self.settling.write_shared(self._iteration(task))
-        if task.layer == COMMON or not self.settling.words:
+        if task.layer == COMMON or not self.settling.shared_rows:
             del self._settled[task.unit]
 
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """Write what an iteration of evaluated events does to memory, all at once."""
-        foreseen = self.settling.plan(allotment, (iteration, self.turn), self.spreading.source(True))
-        self.settling.run_all(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))
+        plan = self.settling.plan(allotment, (iteration, self.turn), self.spreading.source(True))
+        self.settling.run_all(self.settling.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
         """Return memory, mailbox and history of the rank, and what was tuned, by name, for a checkpoint."""
         tuned = {"tuned": torch.tensor([self.theta, self.common.alpha], dtype=torch.float64)}
         return {**self.held.state.tables(), **self.history.tables(), **tuned}
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
+    def restore(self, tables: Mapping[str, Tensor]) -> None:
         """Restore what `tables` returned. Raises KeyError or RuntimeError for another model, stream or number of ranks."""
-        self.held.state.restore(kept)
+        self.held.state.restore(tables)
         for name, table in self.history.tables().items():
-            if kept[name].shape != table.shape:
-                raise RuntimeError(f"{name} is {list(kept[name].shape)}, expected {list(table.shape)}")
-            table.copy_(kept[name])
-        self.theta, self.common.alpha = kept["tuned"].tolist()
+            if tables[name].shape != table.shape:
+                raise RuntimeError(f"{name} is {list(tables[name].shape)}, expected {list(table.shape)}")
+            table.copy_(tables[name])
+        self.theta, self.common.alpha = tables["tuned"].tolist()
         self._sample_with(self.theta)
 
     def _sample_with(self, theta: float) -> None:

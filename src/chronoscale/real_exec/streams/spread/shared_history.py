@@ -54,9 +54,15 @@ class SharedHistory:
     def observe(self, nodes: Tensor, memory: Tensor, time: Tensor) -> None:
         """Take memory [n, H] of nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are ignored."""
         newer = time >= self.time[nodes]
-        nodes, memory, time = nodes[newer], memory[newer], time[newer]
-        added, passed, again = memory - self.memory[nodes], time - self.time[nodes], self.seen[nodes]
+        nodes = nodes[newer]
+        memory = memory[newer]
+        time = time[newer]
+        added = memory - self.memory[nodes]
+        passed = time - self.time[nodes]
+        again = self.seen[nodes]
         weight = torch.where(self.gap[nodes] > 0, NEWER, 1.0)
         self.increment[nodes] = torch.where(again[:, None], torch.lerp(self.increment[nodes], added, weight[:, None].float()), 0.0)
         self.gap[nodes] = torch.where(again, torch.lerp(self.gap[nodes], passed, weight.double()), 0.0)
-        self.memory[nodes], self.time[nodes], self.seen[nodes] = memory, time, True
+        self.memory[nodes] = memory
+        self.time[nodes] = time
+        self.seen[nodes] = True

@@ -44,18 +44,20 @@ class SharedNodes:
         Of each node the row with the newest event counts, on all ranks alike; a rank whose own row has seen as much keeps that.
         """
         nodes, *columns = unpack(rows, self._columns)
-        found = dict(zip(self._held.state.tables(), columns, strict=True))
-        newest = _newest(found)
+        tables_of_rows = dict(zip(self._held.state.tables(), columns, strict=True))
+        newest = _newest(tables_of_rows)
         order = np.lexsort((np.arange(len(nodes)), newest.numpy(), nodes.numpy()))
         last = order[np.append(np.diff(nodes.numpy()[order]) != 0, True)] if len(order) else order
         at = torch.from_numpy(last)
-        nodes, newest, found = nodes[at], newest[at], {name: column[at] for name, column in found.items()}
-        self.history.observe(torch.from_numpy(self._held.common[nodes.numpy()]), found["memory"], newest)
+        nodes = nodes[at]
+        newest = newest[at]
+        tables_of_rows = {name: column[at] for name, column in tables_of_rows.items()}
+        self.history.observe(torch.from_numpy(self._held.common[nodes.numpy()]), tables_of_rows["memory"], newest)
         if self._reaches:
             places, tables = self._held.places(nodes.numpy()), self._held.state.tables()
             newer = newest > _newest({name: tables[name].index_select(0, places) for name in ("updated", "mailed")})
             for name, table in tables.items():
-                table[places[newer]] = found[name][newer]
+                table[places[newer]] = tables_of_rows[name][newer]
 
 
 def _newest(rows: Mapping[str, Tensor]) -> Tensor:

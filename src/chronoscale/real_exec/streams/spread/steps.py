@@ -60,7 +60,10 @@ class SpreadSteps(Steps):
         """history: of shared nodes whose memory is smoothed; None: none is."""
         residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, UNREAD)
         super().__init__(material, model, held.state, sampling, residents, context)
-        self.held, self.history, self.context, self.rank = held, history, context, context.rank
+        self.held = held
+        self.history = history
+        self.context = context
+        self.rank = context.rank
         self.fetched = self.sent_back = 0
         self._edges = bool(material.shape.edge and material.shape.layers)
 
@@ -74,59 +77,61 @@ class SpreadSteps(Steps):
     ) -> SpreadBatch:
         """Sample the batch of these events. others: negatives [B, k], and their weights in the loss or None."""
         roots = source.roots(events, present(others[0]), before, self._sampling.sources)
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
+        sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
         if seat is None:
-            away = (_own(found.nodes, self.context), _own(source.original(found.edges), self.context))
+            away = (_own(sampled.nodes, self.context), _own(source.original(sampled.edges), self.context))
         else:
-            away = remotes(found, source, seat, self._edges)
-        return SpreadBatch.around(source, events, others, roots[2], found, away)
+            away = remotes(sampled, source, seat, self._edges)
+        return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
     def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
         """Exchange with other ranks which rows are asked for; return what they ask this rank for."""
-        asked = (NOTHING, NOTHING) if batch is None or batch.away is None else tuple(one.asked for one in batch.away)
+        ids_of = (NOTHING, NOTHING) if batch is None or batch.remote is None else tuple(remote.asked for remote in batch.remote)
         counts = np.zeros((self.context.ranks, 2), np.int64)
-        if batch is not None and batch.away is not None:
-            counts = np.stack([one.counts for one in batch.away], axis=1).astype(np.int64)
+        if batch is not None and batch.remote is not None:
+            counts = np.stack([remote.counts for remote in batch.remote], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks
-        told = self._exchanged(torch.from_numpy(counts), ones, ones).cpu().numpy()
-        kinds = zip(asked, counts.T, told.T, strict=True) if self._edges else ((asked[0], counts[:, 0], told[:, 0]),)
-        found = [
-            self._exchanged(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
+        their_counts = self._all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
+        kinds = zip(ids_of, counts.T, their_counts.T, strict=True) if self._edges else ((ids_of[0], counts[:, 0], their_counts[:, 0]),)
+        received = [
+            self._all_to_all(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
-        return RemoteRequests(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
+        return RemoteRequests(
+            received[0], received[1] if self._edges else NOTHING, (their_counts[:, 0].tolist(), their_counts[:, 1].tolist())
+        )
 
-    def fetch(self, batch: SpreadBatch | None, wanted: RemoteRequests) -> None:
+    def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
         """Send the rows that others ask for, and receive those that the batch needs, on the device."""
         none = [0] * self.context.ranks
-        asks = [none, none] if batch is None or batch.away is None else [one.counts.tolist() for one in batch.away]
-        come = self._exchanged(self.held.pack_rows(wanted.nodes), wanted.counts[0], asks[0])
+        asks = [none, none] if batch is None or batch.remote is None else [remote.counts.tolist() for remote in batch.remote]
+        received = self._all_to_all(self.held.pack_rows(requests.nodes), requests.counts[0], asks[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
-            given = torch.from_numpy(np.ascontiguousarray(features[wanted.edges]))
-            edges = self._exchanged(given, wanted.counts[1], asks[1])
-        self.fetched += come.numel() + (0 if edges is None else 4 * edges.numel())
+            features_sent = torch.from_numpy(np.ascontiguousarray(features[requests.edges]))
+            edges = self._all_to_all(features_sent, requests.counts[1], asks[1])
+        self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
-            batch.receive(self.held.unpack_rows(come), edges)
+            batch.receive(self.held.unpack_rows(received), edges)
 
-    def returned(self, found: Contributions, own: ComputedContributions) -> ComputedContributions:
+    def returned(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
         """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
         others."""
-        counts, rank = found.counts(self.context.ranks)[:, 1:], self.rank
+        counts, rank = contributions.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
-        home = found.home[found.of(rank)]
-        rows = self._exchanged(
+        home = contributions.home[contributions.of(rank)]
+        rows = self._all_to_all(
             own.part(torch.from_numpy((home >= 0) & (home != rank))).packed(), counts[rank].tolist(), counts[:, rank].tolist()
         )
         self.sent_back += rows.numel()
         return ComputedContributions.unpacked(rows.cpu(), self.material.shape)
 
-    def _exchanged(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
+    def _all_to_all(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
         """Send rows [sum(out), W], out[q] to rank q; return those received, into[q] from rank q."""
         values = to_device(values, self._device)
-        made = values.new_empty(sum(into), values.shape[1])
-        self.context.exchange.all_to_all(made, values, into, out)
-        return made
+        received = values.new_empty(sum(into), values.shape[1])
+        self.context.exchange.all_to_all(received, values, into, out)
+        return received
 
     def read(self, batch: Batch) -> None:
         """Read memory and mailbox of the batch's nodes that the rank has, and what is expected of shared ones."""
@@ -153,8 +158,8 @@ class SpreadSteps(Steps):
         if batch.expected is not None and batch.memory is not None and batch.memory_rows is not None and self.model.smoothing is not None:
             at, memory = batch.expected
             record_use(at, memory)
-            heard, own = batch.memory_rows.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
-            mixed = torch.where(heard[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
+            has_mail, own = batch.memory_rows.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
+            mixed = torch.where(has_mail[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
     def bring(self, batch: SpreadBatch | None, exchanges: bool) -> None:
@@ -175,8 +180,8 @@ class SpreadSteps(Steps):
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
         assert batch.memory is not None and batch.last_update is not None and batch.ends is not None
         record_use(batch.memory, batch.last_update, batch.ends)
-        memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.last_update.index_select(0, batch.ends)
-        return memory.view(2, len(batch.events), -1), heard.view(2, -1)
+        memory, times = batch.memory.detach().index_select(0, batch.ends), batch.last_update.index_select(0, batch.ends)
+        return memory.view(2, len(batch.events), -1), times.view(2, -1)
 
 
 def _own(ids: Int32, context: Context) -> Remote:
