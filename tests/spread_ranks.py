@@ -44,8 +44,8 @@ def spread_program(folder, schedule, chosen, given, context, rate=0.05):
 
 def assembled(made):
     """Tables of all nodes that the rank has, NaN where it has none."""
-    here = made.held.place >= 0
-    for name, table in made.held.state.tables().items():
+    here = made.memory_part.place >= 0
+    for name, table in made.memory_part.state.tables().items():
         whole = np.full((here.size, *table.shape[1:]), np.nan)
         whole[here] = table.numpy()
         yield name, whole
@@ -59,7 +59,7 @@ def exchanged(made, schedule):
         before = np.array([steps.fetched, 0, steps.sent_back])
         if task.layer == ROWS:
             wanted, edges = made._wanted[task.unit], made.material.edge_features
-            before[1] -= len(wanted.nodes) * made.held.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
+            before[1] -= len(wanted.nodes) * made.memory_part.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
         run(task)
         found[task.unit] += [steps.fetched, 0, steps.sent_back] - before
 

@@ -118,7 +118,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
         if epoch == 0:  # of which the plan is
             assert planned == program.exchange.moved, "planned and moved bytes differ"
         assert not program.grid._there and not program.grid._built and not program.grid.cells, "something is left on the device"
-        assert not program.grid.stock._rows, "something that was sent is left on the host"
+        assert not program.grid.host_blocks._rows, "something that was sent is left on the host"
     return losses, sum(planned.values())
 
 

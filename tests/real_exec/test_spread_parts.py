@@ -317,19 +317,19 @@ def test_replicas_take_turns(tmp_path) -> None:
     for rank in (0, 1):
         made = replica(folder, rank)
         for made.epoch in range(4):
-            made.held.state.memory.fill_(3)
+            made.memory_part.state.memory.fill_(3)
             made.begin()
             turn = (rank + made.epoch) % 2
             assert made.turn == turn and made.tasks == tasks_of(made._schedule, turn)
-            assert bool(made.held.state.memory.any()) == (turn == 1)
+            assert bool(made.memory_part.state.memory.any()) == (turn == 1)
             seen = [made.allotments[0].own(i, made.turn) for i in range(made.allotments[0].iterations)]
             half = made.data.trained // 2
             assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.trained))[turn])
         plain = replica(folder, rank, "tgl-dist")
         plain.epoch = 1
-        plain.held.state.memory.fill_(3)
+        plain.memory_part.state.memory.fill_(3)
         plain.begin()
-        assert plain.turn == rank and not plain.held.state.memory.any()
+        assert plain.turn == rank and not plain.memory_part.state.memory.any()
 
 
 def test_negatives_count_for_what_they_weigh(tmp_path) -> None:

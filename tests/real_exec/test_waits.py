@@ -245,7 +245,11 @@ def test_transfers_do_not_hold_the_host(program: Any) -> None:
             with Called(found):
                 made.run(task)
             sent += 1
-    held = [*made.board.features.values()] if isinstance(made, SnapshotProgram) else [features for _, features in made.grid._held.values()]
+    held = (
+        [*made.device_state.features.values()]
+        if isinstance(made, SnapshotProgram)
+        else [features for _, features in made.grid._held.values()]
+    )
     assert sent and held and all(features.device == elsewhere for features in held) and not found
 
 

@@ -31,7 +31,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the ranks of a job execute.
+    """Settings of the ranks of a job.
 
     threads: of each rank's computation. transfer_thread: on a CPU, host and transfer lanes have a thread of their own. bus: on a CPU, bytes
     a second that host-to-device and device-to-host rows are held to; 0: no limit. network: bytes a second that each rank sends and receives
@@ -59,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a group of ranks executes: items that share a model and settings.
+    """A set of schedules to execute: items that share a model and settings.
 
     Passes are interleaved over the items, so that drift of the machine affects all alike. repeats, warmup: passes that count, and passes
     before them. out: folder of the results. modules: Python files of the user's (plug-ins) that every rank runs first.

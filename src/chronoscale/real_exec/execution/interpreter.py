@@ -36,19 +36,19 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
     on a CPU, else at the end of the pass.
     """
-    here = positions.own_page()
+    page = positions.own_page()
     program.begin()
-    here.enter(Phase.MEETING)
+    page.enter(Phase.MEETING)
     program.collective.barrier()
-    here.enter_pass(schedule.name)
+    page.enter_pass(schedule.name)
     try:
-        start, end = lanes.run(program.tasks, in_profiler_ranges(here.record_rows(program.run)))
+        start, end = lanes.run(program.tasks, in_profiler_ranges(page.record_rows(program.run)))
         program.check()
     except NonFiniteValue as error:
         raise NotFiniteError(_blame(error, schedule, program, program.finish().losses, during)) from None
-    here.enter(Phase.TESTING)
+    page.enter(Phase.TESTING)
     losses, result = np.zeros(schedule.iterations), program.finish()
-    here.enter(Phase.MEETING)
+    page.enter(Phase.MEETING)
     for iteration, share in result.losses.items():
         losses[iteration] = share
     rows = np.array([task.task for task in program.tasks], np.int64)
@@ -70,7 +70,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     times[0, eager] = rendezvous(schedule, times[0], times[1])[eager]
     times[:, ~eager] = times[:, stands[~eager]]
     times -= times[0].min() if len(schedule) else 0
-    here.enter(Phase.PREPARING)
+    page.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
     trace = Trace.of(schedule, times[0], times[1], source, device).folded(stands)
     return Pass(trace, losses, result.scores, result.counts, program.launched)

@@ -22,7 +22,7 @@ Run = Callable[[Task], None]
 
 
 class Lanes(Protocol):
-    """What runs tasks in row order, respecting lanes and dependencies."""
+    """A runner of tasks in row order that respects lanes and dependencies, and times them."""
 
     @property
     def streams(self) -> tuple[tuple[Lane, ...], ...]:

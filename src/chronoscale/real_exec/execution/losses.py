@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class LossShare(NamedTuple):
-    """What this rank adds to the loss of an iteration: a scalar tensor, float32."""
+    """A rank's share of the loss of an iteration: a scalar tensor, float32."""
 
     iteration: int
     value: Tensor

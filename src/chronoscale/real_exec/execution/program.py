@@ -14,7 +14,7 @@ from chronoscale.real_exec.execution.task import Task
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpochResult:
-    """What a pass of training came to.
+    """Results of a pass of training.
 
     losses: this rank's share of the loss of each iteration; the shares of all ranks sum to the loss. scores: of validation on all ranks, by
     key, the same on each rank; empty where nothing validates. counts: what all ranks have exchanged that no plan knows beforehand, by name.

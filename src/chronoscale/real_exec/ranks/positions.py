@@ -47,7 +47,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a rank is; equal to an earlier position where the rank has not moved.
+    """A rank's place in its work; equal to an earlier position where the rank has not moved.
 
     phase; passes: how many it has begun; rows: that it is in, as (row, operation), in order of lanes; done: the rows that lanes ended last.
     timed: it has passed over this schedule before, so that its rows' times are known. text: how far its job is. due_s: until when it has

@@ -20,14 +20,14 @@ COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeat
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row so far, whichever is more."""
+    """The time that a rank may stay where it is: `seconds`, or `rows` times as long as the longest row so far, whichever is more."""
 
     seconds: float = 60.0
     rows: float = 10.0
 
 
 class ProcessState(NamedTuple):
-    """What the system says of a process: CPU seconds so far (with children); whether it is stopped, waits for a disk, is being debugged."""
+    """A process as the system sees it: CPU seconds so far (with children); whether it is stopped, waits for a disk, is being debugged."""
 
     busy_s: float
     stopped: bool = False
@@ -53,7 +53,7 @@ def process_state(pid: int) -> ProcessState:
 
 
 class _Rank:
-    """Where one rank was last seen to move, and what the system said of it since."""
+    """The last known move of a rank, and what the system said of it since."""
 
     def __init__(self, now: float) -> None:
         self.position = Position()

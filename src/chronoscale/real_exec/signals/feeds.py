@@ -54,7 +54,7 @@ class Feed(Protocol):
 
 
 class BaseFeed:
-    """What the feeds of a signal in this process have in common."""
+    """Base of the feeds of a signal in this process."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
         self.signal = signal

@@ -78,23 +78,23 @@ def _learner(choice: ModelChoice, context: Context, material: SnapshotMaterial) 
     return learner_of(choice, context, material.objective.outputs)
 
 
-def _kind(bind: BindTrainer, plans: MakePlans | None = None, judging: MakeScoredSplits = group_splits) -> Kind:
+def _kind(bind: BindTrainer, plans: MakePlans | None = None, make_splits: MakeScoredSplits = group_splits) -> Kind:
     """Return a kind whose schedules `bind` executes and whose model `judging` scores; trained by one schedule, or as `plans` say."""
 
     def tested(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
         trainer = bind(item, schedule, choice, context)
         if not item.hyper.held.test:
             return trainer
-        return ScoredProgram(trainer, judging(shared_material(item, choice, context), item.hyper, context, schedule), validates=False)
+        return ScoredProgram(trainer, make_splits(shared_material(item, choice, context), item.hyper, context, schedule), validates=False)
 
-    return Kind(tested, plans or partial(FixedPlans, bind, judging))
+    return Kind(tested, plans or partial(FixedPlans, bind, make_splits))
 
 
 KINDS: Mapping[str, Kind] = {
     "groups": _kind(_groups, PublishedPlans),
     "snapshots": _kind(_snapshots),
     "parts": _kind(_parts),
-    "blocks": _kind(_blocks, judging=running_splits),
-    "sampled": _kind(_sampled, judging=window_splits),
-    "hybrid": _kind(_hybrid, judging=window_splits),
+    "blocks": _kind(_blocks, make_splits=running_splits),
+    "sampled": _kind(_sampled, make_splits=window_splits),
+    "hybrid": _kind(_hybrid, make_splits=window_splits),
 }

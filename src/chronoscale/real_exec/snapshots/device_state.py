@@ -23,7 +23,7 @@ ScoredFeatures = tuple[Tensor, Tensor, Tensor]  # transformed features and their
 
 @dataclass(slots=True)
 class DeviceSnapshot:
-    """What the device holds of one snapshot."""
+    """A snapshot's tensors on the device."""
 
     form: Full | Change
     graph: CSR | None = None  # the adjacency, where it is tracked
@@ -36,7 +36,7 @@ class DeviceSnapshot:
 
 @dataclass(slots=True)
 class ResidencyPlan:
-    """What a rank's rows imply together, and no single row says: which snapshots are transferred, shared and freed when."""
+    """The snapshots that one rank's rows transfer, share and free, which no single row says. A key is (unit, step)."""
 
     owned: set[SnapshotKey] = field(default_factory=set)  # transferred
     incremented: set[SnapshotKey] = field(default_factory=set)
@@ -60,13 +60,13 @@ class ResidencyPlan:
         previous: int | None = None
         for unit, following in zip(units, [*units, None][1:], strict=True):
             for step in range(hyper.group_size):
-                seat = (unit, step)
-                if seat in plan.owned:
-                    plan.seat[seat] = seat
-                    waiting.append(seat)
+                key = (unit, step)
+                if key in plan.owned:
+                    plan.seat[key] = key
+                    waiting.append(key)
                 else:
                     assert previous is not None
-                    plan.seat[seat] = plan.seat[previous, step + (unit - previous) * hyper.stride]
+                    plan.seat[key] = plan.seat[previous, step + (unit - previous) * hyper.stride]
             if following is None or (following, 0) in plan.owned:
                 plan.frees[unit], waiting = waiting, []
             else:
@@ -111,18 +111,18 @@ class DeviceState:
     sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
     projected: ScoredFeatures | None = None  # the input features, transformed for attention
     pending: Tensor | ScoredFeatures | None = None  # between the rows of a layer above the first
-    shelves: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
+    snapshots: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
     state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
     hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
 
     def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
         """Return the snapshot of a row, or the one `back` steps before it."""
-        return self.shelves[self.plan.seat[task.unit, task.step - back]]
+        return self.snapshots[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
         """Return the input features that a row reads: its snapshot's own, or those of the first snapshot of the group that brought them."""
-        seat = (task.unit, task.step)
-        return acquire(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+        key = (task.unit, task.step)
+        return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
         """Return the output of the layer below for this row's snapshot.

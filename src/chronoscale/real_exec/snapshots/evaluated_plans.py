@@ -27,16 +27,16 @@ class EvaluatedPlans(Plans):
     BEST, where there are validation snapshots, and at the end TEST, where there are test snapshots.
     """
 
-    def __init__(self, judge: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
+    def __init__(self, splits: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
         """strategy: the name in error messages about scores that are not finite."""
-        self._judge = judge
+        self._splits = splits
         self._folder = folder
         self._context = context
         self._strategy = strategy
 
     def scored(self, trainer: Trainer) -> Program:
         """Return a program that is the trainer, its passes ending with validation scores."""
-        return ScoredProgram(trainer, self._judge, validates=True) if self._judge.validation else trainer
+        return ScoredProgram(trainer, self._splits, validates=True) if self._splits.validation else trainer
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
         """Save the last epoch's model where it is the best; return False: training does not end early."""
@@ -46,16 +46,16 @@ class EvaluatedPlans(Plans):
         return False
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        return best_epoch(scores) if self._judge.validation else None
+        return best_epoch(scores) if self._splits.validation else None
 
     def end(self) -> None:
         """Score the test snapshots with the best epoch's model, and write the scores."""
-        if not self._judge.test:
+        if not self._splits.test:
             return
         self._context.collective.barrier()
-        if self._judge.validation:
+        if self._splits.validation:
             load_best(self._folder, self.learner.model, lambda state: None)
-        scores = require_finite(self._judge.test_scores(self.learner.model), self._strategy, "after training")
+        scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
 
@@ -67,13 +67,13 @@ BindTrainer = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
 class FixedPlans(EvaluatedPlans):
     """Plans with one schedule for every epoch, of any kind."""
 
-    def __init__(self, bind: BindTrainer, judging: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
+    def __init__(self, bind: BindTrainer, make_splits: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
         """Bind the job's schedule. Raises UserError when it is for another number of ranks, and as `bind` does."""
         item = job.items[0]
         trainer = bind(item, context.require_ranks(schedule), job.model, context)
         trainer.adapts = True
-        judge = judging(shared_material(item, job.model, context), item.hyper, context, schedule)
-        super().__init__(judge, Path(job.out), context, schedule.name)
+        splits = make_splits(shared_material(item, job.model, context), item.hyper, context, schedule)
+        super().__init__(splits, Path(job.out), context, schedule.name)
         self.learner = trainer.learner
         self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))
 

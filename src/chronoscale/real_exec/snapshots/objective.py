@@ -20,7 +20,7 @@ NAN = float("nan")
 
 
 class Objective(ABC):
-    """What predictions of R nodes, [R, outputs], are compared with.
+    """A prediction task on a sequence: targets, loss and scores of predictions [R, outputs] of R nodes.
 
     predictions: how many numbers a snapshot's nodes predict together, over which a loss is a mean.
     """

@@ -68,33 +68,33 @@ class SnapshotProgram(Trainer):
         self.model = learner.model
         self.hyper = hyper
         self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
-        self.board = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
+        self.device_state = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
         self._losses = Losses()
         self._unfit = torch.zeros(1, dtype=torch.int32, device=self.device)  # 1: a change did not belong to its snapshot
-        convolve = convolution_of(self.board)
+        convolve = convolution_of(self.device_state)
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.H2D: self._h2d,
             Op.RECONSTRUCT: self._rebuild,
             Op.COPY: self._copy,
-            Op.AGGREGATE: lambda task: convolve.aggregate(self.board, task),
-            Op.INCREMENT: lambda task: convolve.increment(self.board, task),
-            Op.TRANSFORM: lambda task: convolve.transform(self.board, task),
-            Op.TEMPORAL: lambda task: convolve.temporal(self.board, task),
+            Op.AGGREGATE: lambda task: convolve.aggregate(self.device_state, task),
+            Op.INCREMENT: lambda task: convolve.increment(self.device_state, task),
+            Op.TRANSFORM: lambda task: convolve.transform(self.device_state, task),
+            Op.TEMPORAL: lambda task: convolve.temporal(self.device_state, task),
             Op.BACKWARD: self._backward,
             Op.ALLREDUCE: lambda task: learner.all_reduce(),
             Op.OPTIMIZE: lambda task: learner.step(task.iteration, plan.groups[task.iteration]),
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
-        material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
+        material.prepare({self._wanted(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
         self._targets = {unit: [material.target(goal).to(self.device) for goal in of] for unit, of in goals.items()}
         for task in self.tasks:
             if task.op is Op.H2D:
-                beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
-                if beyond not in (0, material.features(self._number(seat)).nbytes):
+                beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes
+                if beyond not in (0, material.features(self._number(key)).nbytes):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
-                    plan.features.add(seat)
+                    plan.features.add(key)
 
     @property
     def graph_blocks(self) -> GraphBlocks:
@@ -113,7 +113,7 @@ class SnapshotProgram(Trainer):
     def inputs_finite(self, iteration: int) -> bool:
         """Return whether features and targets of the iteration's groups are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
-        read = [self.material.features(self._number(seat)) for seat in self.plan.features if seat[0] in units]
+        read = [self.material.features(self._number(key)) for key in self.plan.features if key[0] in units]
         read += [target for unit in units for target in self._targets[unit]]
         return all(bool(values.isfinite().all()) for values in read)
 
@@ -126,61 +126,61 @@ class SnapshotProgram(Trainer):
         steps = range(size) if self.model.shape.predicts_each else (size - 1,)
         return [start + step + self.hyper.horizon for step in steps]
 
-    def _wanted(self, seat: SnapshotKey) -> SnapshotForm:
-        incremented = seat in self.plan.incremented and not self.model.shape.transforms_first
-        return SnapshotForm(self._number(seat), incremented, seat in self.plan.rebuilt)
+    def _wanted(self, key: SnapshotKey) -> SnapshotForm:
+        incremented = key in self.plan.incremented and not self.model.shape.transforms_first
+        return SnapshotForm(self._number(key), incremented, key in self.plan.rebuilt)
 
-    def _number(self, seat: SnapshotKey) -> int:
+    def _number(self, key: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
-        return seat[0] * self.hyper.stride + seat[1]
+        return key[0] * self.hyper.stride + key[1]
 
-    def _source(self, seat: SnapshotKey) -> Full | Change:
-        return self.material.form(self._wanted(seat))
+    def _source(self, key: SnapshotKey) -> Full | Change:
+        return self.material.form(self._wanted(key))
 
     def _h2d(self, task: Task) -> None:
-        seat = (task.unit, task.step)
-        source = self._source(seat)
+        key = (task.unit, task.step)
+        source = self._source(key)
         arrived = source.to(self.device, self.shares) if isinstance(source, Full) else source.to(self.device)
         graph = arrived.graph if isinstance(arrived, Full) else None
-        self.board.shelves[seat] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
-        if seat in self.plan.features:
-            features = self.material.features(self._number(seat))
-            self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+        self.device_state.snapshots[key] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
+        if key in self.plan.features:
+            features = self.material.features(self._number(key))
+            self.device_state.features[key] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
     def _rebuild(self, task: Task) -> None:
-        before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
-        assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
+        before, snapshot = self.device_state.at(task, back=1).graph, self.device_state.at(task)
+        assert isinstance(snapshot.form, Change) and snapshot.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
-        edges = acquire_edge_map(shelf.form.edges)
-        shelf.graph, shelf.scale = aggregation.rebuild(acquire_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
+        edges = acquire_edge_map(snapshot.form.edges)
+        snapshot.graph, snapshot.scale = aggregation.rebuild(acquire_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
         """Copy a snapshot's results from stage to stage of a pipeline; on one rank both stages are this process."""
         if task.layer:
-            pending = self.board.pending
-            self.board.pending = acquire(pending).clone() if isinstance(pending, Tensor) else pending
+            pending = self.device_state.pending
+            self.device_state.pending = acquire(pending).clone() if isinstance(pending, Tensor) else pending
             return
-        shelf = self.board.at(task)
-        if shelf.leaf is not None:
-            shelf.leaf = acquire(shelf.leaf.detach()).clone().requires_grad_()
-        elif shelf.aggregated is not None:
-            shelf.aggregated = acquire(shelf.aggregated).clone()
+        snapshot = self.device_state.at(task)
+        if snapshot.leaf is not None:
+            snapshot.leaf = acquire(snapshot.leaf.detach()).clone().requires_grad_()
+        elif snapshot.aggregated is not None:
+            snapshot.aggregated = acquire(snapshot.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
-        board = self.board
+        device_state = self.device_state
         last = self.hyper.group_size - 1
         top = self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
-        outputs = [acquire(board.hidden[task.unit, top, step]) for step in steps]
-        aim, targets = self.material.objective, self._targets[task.unit]
-        errors = [self.model.loss(output, target, aim) for output, target in zip(outputs, targets, strict=True)]
+        outputs = [acquire(device_state.hidden[task.unit, top, step]) for step in steps]
+        objective, targets = self.material.objective, self._targets[task.unit]
+        errors = [self.model.loss(output, target, objective) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
         self._losses.add(task.iteration, loss)
-        board.forget(task.unit)
-        gone = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
-        for seat in self.plan.frees[task.unit]:
-            board.features.pop(seat, None)
+        device_state.forget(task.unit)
+        gone = [device_state.snapshots.pop(key) for key in self.plan.frees[task.unit]]
+        for key in self.plan.frees[task.unit]:
+            device_state.features.pop(key, None)
         ends = [(s.output, s.leaf.grad) for s in gone if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
         if ends:
             torch.autograd.backward([output for output, _ in ends], [gradient for _, gradient in ends])

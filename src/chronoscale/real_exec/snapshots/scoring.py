@@ -62,10 +62,10 @@ class ScoredProgram(Program):
     """A trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots
     when asked."""
 
-    def __init__(self, trainer: Trainer, judge: ScoredSplits, validates: bool) -> None:
+    def __init__(self, trainer: Trainer, splits: ScoredSplits, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective
         self._trainer = trainer
-        self._judge = judge
+        self._splits = splits
         self._validates = validates
 
     @property
@@ -87,7 +87,7 @@ class ScoredProgram(Program):
     def finish(self) -> EpochResult:
         """Return the trainer's losses, and validation scores."""
         losses = self._trainer.finish().losses
-        return EpochResult(losses, self._judge.validation_scores(self._trainer.learner.model) if self._validates else {})
+        return EpochResult(losses, self._splits.validation_scores(self._trainer.learner.model) if self._validates else {})
 
     def test_scores(self) -> Mapping[str, float]:
-        return self._judge.test_scores(self._trainer.learner.model)
+        return self._splits.test_scores(self._trainer.learner.model)

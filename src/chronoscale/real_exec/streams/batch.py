@@ -25,7 +25,7 @@ class Batch:
     """One rank's events of one iteration, and what the rows of a schedule make of them.
 
     Known when it is sampled: source: its stream; events: their numbers there; others int32 [B, k]: negative destinations, -1 for none;
-    found: the sampled neighbourhood; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots.
+    neighbourhood: as sampled; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots.
 
     Filled in later: features [U, F], edges: gathered rows, then rows as the model reads them; trees: on the device; at, edge_at, state_at:
     where sent rows are read; kept: cache slots of rows that stay; memory_rows, last_update [U]: of node memory; memory [U, H]: with its

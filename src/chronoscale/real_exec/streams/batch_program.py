@@ -88,7 +88,7 @@ class BatchProgram(Program):
         self.learner.clear()
         torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
         self._graph: dict[int, Tensor] = {}
-        self._outcome = Predictions(self.data.split.validation, self.width(1), self.device)
+        self._predictions = Predictions(self.data.split.validation, self.width(1), self.device)
         self.learner.model.train()
 
     def run(self, task: Task) -> None:
@@ -105,10 +105,10 @@ class BatchProgram(Program):
 
     def _scores(self) -> dict[str, float]:
         if self.hyper.validate:
-            self._outcome.seen |= self.predicted_events()
-        if not self._outcome.seen.any():
+            self._predictions.seen |= self.predicted_events()
+        if not self._predictions.seen.any():
             return {}
-        return self._outcome.labels(self.data) if self._fixed is None else self._outcome.links(self.data, self._fixed >= 0)
+        return self._predictions.labels(self.data) if self._fixed is None else self._predictions.links(self.data, self._fixed >= 0)
 
     def width(self, negatives: int) -> int:
         """Return how many logits an event with so many negatives has."""
@@ -132,7 +132,7 @@ class BatchProgram(Program):
         """Compute a batch's logits, and its loss in training or its predictions in validation (FORWARD)."""
         logits = self.steps.logits(batch)
         if task.step == VALIDATE:
-            self._outcome.add(batch.events, logits)
+            self._predictions.add(batch.events, logits)
             self.finish_batch(task)
             return
         loss = self._loss(batch, logits) / self.iteration_events(task)
@@ -167,6 +167,6 @@ class BatchProgram(Program):
     def all_reduce(self, task: Task) -> None:
         """Sum gradients over ranks; in validation, gather all ranks' predictions (ALLREDUCE)."""
         if task.step == VALIDATE:
-            self._outcome.all_reduce(self.collective)
+            self._predictions.all_reduce(self.collective)
         else:
             self.learner.all_reduce()

@@ -28,8 +28,8 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
-    outcome = Predictions(deal.part, program.width(others.shape[1]), program.device)
-    outcome.seen[:] = True
+    predictions = Predictions(deal.part, program.width(others.shape[1]), program.device)
+    predictions.seen[:] = True
     program.learner.model.eval()
     seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
@@ -38,10 +38,10 @@ def evaluate(program: EventProgram) -> dict[str, float]:
             part = range(begin, min(begin + size, own.stop))
             negatives = others[part.start - deal.part.start : part.stop - deal.part.start]
             batch = steps.sample(source, part, negatives, whole.start, seed)
-            outcome.add(part, steps.forward(batch))
+            predictions.add(part, steps.forward(batch))
         _write(program, deal, iteration)
-    outcome.all_reduce(program.collective)
-    return outcome.links(data, others >= 0) if link else outcome.labels(data)
+    predictions.all_reduce(program.collective)
+    return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 
 @torch.no_grad()

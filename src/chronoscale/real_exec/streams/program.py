@@ -45,12 +45,12 @@ class EventProgram(BatchProgram):
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
         learner.model.operators = feeding.operators
-        self._crew = None
+        self._sampling_threads = None
         if feeding.bound:
-            self._crew = context.share(
+            self._sampling_threads = context.share(
                 ("crew", self.data.folder, hyper), lambda: SamplingThreads(self.data, hyper, self.sampling.sources, context)
             )
-            if self._crew.cpus:
+            if self._sampling_threads.cpus:
                 self.steps.threads = 0
         self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -71,8 +71,8 @@ class EventProgram(BatchProgram):
 
     def begin(self) -> None:
         super().begin()
-        if self._crew is not None:
-            self._crew.begin()
+        if self._sampling_threads is not None:
+            self._sampling_threads.begin()
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
@@ -82,8 +82,8 @@ class EventProgram(BatchProgram):
         self._memory: dict[int, Tensor] = {}
 
     def finish(self) -> EpochResult:
-        if self._crew is not None:
-            self._crew.end()
+        if self._sampling_threads is not None:
+            self._sampling_threads.end()
         return super().finish()
 
     def batch(self, unit: int) -> Batch:

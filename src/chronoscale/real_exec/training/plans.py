@@ -41,7 +41,7 @@ class TrainingEnd:
 
 
 class Plans(Protocol):
-    """What a training follows: one plan at a time. All methods are called on every rank."""
+    """The sequence of plans that a training follows, one at a time. All methods are called on every rank."""
 
     learner: Learner[Any]
 
@@ -75,7 +75,7 @@ MakePlans = Callable[[Job, Schedule, Context], Plans]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How schedules of one kind are executed (`bind`), and trained epoch after epoch where they can be (`plans`)."""
+    """A kind of schedules: how they are executed (`bind`), and trained epoch after epoch where they can be (`plans`)."""
 
     bind: Callable[[Item, Schedule, ModelChoice, Context], Program]
     plans: MakePlans | None = None

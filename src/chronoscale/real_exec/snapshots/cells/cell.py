@@ -67,15 +67,15 @@ class CellGrid(ABC):
         self.losses = Losses()
 
     @abstractmethod
-    def rows(self, seat: SnapshotKey) -> int:
+    def rows(self, key: SnapshotKey) -> int:
         """Return how many own rows a snapshot has."""
 
     @abstractmethod
-    def counts(self, seat: SnapshotKey) -> list[int]:
+    def counts(self, key: SnapshotKey) -> list[int]:
         """Return how many own rows each rank has of a snapshot."""
 
     @abstractmethod
-    def route(self, seat: SnapshotKey) -> Route:
+    def route(self, key: SnapshotKey) -> Route:
         """Return how a snapshot's remote rows are exchanged."""
 
     @abstractmethod
@@ -83,15 +83,15 @@ class CellGrid(ABC):
         """Copy a snapshot and its input features to the device (H2D)."""
 
     @abstractmethod
-    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
         """Return a snapshot's adjacency and input features on the device."""
 
     @abstractmethod
-    def drop_features(self, seat: SnapshotKey) -> None:
+    def drop_features(self, key: SnapshotKey) -> None:
         """Release a snapshot's input features: they have been read, and have no gradient."""
 
     @abstractmethod
-    def drop_snapshot(self, seat: SnapshotKey) -> None:
+    def drop_snapshot(self, key: SnapshotKey) -> None:
         """Release a snapshot: its last gradient row is done."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class CellGrid(ABC):
         return [part.detach().requires_grad_() for part in last.after]
 
     def whole_state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
-        """Return the whole state that a recurrence goes on from, of the leaves that it `begins` with."""
+        """Return the whole state that a recurrence goes on from, of the leaves that it begins with."""
         return begins
 
     def keep_state(self, task: Task, after: list[Tensor]) -> None:

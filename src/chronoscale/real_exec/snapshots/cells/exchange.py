@@ -67,8 +67,8 @@ class CellExchange:
 
     def _fetch(self, task: Task, cell: Cell) -> None:
         """Fetch remote rows, and put them behind the own ones in one leaf."""
-        grid, seat = self._grid, (task.unit, task.step)
-        route, rows = grid.route(seat), grid.rows(seat)
+        grid, key = self._grid, (task.unit, task.step)
+        route, rows = grid.route(key), grid.rows(key)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
         assert own is not None
         record_use(own, route.send, route.stands)
@@ -86,9 +86,9 @@ class CellExchange:
     def _return_halo(self, task: Task, cell: Cell) -> None:
         assert cell.wide is not None and cell.wide.grad is not None
         grid = self._grid
-        seat = (task.unit, task.step)
+        key = (task.unit, task.step)
         own = cell.wide.grad
-        route, rows = grid.route(seat), grid.rows(seat)
+        route, rows = grid.route(key), grid.rows(key)
         record_use(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
         back = own.new_empty(sum(route.rows), own.shape[1])
         remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]

@@ -50,9 +50,9 @@ class CellForward:
 
     def _aggregate(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
-        seat = task.unit, task.step
-        held, features = grid.on_device(seat)
-        graph, rows = held.graph, grid.rows(seat)
+        key = task.unit, task.step
+        held, features = grid.on_device(key)
+        graph, rows = held.graph, grid.rows(key)
         record_use(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
         if isinstance(block, GatBlock):
             z = cell.wide if cell.wide is not None else cell.dense
@@ -67,7 +67,7 @@ class CellForward:
             cell.picked = block.candidates(x[:rows])[0]
         if task.layer == 0:  # features have no gradient and no other reader
             cell.x = cell.wide = None
-            grid.drop_features(seat)
+            grid.drop_features(key)
 
     def _recur(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid

@@ -30,18 +30,18 @@ class GroupGrid(CellGrid):
         self.goals: Mapping[SnapshotKey, Tensor] = {}
         self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 
-    def snapshot(self, seat: SnapshotKey) -> int:
+    def snapshot(self, key: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
-        return seat[0] * self._hyper.stride + seat[1]
+        return key[0] * self._hyper.stride + key[1]
 
-    def rows(self, seat: SnapshotKey) -> int:
+    def rows(self, key: SnapshotKey) -> int:
         return self.region.rows
 
-    def counts(self, seat: SnapshotKey) -> list[int]:
+    def counts(self, key: SnapshotKey) -> list[int]:
         return self.region.counts
 
-    def route(self, seat: SnapshotKey) -> Route:
-        route = self.region.route(self.snapshot(seat))
+    def route(self, key: SnapshotKey) -> Route:
+        route = self.region.route(self.snapshot(key))
         assert route is not None
         return route
 
@@ -52,22 +52,22 @@ class GroupGrid(CellGrid):
         held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
         self._held[task.unit, task.step] = copy, held
 
-    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
-        return self._held[seat]
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
+        return self._held[key]
 
-    def drop_features(self, seat: SnapshotKey) -> None:
-        graph, features = self._held[seat]
-        self._held[seat] = graph, features.new_empty(0)
+    def drop_features(self, key: SnapshotKey) -> None:
+        graph, features = self._held[key]
+        self._held[key] = graph, features.new_empty(0)
 
-    def drop_snapshot(self, seat: SnapshotKey) -> None:
-        del self._held[seat]
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        del self._held[key]
 
     def predicts(self, step: int) -> bool:
         return self.shape.predicts_each or step == self._hyper.group_size - 1
 
     def share(self, task: Task, output: Tensor) -> Tensor:
         """Return own rows' part of the mean over all predictions of nodes, snapshots and groups."""
-        aim = self.region.objective
-        total = aim.total(self.model.readout(output), self.goals[task.unit, task.step])
+        objective = self.region.objective
+        total = objective.total(self.model.readout(output), self.goals[task.unit, task.step])
         predictions = self._hyper.group_size if self.shape.predicts_each else 1
-        return total / (aim.predictions * predictions * self._groups[task.iteration])
+        return total / (objective.predictions * predictions * self._groups[task.iteration])

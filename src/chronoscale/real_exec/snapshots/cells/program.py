@@ -32,10 +32,10 @@ class CellProgram(Trainer):
         self._groups = groups_of(schedule)
         self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
-        goals = {seat: grid.snapshot(seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
-        self._read = {grid.snapshot(seat) for seat in seats}
+        goals = {key: grid.snapshot(key) + hyper.horizon for key in seats if grid.predicts(key[1])}
+        self._read = {grid.snapshot(key) for key in seats}
         region.prepare(self._read, set(goals.values()))
-        grid.goals = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
+        grid.goals = {key: region.target(goal).to(context.device) for key, goal in goals.items()}
         forward = CellForward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
         self.exchange = exchange = CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {

@@ -26,13 +26,13 @@ class Averaging:
         self._message = self._arrived = torch.empty(0)
 
     def begin(self, numbers: Tensor) -> None:
-        """Begin an epoch, in which all ranks have the same parameters; `told` stands for the numbers of the iteration before the first."""
+        """Begin an epoch, in which all ranks have the same parameters; `numbers` stand for those of the iteration before the first."""
         self._arrived = torch.cat([self._own(), numbers.to(self._own().device)])
 
     def step(self, optimise: Callable[[], None], next_numbers: Callable[[Tensor], Tensor]) -> None:
         """Take up the last mean, with this rank's optimiser step on top (OPTIMIZE).
 
-        tell: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
+        next_numbers: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
         """
         before = self._own()
         optimise()

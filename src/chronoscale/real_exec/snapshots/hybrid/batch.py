@@ -93,11 +93,11 @@ class HybridBatch:
     def loss(self, model: SnapshotModel, horizon: int, device: torch.device) -> Tensor:
         """Return the mean loss over what the batch predicts: rows of the newest snapshot, or of every one where weights evolve; zero for
         nothing."""
-        aim, last = self._material.objective, self.choice.window - 1
+        objective, last = self._material.objective, self.choice.window - 1
         total, count = torch.zeros((), device=device), 0
         own = torch.from_numpy(self.nodes)
         for step in range(self.choice.window) if model.shape.predicts_each else (last,):
             target = self._material.target(self.first + step + horizon)[own]
-            total = total + aim.total(model.readout(self._below[step]), to_device(target, device))
-            count += aim.count(target)
+            total = total + objective.total(model.readout(self._below[step]), to_device(target, device))
+            count += objective.count(target)
         return total / max(count, 1)

@@ -24,7 +24,7 @@ class SampledGrid(CellGrid):
         self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
     ) -> None:
         super().__init__(model, device)
-        self.stock = share
+        self.epoch_share = share
         self._snapshots = snapshots
         self._material = material
         self._hyper = hyper
@@ -34,39 +34,39 @@ class SampledGrid(CellGrid):
 
     def begin(self, sampling: Sampling) -> None:
         """Begin an epoch with what it draws."""
-        self.stock.begin(sampling)
+        self.epoch_share.begin(sampling)
         self.cells.clear()
         self._there.clear()
         self.sums.clear()
 
-    def snapshot(self, seat: SnapshotKey) -> int:
+    def snapshot(self, key: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
-        return seat[0] + seat[1]
+        return key[0] + key[1]
 
-    def rows(self, seat: SnapshotKey) -> int:
-        return len(self.stock.own)
+    def rows(self, key: SnapshotKey) -> int:
+        return len(self.epoch_share.own)
 
-    def counts(self, seat: SnapshotKey) -> list[int]:
-        counts: list[int] = np.diff(self.stock.layout.offset).tolist()
+    def counts(self, key: SnapshotKey) -> list[int]:
+        counts: list[int] = np.diff(self.epoch_share.layout.offset).tolist()
         return counts
 
-    def route(self, seat: SnapshotKey) -> Route:
-        return self._there[self.snapshot(seat)][2]
+    def route(self, key: SnapshotKey) -> Route:
+        return self._there[self.snapshot(key)][2]
 
     def transfer(self, task: Task) -> None:
         number = self.snapshot((task.unit, task.step))
-        sample, features = self.stock.take(number)
+        sample, features = self.epoch_share.take(number)
         held = features.clone() if self.device.type == "cpu" else to_device(features, self.device)
         self._there[number] = sample.full.to(self.device, self.shares), held, sample.route
 
-    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
-        return self._there[self.snapshot(seat)][:2]
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
+        return self._there[self.snapshot(key)][:2]
 
-    def drop_features(self, seat: SnapshotKey) -> None:
-        full, features, route = self._there[self.snapshot(seat)]
-        self._there[self.snapshot(seat)] = full, features.new_empty(0), route
+    def drop_features(self, key: SnapshotKey) -> None:
+        full, features, route = self._there[self.snapshot(key)]
+        self._there[self.snapshot(key)] = full, features.new_empty(0), route
         if self.shape.layers == 1:  # nothing reads the adjacency again
-            del self._there[self.snapshot(seat)]
+            del self._there[self.snapshot(key)]
 
     def cache(self, task: Task, cell: Cell) -> None:
         """Keep what the first layer has aggregated of a snapshot, or take it for a later window's cell."""
@@ -75,10 +75,10 @@ class SampledGrid(CellGrid):
             cell.sum = self.sums[number]
         self.sums[number] = cell.sum
 
-    def drop_snapshot(self, seat: SnapshotKey) -> None:
-        if seat[1] == 0 or seat[0] + self.length == self._snapshots:
-            self.sums.pop(self.snapshot(seat))
-            self._there.pop(self.snapshot(seat), None)
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        if key[1] == 0 or key[0] + self.length == self._snapshots:
+            self.sums.pop(self.snapshot(key))
+            self._there.pop(self.snapshot(key), None)
 
     def predicts(self, step: int) -> bool:
         """Return whether a step has a prediction: every one where weights evolve, else the newest."""
@@ -86,6 +86,6 @@ class SampledGrid(CellGrid):
 
     def share(self, task: Task, output: Tensor) -> Tensor:
         """Return own rows' part of the mean over all that a window predicts."""
-        aim, number = self._material.objective, self.snapshot((task.unit, task.step))
-        total = aim.total(self.model.readout(output), self.stock.target(number + self._hyper.horizon))
-        return total / (aim.predictions * (self.length if self.shape.predicts_each else 1))
+        objective, number = self._material.objective, self.snapshot((task.unit, task.step))
+        total = objective.total(self.model.readout(output), self.epoch_share.target(number + self._hyper.horizon))
+        return total / (objective.predictions * (self.length if self.shape.predicts_each else 1))

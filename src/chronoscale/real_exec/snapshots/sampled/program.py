@@ -54,9 +54,9 @@ class SampledProgram(SamplingTrainer):
 
     def run(self, task: Task) -> None:
         if task.op is Op.SAMPLE:
-            self.grid.stock.sample(self.grid.snapshot((task.unit, task.step)))
+            self.grid.epoch_share.sample(self.grid.snapshot((task.unit, task.step)))
         elif task.op is Op.ALLTOALL and task.layer < 0:
-            self.exchange.moved[task.task] = self.grid.stock.deal(self._ranks)
+            self.exchange.moved[task.task] = self.grid.epoch_share.deal(self._ranks)
         else:
             self._run[task.op](task, self.grid.at(task))
 

@@ -42,11 +42,17 @@ class WindowGrid(CellGrid):
     """The cells of one rank. `begin` is called before every epoch."""
 
     def __init__(
-        self, windows: WindowLayout, stock: HostBlocks, material: SnapshotMaterial, model: SnapshotModel, rank: int, device: torch.device
+        self,
+        windows: WindowLayout,
+        host_blocks: HostBlocks,
+        material: SnapshotMaterial,
+        model: SnapshotModel,
+        rank: int,
+        device: torch.device,
     ) -> None:
         super().__init__(model, device)
         self.windows = windows
-        self.stock = stock
+        self.host_blocks = host_blocks
         self._material = material
         self._rank = rank
         self._there: dict[SnapshotKey, tuple[SnapshotRows, int]] = {}  # on the device, and at what level
@@ -58,7 +64,7 @@ class WindowGrid(CellGrid):
         self._layout = layout
         self._newest = newest
         self._first = first
-        self.stock.begin(layout)
+        self.host_blocks.begin(layout)
         self.cells.clear()
         self._there.clear()
         self._built.clear()
@@ -85,82 +91,82 @@ class WindowGrid(CellGrid):
         mask = torch.from_numpy(self._layout.depth >= self.windows.level[step])
         return self._material.objective.count(target[mask])
 
-    def snapshot(self, seat: SnapshotKey) -> int:
+    def snapshot(self, key: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
-        return int(self._newest[seat[0]]) - (len(self.windows.level) - 1 - seat[1])
+        return int(self._newest[key[0]]) - (len(self.windows.level) - 1 - key[1])
 
-    def level(self, seat: SnapshotKey) -> int:
-        return self.windows.level[seat[1]]
+    def level(self, key: SnapshotKey) -> int:
+        return self.windows.level[key[1]]
 
-    def rows(self, seat: SnapshotKey) -> int:
-        return int(self._layout.rows[self.level(seat), self._rank])
+    def rows(self, key: SnapshotKey) -> int:
+        return int(self._layout.rows[self.level(key), self._rank])
 
-    def counts(self, seat: SnapshotKey) -> list[int]:
-        counts: list[int] = self._layout.rows[self.level(seat)].tolist()
+    def counts(self, key: SnapshotKey) -> list[int]:
+        counts: list[int] = self._layout.rows[self.level(key)].tolist()
         return counts
 
-    def route(self, seat: SnapshotKey) -> Route:
-        return self.stock.route(self.snapshot(seat), self.level(seat))
+    def route(self, key: SnapshotKey) -> Route:
+        return self.host_blocks.route(self.snapshot(key), self.level(key))
 
     def number(self, task: Task) -> None:
         """Number a snapshot's rows by the epoch's order, on the host, before it is sent (REMAP on the host lane)."""
-        if self._has_to_arrive(seat := (task.unit, task.step)):
-            self.stock.number(self.snapshot(seat), self._level_there(seat))
+        if self._has_to_arrive(key := (task.unit, task.step)):
+            self.host_blocks.number(self.snapshot(key), self._level_there(key))
 
     def transfer(self, task: Task) -> None:
         """Copy a snapshot to the device (H2D), unless it is there.
 
         Where a segment begins in this epoch, and did not in the one that was planned, snapshots are copied when they are read.
         """
-        if self._has_to_arrive(seat := (task.unit, task.step)):
-            self._transfer(seat)
+        if self._has_to_arrive(key := (task.unit, task.step)):
+            self._transfer(key)
 
-    def _transfer(self, seat: SnapshotKey) -> None:
-        number, level = self.snapshot(seat), self._level_there(seat)
-        self._there[seat] = self.stock.rows(number, level).to(self.device, self.shares), level
-        self.stock.drop(number, level)
+    def _transfer(self, key: SnapshotKey) -> None:
+        number, level = self.snapshot(key), self._level_there(key)
+        self._there[key] = self.host_blocks.rows(number, level).to(self.device, self.shares), level
+        self.host_blocks.drop(number, level)
 
-    def _level_there(self, seat: SnapshotKey) -> int:
-        return self.level(seat) if self.windows.shrinks else 0
+    def _level_there(self, key: SnapshotKey) -> int:
+        return self.level(key) if self.windows.shrinks else 0
 
-    def _has_to_arrive(self, seat: SnapshotKey) -> bool:
+    def _has_to_arrive(self, key: SnapshotKey) -> bool:
         """Return whether the window before has not left the snapshot on the device, or less of it."""
-        unit, step = seat
+        unit, step = key
         if unit in self._first or step + 1 == len(self.windows.level):
             return True
         return self.windows.shrinks and self.windows.level[step] < self.windows.level[step + 1]
 
     def remap(self, task: Task) -> None:
         """Build what is kept of a snapshot anew (REMAP on the device)."""
-        seat = task.unit, task.step
-        own, remote = self.stock.kept(self.snapshot(seat), self.level(seat))
-        rows, edges, halo = self.stock.size(self.snapshot(seat), self.level(seat))
-        whole = self._on_device(seat)
+        key = task.unit, task.step
+        own, remote = self.host_blocks.kept(self.snapshot(key), self.level(key))
+        rows, edges, halo = self.host_blocks.size(self.snapshot(key), self.level(key))
+        whole = self._on_device(key)
         graph = whole.full.graph
         record_use(graph.indptr, graph.indices, graph.values, whole.full.scale, whole.features)
-        self._built[seat] = remap(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
+        self._built[key] = remap(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
 
-    def on_device(self, seat: SnapshotKey) -> tuple[Full, Tensor]:
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
         """Return a snapshot, cut to what its age leaves of it, and its features."""
-        rows = self._built[seat] if seat in self._built else self._on_device(seat)
+        rows = self._built[key] if key in self._built else self._on_device(key)
         return rows.full, rows.features
 
-    def _on_device(self, seat: SnapshotKey) -> SnapshotRows:
-        unit, step = seat
-        if seat not in self._there:
-            before = None if self._has_to_arrive(seat) else self._there.pop((unit - 1, step + 1), None)
+    def _on_device(self, key: SnapshotKey) -> SnapshotRows:
+        unit, step = key
+        if key not in self._there:
+            before = None if self._has_to_arrive(key) else self._there.pop((unit - 1, step + 1), None)
             if before is None:
-                self._transfer(seat)
+                self._transfer(key)
             else:
-                self._there[seat] = self._cut(*before, seat)
+                self._there[key] = self._cut(*before, key)
         self._there.pop((unit - 1, step + 1), None)
-        return self._there[seat][0]
+        return self._there[key][0]
 
-    def _cut(self, rows: SnapshotRows, level: int, seat: SnapshotKey) -> tuple[SnapshotRows, int]:
-        now = self._level_there(seat)
+    def _cut(self, rows: SnapshotRows, level: int, key: SnapshotKey) -> tuple[SnapshotRows, int]:
+        now = self._level_there(key)
         if now == level:
             return rows, level
-        own, edges, halo = self.stock.size(self.snapshot(seat), now)
+        own, edges, halo = self.host_blocks.size(self.snapshot(key), now)
         graph, features = rows.full.graph, rows.features
         # Copies, so that what goes gives its memory back.
         remote = graph.num_cols > graph.num_rows
@@ -168,13 +174,13 @@ class WindowGrid(CellGrid):
         scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
         return SnapshotRows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
 
-    def drop_features(self, seat: SnapshotKey) -> None:
+    def drop_features(self, key: SnapshotKey) -> None:
         """Do nothing: features stay for as long as their snapshot."""
 
-    def drop_snapshot(self, seat: SnapshotKey) -> None:
-        self._built.pop(seat, None)
-        if seat[1] == 0 or seat[0] + 1 in self._first or seat[0] + 1 == len(self._newest):
-            self._there.pop(seat, None)
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        self._built.pop(key, None)
+        if key[1] == 0 or key[0] + 1 in self._first or key[0] + 1 == len(self._newest):
+            self._there.pop(key, None)
 
     def ended(self, unit: int) -> None:
         """Drop the cells of a window that has been trained on."""
@@ -191,15 +197,15 @@ class WindowGrid(CellGrid):
 
         As published: the mean over snapshots of each rank's own mean, times its share of the nodes, averaged over ranks.
         """
-        aim, seat = self._material.objective, (task.unit, task.step)
-        target = self.stock.target(self.snapshot(seat) + self.windows.horizon, self.level(seat))
+        objective, key = self._material.objective, (task.unit, task.step)
+        target = self.host_blocks.target(self.snapshot(key) + self.windows.horizon, self.level(key))
         predicted = self.model.readout(output)
         if self.windows.each:
             nodes = self._layout.rows[0]
             share = float(nodes[self._rank] / nodes.sum()) / len(nodes)
-            return aim.total(predicted, target) / max(aim.count(target), 1) * share / len(self.windows.level)
+            return objective.total(predicted, target) / max(objective.count(target), 1) * share / len(self.windows.level)
         total = sum(count for step, count in enumerate(self._predicted) if self.predicts(step))
-        return aim.total(predicted, target) / total
+        return objective.total(predicted, target) / total
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Return the state that a recurrence goes on from, as leaves: that of `last`, and inherited rows behind it.

@@ -23,8 +23,8 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 class SpreadBatch(Batch):
     """A batch whose nodes and edges stand by where they are: own ones first, then those of other ranks.
 
-    weight float32 [B, k] or None: weight of each negative in the loss. away: where its nodes and its edges are. come: rows of other ranks:
-    memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory
+    weight float32 [B, k] or None: weight of each negative in the loss. remote: where its nodes and its edges are. received: rows of other
+    ranks: memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory
     (MemShare eq. 20), float32 [n, H]. ends: rows of its events' sources and destinations among its nodes, int64 [2 B].
     """
 

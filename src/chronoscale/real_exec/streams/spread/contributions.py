@@ -20,12 +20,12 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class ContributionPlan(NamedTuple):
-    """What a rank will contribute in an iteration, known before its memory is computed.
+    """The contributions of a rank in an iteration, known before its memory is computed.
 
-    found: contributions of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those that write memory; end, place
-    int64 [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of
-    each message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32 [D, De] or None. time float64
-    [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
+    contributions: of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those that write memory; end, place int64
+    [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of each
+    message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32 [D, De] or None. time float64 [n]
+    of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
     """
 
     contributions: Contributions
@@ -112,7 +112,7 @@ class ComputedContributions(NamedTuple):
 def compute(plan: ContributionPlan, memory: Tensor, times: Tensor, model: StreamModel) -> ComputedContributions:
     """Compute a rank's contributions, in host memory.
 
-    memory float32 [2, B, H]: of its events' sources and of their destinations, messages applied; heard float64 [2, B]: its time.
+    memory float32 [2, B, H]: of its events' sources and of their destinations, messages applied; times float64 [2, B]: of that memory.
     """
     count, shape = len(plan.written), model.shape
     state, updated = torch.zeros(count, shape.memory), torch.zeros(count, dtype=torch.float64)

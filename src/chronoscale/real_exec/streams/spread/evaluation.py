@@ -29,14 +29,14 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
     others: Int32 = np.empty((len(part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
-    outcome = Predictions(part, program.width(others.shape[1]), program.device)
-    outcome.seen[:] = True
-    _pass(program, part, others, outcome)
-    outcome.all_reduce(program.collective)
-    return outcome.links(data, others >= 0) if link else outcome.labels(data)
+    predictions = Predictions(part, program.width(others.shape[1]), program.device)
+    predictions.seen[:] = True
+    _pass(program, part, others, predictions)
+    predictions.all_reduce(program.collective)
+    return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 
-def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Predictions | None) -> None:
+def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions: Predictions | None) -> None:
     """Predict events in batches, memory going on; without `outcome`, memory alone is brought past them. others [n, k]: negatives."""
     seat, source = program.spreading.seat(True, program.rank), program.spreading.source(True)
     allotment, steps = program.spreading.allotment(part, program.hyper.batch_size, validates=True), program.steps
@@ -56,7 +56,7 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Pr
                 continue
             for layer in range(program.material.shape.layers):
                 steps.layer(batch, layer)
-            if outcome is not None:
-                outcome.add(events, steps.logits(batch))
+            if predictions is not None:
+                predictions.add(events, steps.logits(batch))
             ends.append(steps.ends(batch))
         program.settle(allotment, iteration, ends)

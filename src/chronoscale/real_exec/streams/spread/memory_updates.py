@@ -25,7 +25,8 @@ from chronoscale.strategies.streams.sharing import Sharing
 class PendingUpdate:
     """An iteration whose contributions are computed and not all written.
 
-    own: this rank's; come: those of other ranks to its rows; words: rows of shared nodes that are synchronised.
+    plan: of the contributions; own: this rank's; received: those of other ranks to its rows; shared_rows: rows of shared nodes to
+    synchronise.
     """
 
     plan: ContributionPlan
@@ -38,11 +39,11 @@ class MemoryUpdates:
     """The steps by which one rank's iterations update memory."""
 
     def __init__(
-        self, sharing: Sharing, spreading: Spreading, held: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
+        self, sharing: Sharing, spreading: Spreading, part: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
     ) -> None:
         self._sharing = sharing
         self._spreading = spreading
-        self._held = held
+        self._part = part
         self._common = common
         self._steps = steps
         self._delivers, self._model = delivers, steps.model
@@ -74,12 +75,12 @@ class MemoryUpdates:
             rows = ComputedContributions.joined(
                 [update.received.part(slice(None, before)), rows, update.received.part(slice(before, None))]
             )
-        write_contributions(self._held.state, self._held.places(planned.node[planned.home == rank]), rows, self._model.shape.neighbours)
+        write_contributions(self._part.state, self._part.places(planned.node[planned.home == rank]), rows, self._model.shape.neighbours)
         if self._sharing.shared and self._sharing.synchronised != "all":
             shared = home == SHARED
             nodes = planned.node[planned.of(rank)][shared]
             write_contributions(
-                self._held.state, self._held.places(nodes), update.own.part(torch.from_numpy(shared)), self._model.shape.neighbours
+                self._part.state, self._part.places(nodes), update.own.part(torch.from_numpy(shared)), self._model.shape.neighbours
             )
             if self.shared_rows:
                 update.shared_rows = self._common.changed_rows(nodes[planned.last[planned.of(rank)][shared] >= 0])
@@ -104,8 +105,8 @@ class MemoryUpdates:
         planned = update.plan.contributions
         nodes = planned.node[planned.home == SHARED]
         write_contributions(
-            self._held.state,
-            self._held.places(nodes),
+            self._part.state,
+            self._part.places(nodes),
             ComputedContributions.unpacked(update.shared_rows, self._model.shape),
             self._model.shape.neighbours,
         )

@@ -53,13 +53,13 @@ class SpreadProgram(BatchProgram):
         options = hyper.events.sharing
         self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
-        self.held = MemoryPart(material, self.spreading.parts, context.rank)
+        self.memory_part = MemoryPart(material, self.spreading.parts, context.rank)
         first_time = float(self.data.whole.stream.t[0])
-        self.history = SharedHistory(self.held.shared.size, material.shape.memory, first_time)
-        self.common = SharedNodes(self.held, self.history, options.alpha, hyper.variant != "as-published")
+        self.history = SharedHistory(self.memory_part.shared.size, material.shape.memory, first_time)
+        self.common = SharedNodes(self.memory_part, self.history, options.alpha, hyper.variant != "as-published")
         smoothed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
-        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, smoothed, self.sampling, hyper, context)
-        self.settling = MemoryUpdates(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
+        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.memory_part, smoothed, self.sampling, hyper, context)
+        self.memory_updates = MemoryUpdates(self.sharing, self.spreading, self.memory_part, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.trained), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.allotment(part, *limits, bool(which)) for which, part in enumerate(parts))
@@ -78,7 +78,7 @@ class SpreadProgram(BatchProgram):
             Op.BACKWARD: self.backward,
             Op.ALLREDUCE: self.all_reduce,
             Op.OPTIMIZE: self._step,
-            Op.ALLGATHER: lambda task: self.settling.gather_shared(self._iteration(task)),
+            Op.ALLGATHER: lambda task: self.memory_updates.gather_shared(self._iteration(task)),
             Op.D2H: self._bring_back,
             Op.MEMORY_WRITE: self._write,
         }
@@ -93,17 +93,17 @@ class SpreadProgram(BatchProgram):
         if self.sharing.replicated:
             self.tasks = tasks_of(self._schedule, self.turn)
         if not self.sharing.replicated or self.turn == 0:
-            self.held.state.reset()
+            self.memory_part.state.reset()
             self.history.reset()
         if self.hyper.events.every > 1:
-            self.held.state.imagine(self.seed)
+            self.memory_part.state.imagine(self.seed)
         self.steps.fetched = self.steps.sent_back = self.common.changed = self.common.spoken = 0
         self._batch: dict[int, SpreadBatch] = {}
         self._released: set[int] = set()
         self._requests: dict[int, RemoteRequests] = {}
         self._plans: dict[int, ContributionPlan] = {}
         self._host_memory: dict[int, tuple[Tensor, Tensor]] = {}
-        self._settled: dict[int, PendingUpdate] = {}
+        self._updates: dict[int, PendingUpdate] = {}
 
     def run(self, task: Task) -> None:
         """Execute one row; in early epochs it is timed, for theta and alpha to follow the times, and a GPU is waited for."""
@@ -161,7 +161,7 @@ class SpreadProgram(BatchProgram):
         seed = key_of(self.seed, FIXED if validates else self.epoch)
         source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
-        self._plans[task.unit] = self.settling.plan(allotment, (iteration, self.turn), source)
+        self._plans[task.unit] = self.memory_updates.plan(allotment, (iteration, self.turn), source)
 
     def _send(self, task: Task) -> None:
         (self.steps.send if task.layer < 0 else self.steps.send_memory)(self._batch[task.unit])
@@ -173,7 +173,7 @@ class SpreadProgram(BatchProgram):
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
         else:
-            self.settling.return_rows(self._iteration(task))
+            self.memory_updates.return_rows(self._iteration(task))
 
     def _step(self, task: Task) -> None:
         self.learner.step(task.iteration)
@@ -191,41 +191,41 @@ class SpreadProgram(BatchProgram):
         if self.device.type == "cuda":
             self._host_memory[task.unit] = to_host(memory), to_host(time)
         else:
-            self._settled[task.unit] = self.settling.begin(self._plans.pop(task.unit), [(memory, time)])
+            self._updates[task.unit] = self.memory_updates.begin(self._plans.pop(task.unit), [(memory, time)])
         self.release(task.unit)
 
     def _iteration(self, task: Task) -> PendingUpdate:
         """Return the update of a task's iteration, begun where needed; a rank without events has copied nothing back."""
-        if task.unit not in self._settled:
+        if task.unit not in self._updates:
             plan = self._plans.pop(task.unit, None)
             if plan is None:
                 (allotment, iteration), source = self.place(task), self.spreading.source(task.step == VALIDATE)
-                plan = self.settling.plan(allotment, (iteration, self.turn), source)
+                plan = self.memory_updates.plan(allotment, (iteration, self.turn), source)
             ends = self._host_memory.pop(task.unit) if task.unit in self._host_memory else self.steps.ends(None)
-            self._settled[task.unit] = self.settling.begin(plan, [ends])
-        return self._settled[task.unit]
+            self._updates[task.unit] = self.memory_updates.begin(plan, [ends])
+        return self._updates[task.unit]
 
     def _write(self, task: Task) -> None:
         if task.layer == OWN:
-            self.settling.write(self._iteration(task))
+            self.memory_updates.write(self._iteration(task))
         else:
-            self.settling.write_shared(self._iteration(task))
-        if task.layer == COMMON or not self.settling.shared_rows:
-            del self._settled[task.unit]
+            self.memory_updates.write_shared(self._iteration(task))
+        if task.layer == COMMON or not self.memory_updates.shared_rows:
+            del self._updates[task.unit]
 
     def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """Write what an iteration of evaluated events does to memory, all at once."""
-        plan = self.settling.plan(allotment, (iteration, self.turn), self.spreading.source(True))
-        self.settling.run_all(self.settling.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
+        plan = self.memory_updates.plan(allotment, (iteration, self.turn), self.spreading.source(True))
+        self.memory_updates.run_all(self.memory_updates.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
         """Return memory, mailbox and history of the rank, and what was tuned, by name, for a checkpoint."""
         tuned = {"tuned": torch.tensor([self.theta, self.common.alpha], dtype=torch.float64)}
-        return {**self.held.state.tables(), **self.history.tables(), **tuned}
+        return {**self.memory_part.state.tables(), **self.history.tables(), **tuned}
 
     def restore(self, tables: Mapping[str, Tensor]) -> None:
         """Restore what `tables` returned. Raises KeyError or RuntimeError for another model, stream or number of ranks."""
-        self.held.state.restore(tables)
+        self.memory_part.state.restore(tables)
         for name, table in self.history.tables().items():
             if tables[name].shape != table.shape:
                 raise RuntimeError(f"{name} is {list(tables[name].shape)}, expected {list(table.shape)}")

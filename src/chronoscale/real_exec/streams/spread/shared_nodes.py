@@ -21,22 +21,22 @@ ID = Column(torch.int64)
 class SharedNodes:
     """The shared nodes, as one rank sees them. changed, spoken: how many changes it made, and how many of these it sent to the others."""
 
-    def __init__(self, held: MemoryPart, history: SharedHistory, alpha: float, reaches: bool) -> None:
+    def __init__(self, part: MemoryPart, history: SharedHistory, alpha: float, reaches: bool) -> None:
         """alpha: threshold of eq. 19. reaches: whether synchronised rows are written to node memory; the published code writes them to
         copies."""
         self.history, self.alpha = history, alpha
-        self._held, self._reaches = held, reaches
-        self._columns = [ID, *(Column(table.dtype, tuple(table.shape[1:])) for table in held.state.tables().values())]
+        self._part, self._reaches = part, reaches
+        self._columns = [ID, *(Column(table.dtype, tuple(table.shape[1:])) for table in part.state.tables().values())]
         self.changed = self.spoken = 0
 
     def changed_rows(self, nodes: Int64) -> Tensor:
         """Return rows to send to others: of those shared nodes [n] that the rank has written and that changed enough; uint8 [m,
         W], m <= n."""
-        places, common = self._held.places(nodes), torch.from_numpy(self._held.common[nodes])
-        aged = self.history.changed(common, self._held.state.memory.index_select(0, places), self.alpha)
+        places, common = self._part.places(nodes), torch.from_numpy(self._part.common[nodes])
+        aged = self.history.changed(common, self._part.state.memory.index_select(0, places), self.alpha)
         self.changed, self.spoken = self.changed + len(nodes), self.spoken + int(aged.sum())
         at = places[aged]
-        return pack([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._held.state.tables().values())])
+        return pack([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._part.state.tables().values())])
 
     def apply(self, rows: Tensor) -> None:
         """Apply the rows of all ranks, uint8 [n, W], in the order of ranks.
@@ -44,7 +44,7 @@ class SharedNodes:
         Of each node the row with the newest event counts, on all ranks alike; a rank whose own row has seen as much keeps that.
         """
         nodes, *columns = unpack(rows, self._columns)
-        tables_of_rows = dict(zip(self._held.state.tables(), columns, strict=True))
+        tables_of_rows = dict(zip(self._part.state.tables(), columns, strict=True))
         newest = _newest(tables_of_rows)
         order = np.lexsort((np.arange(len(nodes)), newest.numpy(), nodes.numpy()))
         last = order[np.append(np.diff(nodes.numpy()[order]) != 0, True)] if len(order) else order
@@ -52,9 +52,9 @@ class SharedNodes:
         nodes = nodes[at]
         newest = newest[at]
         tables_of_rows = {name: column[at] for name, column in tables_of_rows.items()}
-        self.history.observe(torch.from_numpy(self._held.common[nodes.numpy()]), tables_of_rows["memory"], newest)
+        self.history.observe(torch.from_numpy(self._part.common[nodes.numpy()]), tables_of_rows["memory"], newest)
         if self._reaches:
-            places, tables = self._held.places(nodes.numpy()), self._held.state.tables()
+            places, tables = self._part.places(nodes.numpy()), self._part.state.tables()
             newer = newest > _newest({name: tables[name].index_select(0, places) for name in ("updated", "mailed")})
             for name, table in tables.items():
                 table[places[newer]] = tables_of_rows[name][newer]

@@ -37,7 +37,7 @@ NOTHING: Int32 = np.empty(0, np.int32)
 
 
 class RemoteRequests(NamedTuple):
-    """What other ranks ask this one for: nodes and events int32, rank by rank, and how many of each, a number a rank."""
+    """Requests of other ranks to this one: nodes and events int32, rank by rank, and how many of each, a number a rank."""
 
     nodes: Int32
     edges: Int32
@@ -51,7 +51,7 @@ class SpreadSteps(Steps):
         self,
         material: StreamMaterial,
         model: StreamModel,
-        held: MemoryPart,
+        part: MemoryPart,
         history: SharedHistory | None,
         sampling: Sampling,
         hyper: Hyper,
@@ -59,8 +59,8 @@ class SpreadSteps(Steps):
     ) -> None:
         """history: of shared nodes whose memory is smoothed; None: none is."""
         residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, UNREAD)
-        super().__init__(material, model, held.state, sampling, residents, context)
-        self.held = held
+        super().__init__(material, model, part.state, sampling, residents, context)
+        self.memory_part = part
         self.history = history
         self.context = context
         self.rank = context.rank
@@ -105,14 +105,14 @@ class SpreadSteps(Steps):
         """Send the rows that others ask for, and receive those that the batch needs, on the device."""
         none = [0] * self.context.ranks
         asks = [none, none] if batch is None or batch.remote is None else [remote.counts.tolist() for remote in batch.remote]
-        received = self._all_to_all(self.held.pack_rows(requests.nodes), requests.counts[0], asks[0])
+        received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], asks[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
             features_sent = torch.from_numpy(np.ascontiguousarray(features[requests.edges]))
             edges = self._all_to_all(features_sent, requests.counts[1], asks[1])
         self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
-            batch.receive(self.held.unpack_rows(received), edges)
+            batch.receive(self.memory_part.unpack_rows(received), edges)
 
     def returned(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
         """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
@@ -136,9 +136,9 @@ class SpreadSteps(Steps):
     def read(self, batch: Batch) -> None:
         """Read memory and mailbox of the batch's nodes that the rank has, and what is expected of shared ones."""
         nodes = batch.loads.state.send
-        batch.memory_rows, batch.last_update = self.held.read(nodes)
+        batch.memory_rows, batch.last_update = self.memory_part.read(nodes)
         if self.history is not None and isinstance(batch, SpreadBatch):
-            common = self.held.common[nodes]
+            common = self.memory_part.common[nodes]
             at = np.flatnonzero(common >= 0)
             at = at[self.history.seen.numpy()[common[at]]]
             time = batch.last_update[torch.from_numpy(at)]
