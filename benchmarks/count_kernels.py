@@ -1,7 +1,7 @@
 """Count the kernels of every kind of row and write strategies/costing/kernels.yaml: `python benchmarks/count_kernels.py`; of one
 family of dynamic graphs, and the others' laws stay: `python benchmarks/count_kernels.py streams`.
 
-Schedules of many sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
+Schedules of many sizes are executed on a CPU under `kernels.KernelCounter`, our own kernels emulated (tests/emulation), so that rows
 take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
 coefficients. A law that does not reproduce every count exactly is printed, with its error.
 Takes some minutes; of streams alone, about one.

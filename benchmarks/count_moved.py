@@ -1,7 +1,7 @@
 """Count the bytes that every kind of row moves in device memory and write src/chronoscale/strategies/costing/moved.yaml:
 `python benchmarks/count_moved.py`; of one family of dynamic graphs, and the others' laws stay: `python benchmarks/count_moved.py streams`.
 
-Schedules of several sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation). The counts
+Schedules of several sizes are executed on a CPU under `kernels.KernelCounter`, our own kernels emulated (tests/emulation). The counts
 of each (kind of schedule, model, operation) are then expressed as a law with coefficients that are not negative, fitted by relative
 errors. What a term of a law comes to for a row is asked of the planner itself, by planning with that term alone. A law that is off by
 more than TOLERANCE on schedules that were held out is printed, with how far. Takes half an hour.

@@ -150,7 +150,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
         program = SnapshotProgram(schedule, material, learner, case.hyper, context)
-        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.device_state.shelves), steps
+        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.device_state.snapshots), steps
     region = WholeRegion(material) if case.strategy == "esdg" else PartRegion(material, cut, rank, CPU)
     program = CellProgram(schedule, region, learner, case.hyper, context)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses

@@ -23,7 +23,7 @@ from chronoscale.real_exec.training.plans import Plan
 from chronoscale.records import read_json
 from chronoscale.strategies.schedule import Schedule
 
-PLAN = "plan.json"  # in a plan's folder: `Published`
+PLAN = "plan.json"  # in a plan's folder: `PlanRecord`
 
 
 @dataclass(frozen=True, slots=True)

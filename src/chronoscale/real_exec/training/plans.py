@@ -15,7 +15,7 @@ from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
-ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `Ended`
+ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
 TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 
