@@ -193,7 +193,7 @@ class _Rows:
         with self._device.on(stream):
             self._host[0, i] = self._clock()
             self._program(task)
-            stream.synchronize()  # whatever it started on the device: no event tells others
+            stream.synchronize()  # whatever it started on the device has no event to wait for
             self._host[1, i] = self._clock()
 
     def times(self, first: _Reading, last: _Reading) -> tuple[Ints, Ints]:

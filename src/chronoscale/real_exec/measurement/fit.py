@@ -31,7 +31,7 @@ CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.BACKWARD: ("work", "bytes", "kernels-bytes", "kernels-work"),
 }
 DENSE = ("work", "bytes")
-HELD_OUT = 0.25  # share of samples that errors are told on, and share of them that a form is chosen by
+HELD_OUT = 0.25  # share of the samples in the test set, and in the validation set
 LEAST = 4  # samples of a curve
 WIDE = 0.10  # relative standard deviation over repeats that draws a warning (REAL's profiler rejects such noise)
 ROUNDS, SETTLED = 50, 1e-10  # of the fit of one curve: until its values change by less, relatively

@@ -68,7 +68,7 @@ def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegresso
     read = inputs(scaled(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)
     network = MLPRegressor(hidden_layer_sizes=HIDDEN, activation="tanh", solver="lbfgs", alpha=DECAY, max_iter=STEPS, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the error that is told says how good it is
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the held-out error shows how good it is
         network.fit(read, (target - centre) / scale)
     layers = tuple(Layer(_rows(weights), _row(biases)) for weights, biases in zip(network.coefs_, network.intercepts_, strict=True))
     return Predictor(kinds, _row(means), _row(deviations), layers, centre, scale), network

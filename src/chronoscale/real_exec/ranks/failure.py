@@ -64,7 +64,7 @@ class Failure:
     def error(self, name: str) -> UserError | MachineError:
         """Return the exception that the launcher raises for the job `name`.
 
-        What is wrong with the input or the machine keeps its message; any other failure is told with its rank and row.
+        What is wrong with the input or the machine keeps its message; any other failure names its rank and row.
         """
         if self.kind in (FailureKind.USER, FailureKind.NOT_FINITE, FailureKind.MACHINE):
             return _RAISED.get(self.kind, MachineError)(self.message)

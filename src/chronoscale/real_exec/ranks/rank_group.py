@@ -160,7 +160,7 @@ class RankServer:
             self._control.shutdown(socket.SHUT_RDWR)  # also where a fork of this process has it open
         self._control.close()
         try:
-            self._process.wait(STOP_S if self.ready and not self.stopped else 0.0)  # while it imports, it does not hear
+            self._process.wait(STOP_S if self.ready and not self.stopped else 0.0)  # while it imports, it does not read its socket
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

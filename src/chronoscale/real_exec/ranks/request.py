@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 from chronoscale.real_exec.ranks.membership import Membership
 
-STOP = "stop"  # what a launcher says of a job that is to end; when it wants nothing more of the job, it closes the socket
+STOP = "stop"  # message that ends a job; a launcher that wants nothing more of the job closes the socket
 
 
 class Started(NamedTuple):

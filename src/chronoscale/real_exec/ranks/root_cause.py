@@ -1,4 +1,4 @@
-"""Root cause: of all ranks of a job that failed, the failure that brought about the others, and what to say of it."""
+"""Root cause: of all ranks of a job that failed, the failure that brought about the others, and the error that reports it."""
 
 from __future__ import annotations
 

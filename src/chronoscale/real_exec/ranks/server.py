@@ -115,7 +115,7 @@ class Server:
                 self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
         except OSError as failure:  # no process or file is left for it; other jobs go on
             refusal = in_words(failure)
-            if len(job.pids) > len(job.handles):  # the last one runs, and nobody would hear of its end
+            if len(job.pids) > len(job.handles):  # the last one runs, and nothing would report its end
                 os.kill(job.pids[-1], signal.SIGKILL)
             if job.pids and not job.handles:
                 job.bury()
@@ -197,7 +197,7 @@ def _become(request: Request, rank: int) -> NoReturn:
 
 def main(file: int, launcher: int) -> NoReturn:
     """Import what ranks need, then serve."""
-    die_with_parent(launcher)  # while it imports, it hears nothing
+    die_with_parent(launcher)  # while it imports, it reads no socket
     for name in PRELOADED:
         import_module(name)
     gc.collect()

@@ -107,7 +107,7 @@ class DeviceState:
     plan: ResidencyPlan
     group_size: int
     variant: str
-    features: dict[SnapshotKey, Tensor] = field(default_factory=dict)  # input features, by the snapshot that brought them
+    features: dict[SnapshotKey, Tensor] = field(default_factory=dict)  # input features, by the snapshot that they were sent with
     sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
     projected: ScoredFeatures | None = None  # the input features, transformed for attention
     pending: Tensor | ScoredFeatures | None = None  # between the rows of a layer above the first
@@ -120,7 +120,7 @@ class DeviceState:
         return self.snapshots[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
-        """Return the input features that a row reads: its snapshot's own, or those of the first snapshot of the group that brought them."""
+        """Return the input features that a row reads: its snapshot's own, or those of the first snapshot of the group that they were sent with."""
         key = (task.unit, task.step)
         return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 

@@ -62,7 +62,7 @@ def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]
 def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
     """Write an epoch's record and the checkpoint to go on from; each file is whole or not there. kept: see `Plans.kept`."""
     write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
-    content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
+    content = io.BytesIO()  # torch reports a full disk by an error of its own
     state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(extra)}
     torch.save({"epoch": record.epoch + 1, **state}, content)
     write_atomically(folder / CHECKPOINT, content.getvalue())

@@ -20,7 +20,7 @@ class CellExchange:
     def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
         self._grid, self._ranks = grid, context.exchange
         self._peer = _peers(schedule, context.rank)
-        self.moved: dict[int, int] = {}  # task -> bytes that a row took from or brought to other ranks
+        self.moved: dict[int, int] = {}  # task -> bytes that a row received from or sent to other ranks
 
     def all_to_all(self, task: Task, cell: Cell) -> None:
         """Fetch a cell's remote rows; or, after the gradient pass, return their gradients, or those of candidates."""

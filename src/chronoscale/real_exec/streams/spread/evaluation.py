@@ -37,7 +37,7 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
 
 
 def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions: Predictions | None) -> None:
-    """Predict events in batches, memory going on; without `outcome`, memory alone is brought past them. others [n, k]: negatives."""
+    """Predict events in batches, memory going on; without `predictions`, only memory is updated by them. others [n, k]: negatives."""
     seat, source = program.spreading.seat(True, program.rank), program.spreading.source(True)
     allotment, steps = program.spreading.allotment(part, program.hyper.batch_size, validates=True), program.steps
     seed, width = key_of(program.seed, FIXED + 1), 0 if others is None else others.shape[1]
@@ -51,7 +51,7 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions
             negatives = np.empty((len(events), 0), np.int32) if others is None else others[rows_of(behind(events, part.start))]
             before = allotment.before(iteration, program.turn)
             batch = steps.around(source, seat, events, (negatives, None), before, seed) if len(events) else None
-            steps.bring(batch, seat is not None and allotment.ranks > 1)
+            steps.prepare(batch, seat is not None and allotment.ranks > 1)
             if batch is None:
                 continue
             for layer in range(program.material.shape.layers):

@@ -57,7 +57,7 @@ class SpreadProgram(BatchProgram):
         first_time = float(self.data.whole.stream.t[0])
         self.history = SharedHistory(self.memory_part.shared.size, material.shape.memory, first_time)
         self.common = SharedNodes(self.memory_part, self.history, options.alpha, hyper.variant != "as-published")
-        smoothed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
+        smoothed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank synchronises nothing
         self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.memory_part, smoothed, self.sampling, hyper, context)
         self.memory_updates = MemoryUpdates(self.sharing, self.spreading, self.memory_part, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.trained), self.data.split.validation

@@ -162,7 +162,7 @@ class SpreadSteps(Steps):
             mixed = torch.where(has_mail[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
-    def bring(self, batch: SpreadBatch | None, exchanges: bool) -> None:
+    def prepare(self, batch: SpreadBatch | None, exchanges: bool) -> None:
         """Run all steps up to updated memory. exchanges: whether rows come from other ranks."""
         if batch is not None:
             self.gather(batch)
