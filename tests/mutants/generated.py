@@ -40,7 +40,7 @@ WRONG = {
 # saves copies.
 UNTRIED = {
     ("real_exec/snapshots/convolution.py", "GatConvolution.increment", "acquire(part)"),
-    ("real_exec/snapshots/sampled/share.py", "EpochShare._pinned", "features.pin_memory()"),
+    ("real_exec/snapshots/sampled/share.py", "EpochShare._pin", "features.pin_memory()"),
 }
 
 

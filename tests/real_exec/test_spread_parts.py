@@ -109,7 +109,7 @@ def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, 
     turned = 1 - np.where(lengths > 0, products / np.maximum(lengths, 1e-8), 0.0)
     near, aged = (np.abs(turned - alpha) < 1e-5) & slow.seen, np.where(slow.seen, turned > alpha, own.numpy().any(1))
     assert tables["seen"].tolist() == slow.seen
-    assert ((fast.changed(torch.arange(3), own, alpha).numpy() == aged) | near).all()
+    assert ((fast.has_changed(torch.arange(3), own, alpha).numpy() == aged) | near).all()
 
 
 PARTS = Parts(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
@@ -184,7 +184,7 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
     common = [SharedNodes(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
     spoken = [said(one, history, alpha, nodes) for one, history, nodes in zip(sides, histories, (first, second), strict=True)]
     words = [one.changed_rows(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
-    assert [one.changed for one in common] == [len(first), len(second)] and [one.spoken for one in common] == [*map(len, spoken)]
+    assert [one.changes for one in common] == [len(first), len(second)] and [one.sent_changes for one in common] == [*map(len, spoken)]
     before = [{name: table.clone() for name, table in one.state.tables().items()} for one in sides]
     for one in common:
         one.apply(torch.cat(words))
@@ -213,7 +213,7 @@ def test_nothing_is_told(tmp_path) -> None:
     one.state.memory.zero_()  # empty memory is no news
     before = {name: table.clone() for name, table in one.state.tables().items()}
     words = gather_rows(Context().collective, common.changed_rows(NODES), None, torch.device("cpu"))
-    assert len(words) == 0 and common.spoken == 0 and common.changed == 3
+    assert len(words) == 0 and common.sent_changes == 0 and common.changes == 3
     common.apply(words)
     assert all(torch.equal(table, before[name]) for name, table in one.state.tables().items())
 

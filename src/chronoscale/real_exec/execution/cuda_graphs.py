@@ -76,7 +76,7 @@ class GraphedProgram(Program):
         first = shape not in self._graphs
         if first:
             try:
-                self._graphs[shape] = self._captured(rows)
+                self._graphs[shape] = self._capture(rows)
             except RuntimeError as error:
                 message = f"iteration {task.iteration} could not be captured as a CUDA graph: {error}; launch: eager runs it row by row"
                 raise MachineError(message) from error
@@ -95,7 +95,7 @@ class GraphedProgram(Program):
     def test_scores(self) -> Mapping[str, float]:
         return self._program.test_scores()
 
-    def _captured(self, rows: Sequence[Task]) -> _Captured:
+    def _capture(self, rows: Sequence[Task]) -> _Captured:
         """Capture rows as a graph, each on the stream of its lane; none of them runs yet."""
         device = self._lanes.device
         of = self._lanes.lane

@@ -119,7 +119,7 @@ class _Samples(NamedTuple):
         """Return the median of |predicted - measured| / measured."""
         return float(np.median(np.abs(predicted - self.ns) / np.maximum(self.ns, 1)))
 
-    def fitted(self, form: str) -> Floats:
+    def coefficients(self, form: str) -> Floats:
         """Return coefficients of a form that is fitted to these samples."""
         return _solve(self.features(form), self.ns, self.many)
 
@@ -134,15 +134,15 @@ def _fit_one(curve: Curve, part: pd.DataFrame, seed: int) -> Fit:
     test = samples.take(order[:cut])
     validation = samples.take(order[cut : 2 * cut])
     train = samples.take(order[2 * cut :])
-    errors = {form: validation.error(validation.features(form) @ train.fitted(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
+    errors = {form: validation.error(validation.features(form) @ train.coefficients(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
     best = min(errors, key=lambda form: errors[form])
-    predicted = test.features(best) @ samples.take(order[cut:]).fitted(best)
+    predicted = test.features(best) @ samples.take(order[cut:]).coefficients(best)
     bounds = {name: (int(part[name].min()), int(part[name].max())) for name in RANGED}
     return Fit(
         op=curve.op,
         width=curve.width,
         form=best,
-        coefficients=tuple(samples.fitted(best).tolist()),
+        coefficients=tuple(samples.coefficients(best).tolist()),
         low={name: low for name, (low, _) in bounds.items()},
         high={name: high for name, (_, high) in bounds.items()},
         held_out_error=test.error(predicted),

@@ -87,20 +87,20 @@ class _Calls(TorchFunctionMode):
         if func in (torch.lstm_cell, torch.gru_cell):
             return _cell(func, self._counter, *args)
         if func is Tensor.to and isinstance(args[1], (str, torch.device)):
-            return _uncounted(self._counter, 1, 0, lambda: func(*args, **(kwargs or {})))
+            return _count_as(self._counter, 1, 0, lambda: func(*args, **(kwargs or {})))
         if func is Tensor.cpu:
-            return _uncounted(self._counter, 1, 0, lambda: func(*args))
+            return _count_as(self._counter, 1, 0, lambda: func(*args))
         if func is functional.dropout:
-            return _dropped(self._counter, *args, **(kwargs or {}))
+            return _dropout(self._counter, *args, **(kwargs or {}))
         if func in _READS:
             self._counter.count -= 1
         return func(*args, **(kwargs or {}))
 
 
-def _dropped(counter: KernelCounter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def _dropout(counter: KernelCounter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Apply dropout, counted as one kernel where it drops anything."""
     drops = int(training and 0 < p < 1)
-    return _uncounted(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
+    return _count_as(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
 
 
 def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
@@ -120,7 +120,7 @@ class _Fused(torch.autograd.Function):
         ctx.save_for_backward(*values)
         saved = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
         read = nbytes(values)
-        outputs: tuple[Tensor, ...] = _uncounted(counter, 1, read, lambda: _finished(func, *values))
+        outputs: tuple[Tensor, ...] = _count_as(counter, 1, read, lambda: _next_state(func, *values))
         counter.bytes += nbytes(outputs) + saved * nbytes(outputs[:1])
         return outputs
 
@@ -129,16 +129,16 @@ class _Fused(torch.autograd.Function):
         def gradients() -> tuple[Tensor, ...]:
             values = [value.detach().requires_grad_() for value in ctx.saved_tensors]
             with torch.enable_grad():
-                outputs = _finished(ctx.func, *values)
+                outputs = _next_state(ctx.func, *values)
             return torch.autograd.grad(outputs, values, grads, allow_unused=True)
 
         state, lstm = ctx.saved_tensors[2], ctx.func is torch.lstm_cell
         read = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
         written = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
-        return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (read + written) * nbytes([state]), gradients)
+        return None, None, *_count_as(_running[-1], 2 if lstm else 3, (read + written) * nbytes([state]), gradients)
 
 
-def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
+def _count_as(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
     """Call `run` and return its result, counted as so many kernels that move `size` bytes, whatever it dispatches."""
     before = counter.count + kernels, counter.bytes + size
     result = run()
@@ -146,7 +146,7 @@ def _uncounted(counter: KernelCounter, kernels: int, size: int, run: Callable[[]
     return result
 
 
-def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
+def _next_state(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
     """Return an LSTM's new state, or a GRU's, from its two products, float [rows, gates H] each."""
     of_input, of_state = of_input + biases[0], of_state + biases[1]
     if func is torch.lstm_cell:

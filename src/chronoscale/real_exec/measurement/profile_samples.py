@@ -59,7 +59,7 @@ def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
     if profile.on_device:
         rows = spans["row"].to_numpy()
         hosted = schedule.hosted[rows]
-        spans = pd.concat([spans[hosted], _launched(profile, spans)[~hosted].dropna().astype(np.int64)]).sort_values("start_ns")
+        spans = pd.concat([spans[hosted], _device_spans(profile, spans)[~hosted].dropna().astype(np.int64)]).sort_values("start_ns")
     spans = spans.assign(repeat=spans.groupby("row").cumcount())
     counts = spans.groupby("row").size()
     most = int(counts.max()) if len(counts) else 0
@@ -71,7 +71,7 @@ def match_rows(profile: Profiled, schedule: Schedule) -> ProfiledRows:
     return ProfiledRows(schedule, tuple(_trace(profile, schedule, repeat) for repeat in repeats), missed)
 
 
-def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
+def _device_spans(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
     """Return the ranges with the times of what they launched on the device; NaN for nothing. They do not overlap: one thread
     issues rows."""
     calls = profile.events[profile.events["category"].isin(LAUNCHES) & (profile.events["correlation"] >= 0)]

@@ -145,10 +145,10 @@ def make_file(folder: Path, ranks: int) -> None:
 
 def pages(folder: Path, ranks: int) -> Sequence[PositionPage]:
     """Return the pages of all ranks of a job's folder."""
-    return [_mapped(folder / FILE, rank) for rank in range(ranks)]
+    return [_map_page(folder / FILE, rank) for rank in range(ranks)]
 
 
-def _mapped(path: Path, rank: int) -> PositionPage:
+def _map_page(path: Path, rank: int) -> PositionPage:
     with path.open("r+b") as file:
         return PositionPage(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
 
@@ -165,4 +165,4 @@ def join(member: Membership) -> None:
     """Write, from now on, to the page that the launcher of this rank reads."""
     global _own
     if member.folder:
-        _own = _mapped(Path(member.folder) / FILE, member.rank)
+        _own = _map_page(Path(member.folder) / FILE, member.rank)

@@ -49,7 +49,7 @@ class RankGroup:
         except TimeoutError:
             server.close()
             raise MachineError(f"ranks cannot start: their server has not answered for {START_S:g} s") from None
-        started = Started([], "", server.last_words()) if message is None else Started(*message)
+        started = Started([], "", server.last_output()) if message is None else Started(*message)
         if started.error:
             raise MachineError(f"ranks cannot start: {started.error}")
         self.pids, self.folder = started.pids, Path(started.folder)
@@ -140,16 +140,16 @@ class RankServer:
         """Have the server start the ranks of a job; the first time, it imports for some seconds before it does."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with theirs, request.packed() as content:
+            with theirs, request.pack() as content:
                 socket.send_fds(self._control, [b"\0"], [theirs.fileno(), content.fileno()])
             return RankGroup(self, ours)
         except BaseException as error:
             ours.close()
             if isinstance(error, OSError):
-                raise MachineError(f"ranks cannot start: {self.last_words()}") from None
+                raise MachineError(f"ranks cannot start: {self.last_output()}") from None
             raise
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """Return the last line that the server wrote before it died, or its exit code."""
         self.close()
         return last_line(Path(f"/proc/self/fd/{self._words.fileno()}")) or f"their server ended with code {self._process.returncode}"

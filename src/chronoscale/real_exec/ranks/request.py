@@ -57,7 +57,7 @@ class Request:
         """Return the file that a rank's standard error goes to."""
         return Path(self.folder) / f"rank-{rank}.log"
 
-    def packed(self) -> IO[bytes]:
+    def pack(self) -> IO[bytes]:
         """Write the request to memory that has no name, and return that file: it holds the user's whole environment."""
         file = os.fdopen(os.memfd_create("request"), "w+b")
         file.write(json.dumps(asdict(self)).encode())
@@ -65,8 +65,8 @@ class Request:
         return file
 
     @classmethod
-    def unpacked(cls, file: IO[bytes]) -> Request:
-        """Read a request that `packed` wrote."""
+    def unpack(cls, file: IO[bytes]) -> Request:
+        """Read a request that `pack` wrote."""
         file.seek(0)
         return cls(**json.loads(file.read()))
 

@@ -51,7 +51,7 @@ class RankProcesses:
         assert result is not None
         status = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
         last = not self.handles
-        cpu_s = self.bury() if last else 0.0
+        cpu_s = self.reap() if last else 0.0
         send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
@@ -59,7 +59,7 @@ class RankProcesses:
         if self.handles:
             os.killpg(self.pids[0], signal.SIGKILL)
 
-    def bury(self) -> float:
+    def reap(self) -> float:
         """Kill what ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
         usages = [os.wait4(pid, 0)[2] for pid in self.pids]
@@ -97,7 +97,7 @@ class Server:
             self._close()
         channel = socket.socket(fileno=files[0])
         with os.fdopen(files[1], "rb") as content:
-            request = Request.unpacked(content)
+            request = Request.unpack(content)
         try:
             folder = tempfile.mkdtemp(prefix="chronoscale-ranks-", dir=request.temporary)
         except OSError as error:
@@ -112,15 +112,15 @@ class Server:
                 job.pids.append(self._fork(job, rank))
                 handle = os.pidfd_open(job.pids[rank])
                 job.handles[handle] = rank
-                self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
+                self._watch(handle, lambda handle=handle: self._handle_end(job, handle))  # type: ignore[misc]
         except OSError as failure:  # no process or file is left for it; other jobs go on
             refusal = in_words(failure)
             if len(job.pids) > len(job.handles):  # the last one runs, and nothing would report its end
                 os.kill(job.pids[-1], signal.SIGKILL)
             if job.pids and not job.handles:
-                job.bury()
+                job.reap()
         send(channel, Started(job.pids, folder, refusal))
-        self._watch(channel.fileno(), lambda: self._hear(job))
+        self._watch(channel.fileno(), lambda: self._handle_message(job))
 
     def _fork(self, job: RankProcesses, rank: int) -> int:
         """Fork a rank; return its process id. The child never returns."""
@@ -147,14 +147,14 @@ class Server:
             os.close(key.fd)
         self._selector.close()
 
-    def _ended(self, job: RankProcesses, handle: int) -> None:
+    def _handle_end(self, job: RankProcesses, handle: int) -> None:
         """Handle the end of a rank."""
         self._selector.unregister(handle)
         job.report(handle)
         if job.dropped and not job.handles:
             self._end(job)
 
-    def _hear(self, job: RankProcesses) -> None:
+    def _handle_message(self, job: RankProcesses) -> None:
         """Handle a message of the launcher about a job: that it is to end (STOP), or, by closing the socket, that the job is no longer
         wanted."""
         if receive(job.channel) is None:
@@ -174,7 +174,7 @@ class Server:
         """Kill all ranks and end this process."""
         for job in self._jobs:
             if job.handles:
-                job.bury()
+                job.reap()
             job.remove()
         os._exit(0)
 

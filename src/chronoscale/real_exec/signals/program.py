@@ -170,11 +170,11 @@ class SignalProgram(Program):
             for starts in deal.starts(self.rank, 0):
                 if len(starts):
                     batch = self.feed.cut(self.feed.read(starts).to(self.device), starts)
-                    errors = errors + MaskedErrors.of(*self._predicted(batch))
+                    errors = errors + MaskedErrors.of(*self._predict(batch))
         self.collective.all_reduce(errors.sums)
         return errors
 
-    def _predicted(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+    def _predict(self, batch: Tensor) -> tuple[Tensor, Tensor]:
         """Return prediction and target of a batch, [b, horizon, N], in the units of the data."""
         mean, deviation = self._scale
         batch = batch.float()  # models are float32, whatever the readings are
@@ -196,7 +196,7 @@ class SignalProgram(Program):
     def _forward(self, task: Task) -> None:
         batch = acquire(self.batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
-            prediction, target = self._predicted(batch)
+            prediction, target = self._predict(batch)
             if task.step == VALIDATE:
                 self.errors.sums.add_(MaskedErrors.of(prediction, target).sums)
                 return

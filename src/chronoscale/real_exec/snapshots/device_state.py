@@ -120,7 +120,7 @@ class DeviceState:
         return self.snapshots[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
-        """Return the input features that a row reads: its snapshot's own, or those of the first snapshot of the group that they were sent with."""
+        """Return the input features that a row reads: its snapshot's own, or those that the first group of the snapshot began with."""
         key = (task.unit, task.step)
         return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 

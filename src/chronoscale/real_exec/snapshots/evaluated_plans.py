@@ -34,7 +34,7 @@ class EvaluatedPlans(Plans):
         self._context = context
         self._strategy = strategy
 
-    def scored(self, trainer: Trainer) -> Program:
+    def with_scores(self, trainer: Trainer) -> Program:
         """Return a program that is the trainer, its passes ending with validation scores."""
         return ScoredProgram(trainer, self._splits, validates=True) if self._splits.validation else trainer
 
@@ -75,7 +75,7 @@ class FixedPlans(EvaluatedPlans):
         splits = make_splits(shared_material(item, job.model, context), item.hyper, context, schedule)
         super().__init__(splits, Path(job.out), context, schedule.name)
         self.learner = trainer.learner
-        self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.scored(trainer))
+        self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.with_scores(trainer))
 
     def at(self, epoch: int) -> Plan:
         self._trainer.epoch = epoch

@@ -50,11 +50,11 @@ class Recurrence(nn.Module):
         None is h_0 = 0 (REAL eq. 2). A GRU's c is its h.
         """
         if not self.above:
-            return _stepped(self.cell, z, state)
+            return _step_cell(self.cell, z, state)
         before = repeat(None) if state is None else zip(*(part.split(self.width, 1) for part in state), strict=True)
         after: list[State] = []
         for cell, last in zip((self.cell, *self.above), before, strict=False):
-            after.append(_stepped(cell, after[-1][0] if after else z, last))
+            after.append(_step_cell(cell, after[-1][0] if after else z, last))
         h = torch.cat([pair[0] for pair in after], 1)
         return h, torch.cat([pair[1] for pair in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
 
@@ -63,7 +63,7 @@ class Recurrence(nn.Module):
         return state[0][:, -self.width :] if self.above else state[0]
 
 
-def _stepped(cell: nn.Module, z: Tensor, state: State | None) -> State:
+def _step_cell(cell: nn.Module, z: Tensor, state: State | None) -> State:
     if isinstance(cell, nn.LSTMCell):
         return lstm(z, state, Weights.of(cell))
     assert isinstance(cell, nn.GRUCell)

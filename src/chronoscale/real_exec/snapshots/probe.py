@@ -66,10 +66,10 @@ def probes(
     hyper = replace(hyper, held=Held())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
-        yield replace(probe, snapshots=_labelled(probe.snapshots, own)) if own else probe
+        yield replace(probe, snapshots=_with_classes(probe.snapshots, own)) if own else probe
 
 
-def _labelled(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
+def _with_classes(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
     """Return the snapshots with nodes in classes by turns; the last node is in the last class, so that there are as many even for few
     nodes."""
     labels = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
@@ -101,17 +101,17 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
     first = window_starts(snapshots, stats, size, hyper.horizon)
-    for i, part in enumerate(_dealt(first, LASTING * ranks)):
+    for i, part in enumerate(_batches_of(first, LASTING * ranks)):
         yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     if hyper.group_size > 1 and not PAIRED.refuses(hyper):
         nodes = max(stats.num_nodes, LEAST)
         edges = 2 * high + 16
-        length = _paired(hyper, ranks)
+        length = _pair_length(hyper, ranks)
         graph = GrowthGraph.rmat(nodes, min(edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
         yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
         if stats.num_nodes < LEAST:  # fewer than a generated graph has
-            yield _pairs("own-pairs", _strung(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
+            yield _pairs("own-pairs", _concatenate(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
         static, length = min(2 * edges, nodes * (nodes - 1) // 4), 2 * size * ranks
@@ -120,7 +120,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
             yield from _forms(f"{label}-{ranks}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
-def _paired(hyper: Hyper, ranks: int) -> int:
+def _pair_length(hyper: Hyper, ranks: int) -> int:
     """Return how many snapshots two pairs of groups a rank take that share one snapshot each."""
     return (4 * ranks - 1) * (hyper.group_size - 1) + hyper.group_size + hyper.horizon
 
@@ -166,16 +166,16 @@ def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, b
 
 def _windows(snapshots: SnapshotSequence, first: Ints, size: int) -> SnapshotSequence:
     """Return windows of `size` consecutive snapshots from each of `first` on, one after another."""
-    return _strung(snapshots, (first[:, None] + np.arange(size)).ravel())
+    return _concatenate(snapshots, (first[:, None] + np.arange(size)).ravel())
 
 
-def _dealt(first: Ints, ranks: int) -> Iterator[Ints]:
+def _batches_of(first: Ints, ranks: int) -> Iterator[Ints]:
     """Yield as many windows at a time as there are ranks; some come again to fill up the last."""
     for begin in range(0, len(first), ranks):
         yield np.resize(first, begin + ranks)[begin:]
 
 
-def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
+def _concatenate(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
     """Return the sequence of the snapshots with these numbers."""
     parts = [snapshots[int(t)] for t in chosen]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
@@ -190,7 +190,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
         "full": (Reuse(), plain(count)),
         "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
         "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
-        "kept": (Reuse(snapshots=True), _kept(count, hyper, must_track(workload))),
+        "kept": (Reuse(snapshots=True), _kept_forms(count, hyper, must_track(workload))),
         "pipeline": (Reuse(pipeline=True), plain(count)),
     }
     for kind in kinds:
@@ -200,7 +200,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
-def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
+def _kept_forms(count: int, hyper: Hyper, tracked: bool) -> Forms:
     """Return forms of groups whose sums are kept for one increment.
 
     Every snapshot is in full, without features but for the first; the last is an increment. Of groups of two none is incremented.
@@ -248,7 +248,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     depth = Keeping(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
     longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
     own = chunked(snapshots, recency.chunks).assignment
-    graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
+    graphs = {"rising": (_concatenate(snapshots, by), own), "falling": (_concatenate(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
         count = max(int(stats.num_nodes * scale), LEAST)
         static = min(2 * max(edges, 8), count * (count - 1) // 4)

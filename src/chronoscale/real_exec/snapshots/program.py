@@ -86,7 +86,7 @@ class SnapshotProgram(Trainer):
             Op.OPTIMIZE: lambda task: learner.step(task.iteration, plan.groups[task.iteration]),
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
-        material.prepare({self._wanted(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
+        material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
         self._targets = {unit: [material.target(goal).to(self.device) for goal in of] for unit, of in goals.items()}
         for task in self.tasks:
             if task.op is Op.H2D:
@@ -126,7 +126,7 @@ class SnapshotProgram(Trainer):
         steps = range(size) if self.model.shape.predicts_each else (size - 1,)
         return [start + step + self.hyper.horizon for step in steps]
 
-    def _wanted(self, key: SnapshotKey) -> SnapshotForm:
+    def _form(self, key: SnapshotKey) -> SnapshotForm:
         incremented = key in self.plan.incremented and not self.model.shape.transforms_first
         return SnapshotForm(self._number(key), incremented, key in self.plan.rebuilt)
 
@@ -135,7 +135,7 @@ class SnapshotProgram(Trainer):
         return key[0] * self.hyper.stride + key[1]
 
     def _source(self, key: SnapshotKey) -> Full | Change:
-        return self.material.form(self._wanted(key))
+        return self.material.form(self._form(key))
 
     def _h2d(self, task: Task) -> None:
         key = (task.unit, task.step)

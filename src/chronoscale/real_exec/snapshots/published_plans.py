@@ -60,18 +60,18 @@ class PublishedPlans(EvaluatedPlans):
 
     def at(self, epoch: int) -> Plan:
         """Return the plan of an epoch. Raises UserError for a plan that is for another number of ranks."""
-        number = self._agreed(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
+        number = self._broadcast(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
         if self._plan is None or number != self._plan.number:
-            self._plan = self._taken_up(number)
+            self._plan = self._take_up(number)
         return self._plan
 
-    def _agreed(self, number: int) -> int:
+    def _broadcast(self, number: int) -> int:
         """Return rank 0's number on all ranks; that of the others has to be 0."""
         shared = torch.tensor([number], dtype=torch.int64, device=self._context.device)
         self._context.collective.all_reduce(shared)
         return int(shared.item())
 
-    def _taken_up(self, number: int) -> Plan:
+    def _take_up(self, number: int) -> Plan:
         folder, context = plan_folder(self._folder, number), self._context
         schedule = context.require_ranks(Schedule.load(folder / "schedule.parquet") if number else self._first)
         for earlier in range(number + 1):
@@ -79,4 +79,4 @@ class PublishedPlans(EvaluatedPlans):
                 map_material(shipped, self._material.stores(), pin=context.device.type == "cuda")
         program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
         published = read_json(folder / PLAN, PlanRecord, "plan")
-        return Plan(number, published.stage, schedule, self.scored(program), published.timed)
+        return Plan(number, published.stage, schedule, self.with_scores(program), published.timed)

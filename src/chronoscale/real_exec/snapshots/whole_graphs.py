@@ -21,16 +21,16 @@ def run_layer(block: Block, graph: Full, x: Tensor, state: State | None) -> tupl
     recurrence)."""
     if isinstance(block, GatBlock):
         z = block.transform(x)
-        return _recurred(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
+        return _recur(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
     assert graph.scale is not None
     aggregated = aggregation.aggregate(graph.graph, x) * graph.scale[:, None]
     if isinstance(block, EvolvingBlock):
         state = block.evolve(state, x)
         return block.transform(aggregated, state), state
-    return _recurred(block, block.transform(aggregated), state)
+    return _recur(block, block.transform(aggregated), state)
 
 
-def _recurred(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tuple[Tensor, State | None]:
+def _recur(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tuple[Tensor, State | None]:
     """Apply a layer's recurrence to its representations, if it has one."""
     if block.step is None:
         return z, None

@@ -69,9 +69,9 @@ class Batch:
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         nodes, edges, state = self.loads
-        self.at, self.state_at = _sent(nodes.at, device), None
-        self.state_at = self.at if state.at is nodes.at else _sent(state.at, device)
-        self.kept = _sent(nodes.kept, device), _sent(edges.kept, device)
+        self.at, self.state_at = _to_device(nodes.at, device), None
+        self.state_at = self.at if state.at is nodes.at else _to_device(state.at, device)
+        self.kept = _to_device(nodes.kept, device), _to_device(edges.kept, device)
         for tree in self.neighbourhood.trees:
             hops, at = [], []
             for hop in tree.hops:
@@ -123,7 +123,7 @@ class Batch:
         self.last_update = self.last_update.index_select(0, self.state_at)
 
 
-def _sent(index: Int64 | None, device: torch.device) -> Tensor | None:
+def _to_device(index: Int64 | None, device: torch.device) -> Tensor | None:
     return None if index is None else to_device(torch.from_numpy(index), device)
 
 

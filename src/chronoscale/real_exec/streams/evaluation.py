@@ -22,7 +22,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     Each destination is compared with one fixed negative (AP, AUC) and ranked against others (MRR).
     """
     data = program.data
-    steps = program.steps.merged()
+    steps = program.steps.for_evaluation()
     source = program.data.whole
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)

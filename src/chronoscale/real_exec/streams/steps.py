@@ -119,7 +119,7 @@ class Steps:
         pending, _ = self.state.read(nodes)
         return self.model.update(MemoryRows(*(to_device(part, self._device) for part in pending))).cpu()
 
-    def merged(self) -> Steps:
+    def for_evaluation(self) -> Steps:
         """Return the steps for evaluation, whatever a strategy trains with: batches have each node and edge once, and all of their rows
         sent."""
         steps = copy(self)

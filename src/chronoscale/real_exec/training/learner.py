@@ -43,13 +43,13 @@ class Learner(Generic[Model]):
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
             parameter.grad = part.view_as(parameter)
         self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
-        optimised = self._joined(self._joint) if self._joint else self.model.parameters()
+        optimised = self._flatten(self._joint) if self._joint else self.model.parameters()
         self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
 
-    def _joined(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+    def _flatten(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
         """Return one parameter, fp32 [P], that all of these are views of."""
         whole = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
         whole.grad = self.gradients

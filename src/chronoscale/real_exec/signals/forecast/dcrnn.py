@@ -44,7 +44,7 @@ class DiffusionGru(nn.Module):
         [terms, H, H]."""
         return self._terms(self.of_input), self._terms(self.of_state), self._terms(self.of_candidate)
 
-    def diffused(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    def narrow(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Return what a narrow input adds to the gates, [N B, 3 H], from its diffusions [N B, terms width]."""
         return torch.addmm(self.bias, spread, weights[0].flatten(0, 1))
 
@@ -83,7 +83,7 @@ class Recurrences(nn.Module):
         for layer, (module, state, own) in enumerate(zip(self.cells, states, weights, strict=True)):
             cell = cast(DiffusionGru, module)
             below = after[-1] if layer else None
-            after.append(cell(cell.diffused(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
+            after.append(cell(cell.narrow(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
         return after
 
 

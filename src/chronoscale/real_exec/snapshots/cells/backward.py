@@ -56,7 +56,7 @@ class CellBackward:
         after = grid.cells.get((unit, step + 1, layer))
         if cell.after_grad is None and after is not None and after.before is not None:
             rows = None if grid.shape.evolves_weights else grid.rows((unit, step))
-            cell.after_grad, after.before = [_fitted(gradient(part), rows) for part in after.before], None
+            cell.after_grad, after.before = [_fit_rows(gradient(part), rows) for part in after.before], None
         if cell.after_grad is not None:
             record_use(*cell.after_grad)
             roots += cell.edges or cell.after or ()
@@ -73,7 +73,7 @@ class CellBackward:
             self._grid.drop_snapshot((task.unit, task.step))
 
 
-def _fitted(into: Tensor, rows: int | None) -> Tensor:
+def _fit_rows(into: Tensor, rows: int | None) -> Tensor:
     """Return the gradient of a state of `rows` rows (None: as many as it has).
 
     The next snapshot has read only the first rows of the state, or its own state also holds rows that come from elsewhere.

@@ -58,11 +58,11 @@ class Agent:
         self.explores = max(self.explores * DECAY, LEAST)
         window, vertices = ACTIONS[action]
         self.choice = Choice(
-            _scaled(self.choice.window, window, self._limit.window), _scaled(self.choice.vertices, vertices, self._limit.vertices)
+            _scale(self.choice.window, window, self._limit.window), _scale(self.choice.vertices, vertices, self._limit.vertices)
         )
         self._last = state, action, loss, ns
 
 
-def _scaled(size: int, power: int, limit: int) -> int:
+def _scale(size: int, power: int, limit: int) -> int:
     """Return a size halved, kept or doubled, between 1 and the limit."""
     return min(max(size * 2 if power > 0 else size >> -power, 1), limit)

@@ -46,7 +46,7 @@ class EpochShare:
         self._before, self.layout = (layout_of(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
         if self._held != sampling.epoch:
-            self._features = self._pinned(self._read(torch.from_numpy(self._before.nodes(self._rank))))
+            self._features = self._pin(self._read(torch.from_numpy(self._before.nodes(self._rank))))
         self._held = sampling.epoch + 1
         self._samples: dict[int, Sample] = {}
 
@@ -73,7 +73,7 @@ class EpochShare:
         old_place = np.searchsorted(old, staying)  # ids of a rank ascend
         moved[torch.from_numpy(place[staying])] = self._features[torch.from_numpy(old_place)]
         moved[torch.from_numpy(place[entering])] = arrived.to(moved.device)
-        self._features = self._pinned(moved)
+        self._features = self._pin(moved)
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
@@ -106,7 +106,7 @@ class EpochShare:
     def _each(self) -> int:
         return self._snapshots if self._material.task.varies else 1
 
-    def _pinned(self, features: Tensor) -> Tensor:
+    def _pin(self, features: Tensor) -> Tensor:
         """Pin features once an epoch; else `to_device` would copy them into pinned memory for every snapshot."""
         return features.pin_memory() if self._material.pins else features
 

@@ -139,7 +139,7 @@ class WindowGrid(CellGrid):
     def remap(self, task: Task) -> None:
         """Build what is kept of a snapshot anew (REMAP on the device)."""
         key = task.unit, task.step
-        own, remote = self.host_blocks.kept(self.snapshot(key), self.level(key))
+        own, remote = self.host_blocks.kept_masks(self.snapshot(key), self.level(key))
         rows, edges, halo = self.host_blocks.size(self.snapshot(key), self.level(key))
         whole = self._on_device(key)
         graph = whole.full.graph
@@ -182,7 +182,7 @@ class WindowGrid(CellGrid):
         if key[1] == 0 or key[0] + 1 in self._first or key[0] + 1 == len(self._newest):
             self._there.pop(key, None)
 
-    def ended(self, unit: int) -> None:
+    def end_window(self, unit: int) -> None:
         """Drop the cells of a window that has been trained on."""
         self.cells.clear()
         if unit + 1 in self._first or not self.windows.inherits:
@@ -219,7 +219,7 @@ class WindowGrid(CellGrid):
         if joined is None:
             return None
         unread = task.layer + 1 == self.shape.layers and not self.predicts(task.step - 1)
-        if last is not None and last.after is not None and unread and self._copied(task.step):
+        if last is not None and last.after is not None and unread and self._is_copied(task.step):
             last.edges, last.after = [get_gradient_edge(part) for part in last.after], None
         return [part.detach().requires_grad_(last is not None) for part in joined]
 
@@ -228,7 +228,7 @@ class WindowGrid(CellGrid):
             return begins
         return self.states.initial(task.step, task.layer, begins if task.step else None)
 
-    def _copied(self, step: int) -> bool:
+    def _is_copied(self, step: int) -> bool:
         """Return whether more is kept of a place's snapshot than of the one before it."""
         return not self.shape.evolves_weights and self.windows.level[step - 1] > self.windows.level[step]
 

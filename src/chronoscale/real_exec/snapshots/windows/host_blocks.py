@@ -89,7 +89,7 @@ class HostBlocks:
         nodes = torch.from_numpy(own[self.layout.depth[own] >= level])
         return to_device(self._material.target(snapshot)[nodes], self._device)
 
-    def kept(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
+    def kept_masks(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Return which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
         halo = self._halo(snapshot)
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level

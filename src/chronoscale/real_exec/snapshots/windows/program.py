@@ -84,4 +84,4 @@ class WindowProgram(SamplingTrainer):
 
     def _optimize(self, task: Task, cell: Cell) -> None:
         self.learner.step(task.iteration)
-        self.grid.ended(task.unit)
+        self.grid.end_window(task.unit)

@@ -39,13 +39,13 @@ class JODIE(StreamModel):
         """Take mean and deviation of delta; a deviation of 0 counts as 1."""
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
-    def _standardised(self, elapsed: Tensor) -> Tensor:
+    def _standardise(self, elapsed: Tensor) -> Tensor:
         mean, deviation = self.standard.unbind()
         return ((elapsed - mean) / deviation)[:, None]
 
     def update(self, pending: MemoryRows) -> Tensor:
         both = torch.addmm(self.given(pending.mail[:, 0]), pending.memory, self.kept.weight.t())
-        both = torch.addcmul(both, self._standardised(pending.elapsed[:, 0]), self.elapsed)
+        both = torch.addcmul(both, self._standardise(pending.elapsed[:, 0]), self.elapsed)
         of_source, of_destination = both.chunk(2, 1)
         state = torch.where(pending.sent, of_source, of_destination).tanh()
         return torch.where(pending.there, state, pending.memory)
@@ -55,4 +55,4 @@ class JODIE(StreamModel):
         return other if edge is None or not self.shape.edge else torch.cat([other, edge], 1)
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        return torch.addcmul(top[0], top[0] * self._standardised(waited), self.projection)
+        return torch.addcmul(top[0], top[0] * self._standardise(waited), self.projection)

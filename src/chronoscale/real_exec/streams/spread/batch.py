@@ -50,7 +50,7 @@ class SpreadBatch(Batch):
         weight = None if others[1] is None else torch.from_numpy(others[1])
         loads = Loads(load, Load(edges.ids[: edges.own]), load)
         return cls(
-            source, events, others[0], _ordered(neighbourhood, *away), loads, torch.from_numpy(times).double(), weight=weight, remote=away
+            source, events, others[0], _reorder(neighbourhood, *away), loads, torch.from_numpy(times).double(), weight=weight, remote=away
         )
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
@@ -107,7 +107,7 @@ def _slots(edges: Tensor, index: Tensor) -> Tensor:
     return edges[index] if len(edges) else edges.new_zeros(*index.shape, edges.shape[1])
 
 
-def _ordered(neighbourhood: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
+def _reorder(neighbourhood: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
     """Return the neighbourhood with its rows in the order of where they are."""
     node_at, edge_at = (_places(remote.order) for remote in (nodes, edges))
     trees = []

@@ -81,7 +81,7 @@ class ComputedContributions(NamedTuple):
     time: Tensor
     sent: Tensor
 
-    def packed(self) -> Tensor:
+    def pack(self) -> Tensor:
         """Return the contributions as bytes, uint8 [n, W]."""
         return pack(self)
 
@@ -90,21 +90,21 @@ class ComputedContributions(NamedTuple):
         return ComputedContributions(*(column[at] for column in self))
 
     @classmethod
-    def joined(cls, parts: Sequence[ComputedContributions]) -> ComputedContributions:
+    def concatenate(cls, parts: Sequence[ComputedContributions]) -> ComputedContributions:
         """Join contributions, one part after another."""
         return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
     @classmethod
     def columns(cls, shape: StreamShape) -> list[Column]:
-        """Return the columns of `packed`."""
+        """Return the columns of `pack`."""
         floats = torch.float32
         times = Column(torch.float64)
         flags = Column(torch.bool)
         return [Column(floats, (shape.memory,)), times, flags, Column(floats, (shape.mail,)), Column(torch.int32), times, flags]
 
     @classmethod
-    def unpacked(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
-        """Read what `packed` returned."""
+    def unpack(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
+        """Read what `pack` returned."""
         return cls(*unpack(packed, cls.columns(shape)))
 
 

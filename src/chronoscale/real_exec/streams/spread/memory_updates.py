@@ -62,7 +62,7 @@ class MemoryUpdates:
 
     def return_rows(self, update: PendingUpdate) -> None:
         """Send contributions to others' rows to the ranks that have these, and receive theirs."""
-        update.received = self._steps.returned(update.plan.contributions, update.own)
+        update.received = self._steps.exchange_contributions(update.plan.contributions, update.own)
 
     def write(self, update: PendingUpdate) -> None:
         """Write contributions to rows that the rank has; and its own to shared nodes, where not all of their changes are synchronised."""
@@ -72,7 +72,7 @@ class MemoryUpdates:
         rows = update.own.part(torch.from_numpy(home == rank))
         if update.received is not None:
             before = int(np.count_nonzero((planned.home == rank) & (planned.holder < rank)))
-            rows = ComputedContributions.joined(
+            rows = ComputedContributions.concatenate(
                 [update.received.part(slice(None, before)), rows, update.received.part(slice(before, None))]
             )
         write_contributions(self._part.state, self._part.places(planned.node[planned.home == rank]), rows, self._model.shape.neighbours)
@@ -92,9 +92,12 @@ class MemoryUpdates:
             assert update.shared_rows is not None
             update.shared_rows = gather_rows(exchange, update.shared_rows, None, device)
             return
-        packed_rows = update.own.part(torch.from_numpy(update.plan.home == SHARED)).packed()
+        packed_rows = update.own.part(torch.from_numpy(update.plan.home == SHARED)).pack()
         counts = update.plan.contributions.counts(exchange.ranks)[:, 0]
-        self._common.changed, self._common.spoken = self._common.changed + len(packed_rows), self._common.spoken + len(packed_rows)
+        self._common.changes, self._common.sent_changes = (
+            self._common.changes + len(packed_rows),
+            self._common.sent_changes + len(packed_rows),
+        )
         update.shared_rows = gather_rows(exchange, packed_rows, counts.tolist(), device)
 
     def write_shared(self, update: PendingUpdate) -> None:
@@ -107,7 +110,7 @@ class MemoryUpdates:
         write_contributions(
             self._part.state,
             self._part.places(nodes),
-            ComputedContributions.unpacked(update.shared_rows, self._model.shape),
+            ComputedContributions.unpack(update.shared_rows, self._model.shape),
             self._model.shape.neighbours,
         )
 

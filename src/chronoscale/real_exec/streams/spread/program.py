@@ -97,7 +97,7 @@ class SpreadProgram(BatchProgram):
             self.history.reset()
         if self.hyper.events.every > 1:
             self.memory_part.state.imagine(self.seed)
-        self.steps.fetched = self.steps.sent_back = self.common.changed = self.common.spoken = 0
+        self.steps.fetched = self.steps.sent_back = self.common.changes = self.common.sent_changes = 0
         self._batch: dict[int, SpreadBatch] = {}
         self._released: set[int] = set()
         self._requests: dict[int, RemoteRequests] = {}
@@ -118,7 +118,7 @@ class SpreadProgram(BatchProgram):
     def finish(self) -> EpochResult:
         """Return losses, validation scores, and counts of what all ranks have exchanged."""
         result = super().finish()
-        local_counts = [self.steps.fetched, self.steps.sent_back, self.common.changed, self.common.spoken]
+        local_counts = [self.steps.fetched, self.steps.sent_back, self.common.changes, self.common.sent_changes]
         totals = torch.tensor(local_counts, dtype=torch.float64).to(self.device)
         self.collective.all_reduce(totals)
         names = ("fetched_bytes", "returned_bytes", "shared_changes", "shared_spoken")

@@ -43,7 +43,7 @@ class SharedHistory:
         share = torch.where(gap > 0, (time - since) / gap, 0.0).clamp(0, 1)
         return torch.addcmul(memory, increment, share[:, None].float())
 
-    def changed(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
+    def has_changed(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
         """Return whether memory [n, H] of nodes [n] has turned by more than alpha since it was synchronised, bool [n] (eq. 18).
 
         The measure is 1 - cosine similarity. What was never synchronised has changed, unless there is nothing in it yet.

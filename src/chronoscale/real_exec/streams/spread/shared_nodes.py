@@ -19,7 +19,10 @@ ID = Column(torch.int64)
 
 
 class SharedNodes:
-    """The shared nodes, as one rank sees them. changed, spoken: how many changes it made, and how many of these it sent to the others."""
+    """The shared nodes, as one rank sees them.
+
+    changes, sent_changes: how many changes it made, and how many of these it sent to the others.
+    """
 
     def __init__(self, part: MemoryPart, history: SharedHistory, alpha: float, reaches: bool) -> None:
         """alpha: threshold of eq. 19. reaches: whether synchronised rows are written to node memory; the published code writes them to
@@ -27,14 +30,14 @@ class SharedNodes:
         self.history, self.alpha = history, alpha
         self._part, self._reaches = part, reaches
         self._columns = [ID, *(Column(table.dtype, tuple(table.shape[1:])) for table in part.state.tables().values())]
-        self.changed = self.spoken = 0
+        self.changes = self.sent_changes = 0
 
     def changed_rows(self, nodes: Int64) -> Tensor:
         """Return rows to send to others: of those shared nodes [n] that the rank has written and that changed enough; uint8 [m,
         W], m <= n."""
         places, common = self._part.places(nodes), torch.from_numpy(self._part.common[nodes])
-        aged = self.history.changed(common, self._part.state.memory.index_select(0, places), self.alpha)
-        self.changed, self.spoken = self.changed + len(nodes), self.spoken + int(aged.sum())
+        aged = self.history.has_changed(common, self._part.state.memory.index_select(0, places), self.alpha)
+        self.changes, self.sent_changes = self.changes + len(nodes), self.sent_changes + int(aged.sum())
         at = places[aged]
         return pack([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._part.state.tables().values())])
 

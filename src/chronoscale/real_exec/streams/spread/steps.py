@@ -114,17 +114,17 @@ class SpreadSteps(Steps):
         if batch is not None:
             batch.receive(self.memory_part.unpack_rows(received), edges)
 
-    def returned(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
+    def exchange_contributions(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
         """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
         others."""
         counts, rank = contributions.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
         home = contributions.home[contributions.of(rank)]
         rows = self._all_to_all(
-            own.part(torch.from_numpy((home >= 0) & (home != rank))).packed(), counts[rank].tolist(), counts[:, rank].tolist()
+            own.part(torch.from_numpy((home >= 0) & (home != rank))).pack(), counts[rank].tolist(), counts[:, rank].tolist()
         )
         self.sent_back += rows.numel()
-        return ComputedContributions.unpacked(rows.cpu(), self.material.shape)
+        return ComputedContributions.unpack(rows.cpu(), self.material.shape)
 
     def _all_to_all(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
         """Send rows [sum(out), W], out[q] to rank q; return those received, into[q] from rank q."""
