@@ -137,7 +137,7 @@ def test_a_snapshot_is_transposed_once(model, layers, needed):
     schedule = strategy("psg").plan(work, 1, COSTS).head(6)
     context, material = Context(), SnapshotMaterial(SEQUENCES["growth"], 12, weighted=work.model.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), work.hyper, context)
-    own = {program._wanted((task.unit, task.step)).snapshot for task in program.tasks if task.op is Op.H2D}
+    own = {program._form((task.unit, task.step)).snapshot for task in program.tasks if task.op is Op.H2D}
     assert len(own) < len(schedule.tasks(Op.H2D))
     for expected in (len(own) * needed, 0):
         with Sorts() as sorts:

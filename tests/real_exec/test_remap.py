@@ -73,7 +73,7 @@ def test_built_anew_is_shrunk(case: tuple[list[HostBlocks], list[HostBlocks], in
             there = remote(stock.layout, stock, rank)[:halo]
             found = described(SnapshotRows(Full(graph, whole.full.scale[:rows]), features), own, there)
             assert described(stock.rows(0, level), own, there) == found
-            kept, read = other.kept(0, level)
+            kept, read = other.kept_masks(0, level)
             anew = remap(scattered, kept, read, rows, halo, edges + rows)
             there = [node for node, left in zip(remote(other.layout, other, rank), read.tolist(), strict=True) if left]
             assert described(anew, other.layout.nodes(rank)[kept.numpy()].tolist(), there) == found
