@@ -58,7 +58,7 @@ def exchanged(made, schedule):
     def told(task):
         before = np.array([steps.fetched, 0, steps.sent_back])
         if task.layer == ROWS:
-            wanted, edges = made._wanted[task.unit], made.material.edge_features
+            wanted, edges = made._requests[task.unit], made.material.edge_features
             before[1] -= len(wanted.nodes) * made.memory_part.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
         run(task)
         found[task.unit] += [steps.fetched, 0, steps.sent_back] - before

@@ -37,8 +37,8 @@ def test_every_kind_has_a_program_and_another_is_refused() -> None:
     }
     with pytest.raises(UserError, match="is of kind 'modelled', which this version cannot execute"):
         bind_program(ITEM, replace(all_reduces(1), kind="modelled"), MODEL, Context())
-    for kind, said in (("parts", "names no partition"), ("preparation", "names no preparation")):
-        with pytest.raises(UserError, match=said):
+    for kind, message in (("parts", "names no partition"), ("preparation", "names no preparation")):
+        with pytest.raises(UserError, match=message):
             bind_program(ITEM, replace(all_reduces(1), kind=kind), MODEL, Context())
 
 

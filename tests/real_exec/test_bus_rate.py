@@ -38,6 +38,6 @@ def test_what_takes_longer_is_not_held_up() -> None:
 def test_ranks_have_the_rate_that_is_asked_for(tmp_path) -> None:
     folder = prepared(tmp_path, stream())
     schedule: Schedule = planned(folder, choice("tgn"), hyper("tgn"))
-    made = {bus: Context(Settings(bus=bus)).lanes(schedule) for bus in (0.0, RATE)}
-    times = {bus: lanes.run([task(0, Lane.H2D, 400_000)], lambda task: None) for bus, lanes in made.items()}
+    built = {bus: Context(Settings(bus=bus)).lanes(schedule) for bus in (0.0, RATE)}
+    times = {bus: lanes.run([task(0, Lane.H2D, 400_000)], lambda task: None) for bus, lanes in built.items()}
     assert times[RATE][1][0] - times[RATE][0][0] >= 4_000_000 > times[0.0][1][0] - times[0.0][0][0]

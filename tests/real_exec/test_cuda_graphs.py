@@ -82,18 +82,18 @@ def test_graphs_compute_what_rows_do(jobs: dict[str, Job], model: str, name: str
     """Losses, scores and parameters of every epoch; each epoch changes the parameters. A batch's graph is replayed in the epoch that
     captures it, an iteration's only in the next."""
     epochs = EPOCHS - (model == "pgt-dcrnn" and name != "gpu-index")
-    (eager, weights), (done, found) = (trained(jobs[model], name, launch, epochs) for launch in ("eager", "graph"))
+    (eager, weights), (done, result) = (trained(jobs[model], name, launch, epochs) for launch in ("eager", "graph"))
     for here, there in zip(eager, done, strict=True):
         assert same(here.losses, there.losses)
         assert here.scores.keys() == there.scores.keys() and all(same(here.scores[key], there.scores[key]) for key in here.scores)
-    for ours, theirs in zip(weights, found, strict=True):
+    for ours, theirs in zip(weights, result, strict=True):
         assert all(same(ours[key], theirs[key]) for key in ours)
-    assert all(any(not torch.equal(one[key], after[key]) for key in one) for one, after in pairwise(found))
-    first, second, *rest = [one.launched for one in done]
+    assert all(any(not torch.equal(each[key], after[key]) for key in each) for each, after in pairwise(result))
+    first, second, *rest = [each.launched for each in done]
     assert first is not None and first.why and not first.graphs
     assert second is not None and second.captured > 0
-    assert all(one == LaunchSummary(second.graphs) for one in rest)
-    assert [len(one.trace) for one in done][:2] == [len(eager[0].trace), len(done[-1].trace)]
+    assert all(each == LaunchSummary(second.graphs) for each in rest)
+    assert [len(each.trace) for each in done][:2] == [len(eager[0].trace), len(done[-1].trace)]
 
 
 def test_one_graph_serves_all_batches_of_a_size(jobs: dict[str, Job]) -> None:
@@ -123,9 +123,9 @@ def test_what_is_not_captured_says_why(jobs: dict[str, Job], model: str, name: s
         schedule = Schedule.load(Path(item.schedule))
         program = with_cuda_graphs(bind_program(item, schedule, jobs[model].model, context), context.lanes(schedule), context)
         done = [execute(schedule, program, context.lanes(schedule), "cuda") for _ in range(2)]
-    assert [one.launched for one in done] == 2 * [LaunchSummary(why=ROW_BY_ROW[model, name])]
+    assert [each.launched for each in done] == 2 * [LaunchSummary(why=ROW_BY_ROW[model, name])]
     assert str(done[0].launched) == f"launched row by row, not as CUDA graphs: {ROW_BY_ROW[model, name]}"
-    assert all(len(one.trace) == len(schedule) for one in done)
+    assert all(len(each.trace) == len(schedule) for each in done)
 
 
 def test_one_of_several_ranks(jobs: dict[str, Job]) -> None:
@@ -178,13 +178,13 @@ def rows(*given: tuple[Lane, int, tuple[int, ...]]) -> list[Task]:
 
 def test_a_block_waits_for_what_its_rows_wait_for() -> None:
     host, h2d, compute = Lane.HOST, Lane.H2D, Lane.COMPUTE
-    found = merge_rows(rows((host, 0, ()), (h2d, 0, (0,)), (compute, 0, (1,)), (host, 1, (2,)), (h2d, 1, (3, 2))), Numbered())
-    assert [(task.task, task.lane, task.deps) for task in found.tasks] == [
+    result = merge_rows(rows((host, 0, ()), (h2d, 0, (0,)), (compute, 0, (1,)), (host, 1, (2,)), (h2d, 1, (3, 2))), Numbered())
+    assert [(task.task, task.lane, task.deps) for task in result.tasks] == [
         *((0, host, ()), (2, compute, (0,)), (3, host, (2,)), (4, compute, (2, 3)))
     ]
-    assert [task.op for task in found.tasks] == [Op.FORWARD, Op.GRAPH, Op.FORWARD, Op.GRAPH]
-    assert {last: [task.task for task in own] for last, own in found.rows.items()} == {2: [1, 2], 4: [4]}
-    assert found.stands == {1: 2, 2: 2, 4: 4}
+    assert [task.op for task in result.tasks] == [Op.FORWARD, Op.GRAPH, Op.FORWARD, Op.GRAPH]
+    assert {last: [task.task for task in own] for last, own in result.rows.items()} == {2: [1, 2], 4: [4]}
+    assert result.stands == {1: 2, 2: 2, 4: 4}
 
 
 def test_a_row_within_a_block_that_waits_for_it_is_refused() -> None:
@@ -254,12 +254,12 @@ class Counting(Program):
 
 def test_lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph() -> None:
     with pretended(library()) as findings:
-        lanes, found = make_lanes(CUDA), list[dict[int, float]]()
+        lanes, result = make_lanes(CUDA), list[dict[int, float]]()
         program = GraphedProgram(Counting(), lanes)
         for _ in range(3):
             program.begin()
             lanes.run(program.tasks, program.run)
-            found.append(dict(program.finish().losses))
+            result.append(dict(program.finish().losses))
         assert program.launched == LaunchSummary(3)
     assert not findings, str(findings)
-    assert found == 3 * [{0: 2.0, 1: 4.0, 2: 6.0}]
+    assert result == 3 * [{0: 2.0, 1: 4.0, 2: 6.0}]

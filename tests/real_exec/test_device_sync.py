@@ -108,13 +108,13 @@ def check(job: Job, name: str) -> None:
 
     def losses(device: str) -> list[np.ndarray]:
         settings = Settings(seed=cases.SEED, device=device)
-        return [one.losses for one in run_job(replace(job, items=(item,), repeats=2, settings=settings))[name]]
+        return [each.losses for each in run_job(replace(job, items=(item,), repeats=2, settings=settings))[name]]
 
     expected = losses("cpu")
     with pretended(library()) as findings:
-        found = losses("cuda")
+        result = losses("cuda")
     assert not findings, str(findings)
-    for here, there in zip(expected, found, strict=True):
+    for here, there in zip(expected, result, strict=True):
         assert np.abs(here - there).max() <= CLOSE * np.abs(here).max()
 
 
@@ -162,8 +162,8 @@ def test_two_ranks_that_share_a_gpu_have_the_losses_of_two_cpus(jobs_of_two: dic
 def test_two_ranks_have_the_losses_of_two_cpus_and_mind_nothing(jobs_of_two: dict[str, Job], tmp_path: Path, model: str, name: str) -> None:
     """Over gloo, each with a GPU of its own."""
     for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=cases.SEED)):
-        found = [line for line in minded if name not in ONCE or Kind.WAIT not in line]
-        assert not found, "\n".join(found)
+        results = [line for line in minded if name not in ONCE or Kind.WAIT not in line]
+        assert not results, "\n".join(results)
 
 
 def of_two(job: Job, name: str, folder: Path, settings: Settings) -> list[list[str]]:
@@ -182,11 +182,11 @@ def of_two(job: Job, name: str, folder: Path, settings: Settings) -> list[list[s
 def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) -> None:
     folder = stream_case.prepared(tmp_path, stream_case.stream(features=3))
     sharing = EventHyper(sharing=SharingHyper(shared=0.4, theta=0.5))
-    chosen, given = stream_case.choice(model), stream_case.hyper(model, events=sharing)
-    schedule, others = stream_case.planned(folder, chosen, given, name, 2), AbsentPeers(2)
+    chosen, arguments = stream_case.choice(model), stream_case.hyper(model, events=sharing)
+    schedule, others = stream_case.planned(folder, chosen, arguments, name, 2), AbsentPeers(2)
     with pretended(library()) as findings:
         context = Context(device=CUDA, collective=others, exchange=others)
-        run(bind_program(Item(name, "", str(folder), given), schedule, chosen, context))
+        run(bind_program(Item(name, "", str(folder), arguments), schedule, chosen, context))
     assert not findings, str(findings)
 
 

@@ -249,9 +249,9 @@ def test_two_ranks_equal_one(tmp_path):
     work = work_of(graphs)
     paired = deal(work.groups, 1, 2)
     dealt = Placement(2, paired.slot, paired.iteration, np.zeros_like(paired.slot))
-    one = run_ranks(tmp_path / "one", graphs, work, lower("a", work, paired, KINDS["real-reuse"], COSTS), 1)
+    first = run_ranks(tmp_path / "one", graphs, work, lower("a", work, paired, KINDS["real-reuse"], COSTS), 1)
     two = run_ranks(tmp_path / "two", graphs, work, lower("b", work, dealt, KINDS["real-type1"], COSTS), 2)
-    np.testing.assert_allclose(two, one, rtol=1e-5)
+    np.testing.assert_allclose(two, first, rtol=1e-5)
 
 
 def test_a_worker_says_what_is_wrong(tmp_path):

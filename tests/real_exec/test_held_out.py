@@ -75,14 +75,14 @@ def test_scores_are_those_of_dense_matrices(kind, model, task):
             expected.append((predicted.argmax(1) == oracle.classes)[known].double().mean())
         else:
             expected.append(oracle.error(predicted, goal))
-    found = kind(material, hyper, Context()).scores(net, SPLIT.test)
-    assert net.training and list(found) == ["accuracy" if task == "classes" else "mse"]
-    assert next(iter(found.values())) == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
+    result = kind(material, hyper, Context()).scores(net, SPLIT.test)
+    assert net.training and list(result) == ["accuracy" if task == "classes" else "mse"]
+    assert next(iter(result.values())) == pytest.approx(float(torch.stack(expected).mean()), rel=1e-5)
     halves = [Half(), Half()]
     for rank, half in enumerate(halves):
         kind(material, hyper, Context(rank=rank, collective=half)).scores(net, SPLIT.test)
     together = material.objective.scores(halves[0].own + halves[1].own)
-    assert together == pytest.approx(found) and halves[0].own[1] > 0
+    assert together == pytest.approx(result) and halves[0].own[1] > 0
     assert halves[1].own[1] == (halves[0].own[1] if kind is GroupEvaluation else 0)  # four snapshots, two a rank, or the first's
 
 
@@ -127,11 +127,11 @@ def test_a_prediction_that_is_not_finite_has_no_score():
 
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_naive_predictions(horizon):
-    found = objective_of(task_of("degrees"), GRAPHS).naive(SPLIT.training, SPLIT.test, horizon)
+    result = objective_of(task_of("degrees"), GRAPHS).naive(SPLIT.training, SPLIT.test, horizon)
     degrees = np.log1p(np.stack([[s.in_degree(), s.out_degree()] for s in GRAPHS]).astype(float))  # [T, 2, N]
     last = np.mean([(degrees[t] - degrees[t - horizon]) ** 2 for t in SPLIT.test])
     mean = np.mean([(degrees[t] - degrees[:7].mean(0)) ** 2 for t in SPLIT.test])
-    assert found["last value"]["mse"] == pytest.approx(last, rel=1e-5) and found["training mean"]["mse"] == pytest.approx(mean, rel=1e-5)
+    assert result["last value"]["mse"] == pytest.approx(last, rel=1e-5) and result["training mean"]["mse"] == pytest.approx(mean, rel=1e-5)
     counts = np.bincount(GRAPHS.classes[GRAPHS.classes >= 0])
     naive = objective_of(task_of("classes"), GRAPHS).naive(SPLIT.training, SPLIT.test, horizon)
     assert naive == {"most frequent class": {"accuracy": counts.max() / counts.sum()}}
@@ -145,8 +145,8 @@ def test_what_a_task_cannot_be():
     with pytest.raises(UserError, match=r"^unknown training\.task 'degree'; did you mean 'degrees'\?$"):
         Hyper(task="degree")
     work = Workload("w", statistics_of(GRAPHS), shape_for("t-gcn", "degrees"), Hyper(task="degrees"))
-    said = "strategy 'mine' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'"
-    with pytest.raises(UserError, match=said):
+    message = "strategy 'mine' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'"
+    with pytest.raises(UserError, match=message):
         lower("mine", work, deal(work.groups, 1), Reuse(snapshots=True), UNUSED)
 
 
@@ -168,15 +168,15 @@ def job_of(folder: Path, name: str, repeats: int, held: Held = HELD, task: str =
 @pytest.mark.parametrize("name", ["esdg", "distdgl"])
 def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
     """With the losses, scores, best epoch and test of a training that was not."""
-    found = []
+    results = []
     for place, parts in (("whole", (6,)), ("cut", (1, 4, 6))):
         (tmp_path / place).mkdir()
         for repeats in parts:
             epoch_loop.train(job_of(tmp_path / place, name, repeats))
         out = tmp_path / place / "out"
         best = torch.load(out / BEST, weights_only=True)
-        found.append(([(one.losses, one.scores) for one in epoch_records(out)], best, json.loads((out / "test.json").read_text())))
-    (epochs, best, tested), (others, other, again) = found
+        results.append(([(each.losses, each.scores) for each in epoch_records(out)], best, json.loads((out / "test.json").read_text())))
+    (epochs, best, tested), (others, other, again) = results
     assert len(epochs) == 6 and epochs == others and tested == again
     assert best["epoch"] == other["epoch"] == best_epoch([scores for _, scores in epochs])
     assert all(torch.equal(value, other["model"][key]) for key, value in best["model"].items())
@@ -190,7 +190,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
 
 def test_without_validation_the_last_epoch_is_tested(tmp_path):
     epoch_loop.train(job_of(tmp_path, "esdg", 3, Held(test=0.3)))
-    assert [one.scores for one in epoch_records(tmp_path / "out")] == [{}] * 3
+    assert [each.scores for each in epoch_records(tmp_path / "out")] == [{}] * 3
     assert not (tmp_path / "out" / BEST).exists() and json.loads((tmp_path / "out" / "ended.json").read_text())["best"] is None
     saved = torch.load(tmp_path / "out" / "checkpoint.pt", weights_only=True)["model"]
     model = SnapshotModel(shape_for("t-gcn", "degrees", 1))
@@ -203,10 +203,10 @@ def test_without_validation_the_last_epoch_is_tested(tmp_path):
 def test_a_bench_tests_after_its_last_pass(tmp_path, task):
     """Each strategy with its own model; the same where they take the same steps."""
     jobs = [job_of(tmp_path, name, 3, task=task) for name in ("psg", "esdg", "distdgl")]
-    found = run_job(replace(jobs[0], items=tuple(job.items[0] for job in jobs), warmup=1))
-    for passes in found.values():
+    result = run_job(replace(jobs[0], items=tuple(job.items[0] for job in jobs), warmup=1))
+    for passes in result.values():
         assert [bool(one.scores) for one in passes] == [False, False, True]
-    one, *others = (passes[-1].scores for passes in found.values())
+    one, *others = (passes[-1].scores for passes in result.values())
     assert all(other == pytest.approx(one, rel=1e-4) for other in others)
     assert not any(one.scores for one in run_job(job_of(tmp_path, "psg", 1, Held(), task))["psg"])
 

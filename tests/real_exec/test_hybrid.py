@@ -65,19 +65,19 @@ def oracle(case, ranks, choices):
 @pytest.mark.parametrize("ranks", fast(RANKS, lambda _, ranks: ranks < 4))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_losses_are_the_oracles(rivals, case, ranks):
-    found = [json.loads((rivals / f"hybrid-{ranks}-{rank}.json").read_text())[case.label] for rank in range(ranks)]
-    expected, trained = oracle(case, ranks, found[0]["choices"])
-    for rank, one in enumerate(found):
-        assert one["equal"] and one["left"] == 0 and one["choices"] == found[0]["choices"]
-        np.testing.assert_allclose(one["losses"], expected, rtol=1e-4)
+    results = [json.loads((rivals / f"hybrid-{ranks}-{rank}.json").read_text())[case.label] for rank in range(ranks)]
+    expected, trained = oracle(case, ranks, results[0]["choices"])
+    for rank, each in enumerate(results):
+        assert each["equal"] and each["left"] == 0 and each["choices"] == results[0]["choices"]
+        np.testing.assert_allclose(each["losses"], expected, rtol=1e-4)
         assert apart(np.load(rivals / f"hybrid-{ranks}-{rank}.npz")[case.label], trained, SnapshotModel(case.shape, SEED)) < 1e-3
 
 
 def test_sizes_change_and_are_the_same_in_every_run(rivals):
     """Nothing in them comes from a clock; an epoch begins with the last one's. They stay as planned where nothing is to adapt."""
-    found = json.loads((rivals / "hybrid-1-0.json").read_text())
-    assert len({tuple(size) for one in found.values() for epoch in one["choices"] for size in epoch}) > 4
-    assert all(one["choices"][0][:2] == [one["choices"][0][0]] * 2 for one in found.values())
+    result = json.loads((rivals / "hybrid-1-0.json").read_text())
+    assert len({tuple(size) for each in result.values() for epoch in each["choices"] for size in epoch}) > 4
+    assert all(each["choices"][0][:2] == [each["choices"][0][0]] * 2 for each in result.values())
     case, losses = CASES[1], []
     for _ in range(2):
         program, schedule = program_of(case)
@@ -87,7 +87,7 @@ def test_sizes_change_and_are_the_same_in_every_run(rivals):
             program.run(task)
         losses[-1] = program.finish().losses
     assert losses[0] == losses[1] and len(losses[0]) == schedule.iterations
-    np.testing.assert_allclose(list(losses[0].values()), found[case.label]["losses"][0], rtol=1e-6)
+    np.testing.assert_allclose(list(losses[0].values()), result[case.label]["losses"][0], rtol=1e-6)
 
 
 def test_batches_are_as_planned_where_nothing_is_to_adapt():
@@ -123,26 +123,26 @@ def test_every_step_is_in_the_mean_once():
     models = [SnapshotModel(shape, 1) for _ in range(ranks)]
     each = [Averaging(model, Together(ranks)) for model in models]
     begun = weights(models[0])
-    for one in each:
-        one.begin(torch.zeros(TOLD))
+    for item in each:
+        item.begin(torch.zeros(TOLD))
     total = 0.0
     for iteration in range(6):
         steps = [torch.randn(len(begun), generator=draw) for _ in range(ranks)]
-        for model, one, step in zip(models, each, steps, strict=True):
+        for model, item, step in zip(models, each, steps, strict=True):
             before = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
 
             def move(model=model, before=before, step=step):
                 torch.nn.utils.vector_to_parameters(before + step, model.parameters())
 
-            one.step(move, lambda arrived, number=iteration: torch.ones(TOLD) * number)
+            item.step(move, lambda arrived, number=iteration: torch.ones(TOLD) * number)
         total += sum(steps).double().numpy() / ranks
-        summed = sum(one._message for one in each)
-        for one in each:
-            one._arrived = summed.clone()
+        summed = sum(item._message for item in each)
+        for item in each:
+            item._arrived = summed.clone()
         assert summed[-1] == ranks * iteration
         np.testing.assert_allclose(summed[: len(begun)], begun + total, rtol=1e-4, atol=1e-5)
-    for model, one in zip(models, each, strict=True):
-        one.take_up()
+    for model, item in zip(models, each, strict=True):
+        item.take_up()
         np.testing.assert_allclose(weights(model), begun + total, rtol=1e-4, atol=1e-5)
 
 
@@ -177,9 +177,9 @@ def test_the_agent_learns_what_pays():
                 )
             )
         loss = 1.0 if loss < 1e-6 else loss
-    assert agent.explores == 0.1 and all(1 <= one.window <= 8 and 1 <= one.vertices <= 64 for one in taken)
-    late = [one.window == 1 for one in taken[len(taken) // 2 :]]
-    assert np.mean(late) > np.mean([one.window == 1 for one in taken[: 200 * EVERY]]) > 0
+    assert agent.explores == 0.1 and all(1 <= each.window <= 8 and 1 <= each.vertices <= 64 for each in taken)
+    late = [each.window == 1 for each in taken[len(taken) // 2 :]]
+    assert np.mean(late) > np.mean([each.window == 1 for each in taken[: 200 * EVERY]]) > 0
 
 
 def test_rewards_by_hand():
@@ -212,8 +212,8 @@ def test_plans(case, ranks):
     """Nothing but parameters crosses ranks; an iteration waits for the sum of the one before the last, no other rank's step; memory comes
     back; the cache is what all batches could ask for."""
     schedule = strategy("dynahb").plan(case.workload(), ranks, COSTS)
-    taken, given = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
-    np.testing.assert_array_equal(taken, given)
+    taken, arguments = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
+    np.testing.assert_array_equal(taken, arguments)
     assert {Op(op) for op in np.unique(schedule.op)} & COLLECTIVES == ({Op.ALLREDUCE} if ranks > 1 else set())
     assert (schedule.bytes[schedule.op == Op.ALLREDUCE] == (case.shape.parameters + TOLD) * 4).all()
     place = {(Op(o), int(r), int(i)): t for t, (o, r, i) in enumerate(zip(schedule.op, schedule.rank, schedule.iteration, strict=True))}
@@ -251,8 +251,8 @@ def test_mistakes():
     long = replace(work, hyper=replace(work.hyper, recency=replace(work.hyper.recency, decay=Decay(2, 60))))
     with pytest.raises(UserError, match=rf"training\.full \+ training\.decayed: a window of 2 \+ 60 snapshots, and '{work.name}' has"):
         strategy("dynahb").plan(long, 1, COSTS)
-    for model, said in (("gat-lstm", "attends"), ("evolvegcn-h", "reads all nodes in every step")):
-        with pytest.raises(UserError, match=f"dynahb: model '{model}' {said}"):
+    for model, message in (("gat-lstm", "attends"), ("evolvegcn-h", "reads all nodes in every step")):
+        with pytest.raises(UserError, match=f"dynahb: model '{model}' {message}"):
             strategy("dynahb").plan(Case(model, 1, "degrees", 3).workload(), 1, COSTS)
     assert strategy("dynahb").plan(replace(work, chunking=None), 2, COSTS).kind == "modelled" and executable("dynahb").name == "dynahb"
 

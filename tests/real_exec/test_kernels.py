@@ -75,20 +75,20 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     getattr(program, "grid", program).shares = False
     with emulated():
         counts = count_kernels(program)
-    found, seen = [], set()
+    result, seen = [], set()
     for task, count in zip(program.tasks, counts, strict=True):
         first = task.op is Op.OPTIMIZE and task.op not in seen
         seen.add(task.op)
-        said, bytes_said = int(schedule.kernels[task.task]), int(schedule.bytes[task.task])
+        message, bytes_said = int(schedule.kernels[task.task]), int(schedule.bytes[task.task])
         where = f"{task.op.name} {task.task} (step {task.step}, layer {task.layer})"
         if task.lane is Lane.HOST or first:
             continue
-        if abs(count.kernels - said) > allowed.get(task.op, 0):
-            found.append(f"{where}: {count.kernels} kernels, {said} said")
+        if abs(count.kernels - message) > allowed.get(task.op, 0):
+            result.append(f"{where}: {count.kernels} kernels, {message} said")
         if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > near * count.bytes + LITTLE:
-            found.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
+            result.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
     assert {Op.BACKWARD, Op.OPTIMIZE} <= seen
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -160,11 +160,11 @@ def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any
 @pytest.fixture(scope="module")
 def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """A stream a task: with features of events to tell links, with those of nodes, too, to label nodes."""
-    found = {}
+    results = {}
     for task, width in (("link", 0), ("node", 3)):
         drawn = stream_case.stream(nodes=8, events=190, features=width, labels=task == "node")
-        found[task] = stream_case.prepared(tmp_path_factory.mktemp(task), drawn, task=task)
-    return found
+        results[task] = stream_case.prepared(tmp_path_factory.mktemp(task), drawn, task=task)
+    return results
 
 
 LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-merged")
@@ -179,13 +179,13 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     """Ways to load, and operators edge by edge. The second of two ranks has no events in the last iteration. Not the first batches: a level
     of one row is laid out without a copy. loading: a strategy, and ranks."""
     name, ranks = loading
-    given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
+    arguments = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
     samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
-    schedule = stream_case.planned(clicks[task], chosen, given, name, ranks)
+    schedule = stream_case.planned(clicks[task], chosen, arguments, name, ranks)
     program = bind_program(
-        Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=ranks - 1, collective=AbsentPeers(ranks))
+        Item("counted", "", str(clicks[task]), arguments), schedule, chosen, Context(rank=ranks - 1, collective=AbsentPeers(ranks))
     )
     last = schedule.iterations - 2
     program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
@@ -206,7 +206,7 @@ def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
 def test_dropout_and_what_the_host_reads() -> None:
     """Dropout is one kernel forwards and one backwards; a check whose result the host reads is none."""
     x, half = torch.ones(4, 4, requires_grad=True), torch.nn.functional.dropout
-    for run, said in (
+    for run, message in (
         (lambda: half(x, 0.5), 1),
         (lambda: half(x, 0.5, training=False), 0),
         (lambda: half(x, 0.0), 0),
@@ -216,8 +216,8 @@ def test_dropout_and_what_the_host_reads() -> None:
     ):
         with KernelCounter() as counter:
             run()
-        assert counter.count == said
-    made, ones = half(x, 0.5), torch.ones(4, 4)
+        assert counter.count == message
+    built, ones = half(x, 0.5), torch.ones(4, 4)
     with KernelCounter() as counter:
-        torch.autograd.grad(made, x, ones)
+        torch.autograd.grad(built, x, ones)
     assert counter.count == 1

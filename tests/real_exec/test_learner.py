@@ -48,15 +48,15 @@ def test_a_step_moves_by_its_groups(tmp_path, name, scaled, rates):
 def net() -> nn.Module:
     """Parameters of many sizes, one of them not trained."""
     torch.manual_seed(0)
-    made = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 3, bias=False))
-    made[2].bias.requires_grad_(False)
-    return made
+    built = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 3, bias=False))
+    built[2].bias.requires_grad_(False)
+    return built
 
 
 def test_one_buffer_trains_as_many_parameters_do():
     """Adam on each of them, with torch's own gradients."""
     learner, plain = Learner(net(), Context(Settings(learning_rate=0.01)), fused=True), net()
-    adam = torch.optim.Adam([one for one in plain.parameters() if one.requires_grad], 0.01)
+    adam = torch.optim.Adam([each for each in plain.parameters() if each.requires_grad], 0.01)
     for step in range(6):
         x = torch.randn(11, 5, generator=torch.Generator().manual_seed(step))
         learner.model(x).square().sum().backward()

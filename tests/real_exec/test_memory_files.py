@@ -30,7 +30,7 @@ class Killed(Exception):
 @pytest.mark.parametrize("stop", range(40))
 def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: list[int], stop: int) -> None:
     """Before any of the writes and deletions of two ranks, the checkpoint and the best model: what either says is there, of both ranks."""
-    said: dict[str, Mapping[str, torch.Tensor]] = {}
+    message: dict[str, Mapping[str, torch.Tensor]] = {}
     left, unlink, write = [stop], Path.unlink, memory_files.write_atomically
 
     def step() -> None:
@@ -53,39 +53,39 @@ def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: lis
     try:
         for done, best in enumerate(bests, 1):
             before = bests[done - 2] if done > 1 else -1
-            for rank, one in enumerate(sides):
-                one.write(done, tables(done, rank), {best + 1, before + 1})
-            for what in ("best", "checkpoint"):
-                if what == "checkpoint" or best == done - 1:
+            for rank, each in enumerate(sides):
+                each.write(done, tables(done, rank), {best + 1, before + 1})
+            for label in ("best", "checkpoint"):
+                if label == "checkpoint" or best == done - 1:
                     step()
-                    said[what] = sides[0].record()
+                    message[label] = sides[0].record()
     except Killed:
         pass
-    for what, record in said.items():
+    for label, record in message.items():
         for rank in (0, 1):
-            found = MemoryFiles(tmp_path, context(rank)).read(record)
+            result = MemoryFiles(tmp_path, context(rank)).read(record)
             expected = tables(int(record["epoch"]), rank)
-            assert all(torch.equal(found[name], table) for name, table in expected.items()), what
+            assert all(torch.equal(result[name], table) for name, table in expected.items()), label
     assert len([*(tmp_path / "memory").glob("[0-9]*")]) <= 8
 
 
 def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
-    one = MemoryFiles(tmp_path, context(0))
+    single = MemoryFiles(tmp_path, context(0))
     for epochs in (1, 2):
-        one.write(epochs, tables(epochs, 0), {1})
+        single.write(epochs, tables(epochs, 0), {1})
     first, second = (tmp_path / "memory" / f"00000{epochs}-0000.pt" for epochs in (1, 2))
     assert first.exists() and second.exists()
     remedy = "delete the training folder to train from the first epoch on"
-    with pytest.raises(UserError) as found:
-        one.read({"epoch": torch.tensor(7)})
-    assert str(found.value) == f"{tmp_path}/memory/000007-0000.pt: no such file, a memory of this rank is expected; {remedy}"
+    with pytest.raises(UserError) as result:
+        single.read({"epoch": torch.tensor(7)})
+    assert str(result.value) == f"{tmp_path}/memory/000007-0000.pt: no such file, a memory of this rank is expected; {remedy}"
     second.write_bytes(second.read_bytes()[:100])
-    with pytest.raises(UserError) as found:
-        one.read(one.record())
-    said = str(found.value)
-    assert said.startswith(f"{second}: not a readable memory of this rank (") and said.endswith(remedy) and "\n" not in said
+    with pytest.raises(UserError) as result:
+        single.read(single.record())
+    message = str(result.value)
+    assert message.startswith(f"{second}: not a readable memory of this rank (") and message.endswith(remedy) and "\n" not in message
     second.write_bytes(first.read_bytes())
     with pytest.raises(RuntimeError, match=r"000002-0000\.pt is of epoch 1, expected 2"):
-        one.read(one.record())
+        single.read(single.record())
     with pytest.raises(KeyError):
-        one.read({})
+        single.read({})

@@ -79,14 +79,14 @@ def test_a_step_of_a_cell(kind: str, forward: int, backward: int) -> None:
         return torch.lstm_cell(x, (h, c), *cell.parameters()) if kind == "lstm" else torch.gru_cell(x, h, *cell.parameters())
 
     with KernelCounter() as counter:
-        made = step()
+        built = step()
     assert counter.bytes == 4 * (rows * width * forward + weights + 2 * gates)
-    outputs = list(made) if isinstance(made, tuple) else [made]
-    given, into = [x, h, c] if kind == "lstm" else [x, h], [torch.ones_like(part) for part in outputs]
+    outputs = list(built) if isinstance(built, tuple) else [built]
+    arguments, into = [x, h, c] if kind == "lstm" else [x, h], [torch.ones_like(part) for part in outputs]
     with (
         KernelCounter() as counter
     ):  # not the one of the forward pass: what the emulation of the fused kernel itself dispatches counts nowhere
-        torch.autograd.grad(outputs, [*given, *cell.parameters()], into)
+        torch.autograd.grad(outputs, [*arguments, *cell.parameters()], into)
     assert counter.count == (6 if kind == "lstm" else 8)
     assert counter.bytes == 4 * (rows * width * backward + 2 * weights)
 

@@ -47,8 +47,8 @@ def job(folder: Path, name: str = "psg", ranks: int = 1, module: str = "", **set
 
 def test_a_rate_that_is_too_large_ends_training_at_its_step(tmp_path: Path) -> None:
     """Nothing of the pass is kept; the second step sees what the first one made of the parameters."""
-    said = r"^strategy 'psg', rank 0, iteration 1, pass 0: the loss is not finite; a smaller training.learning_rate may help$"
-    with pytest.raises(NotFiniteError, match=said):
+    message = r"^strategy 'psg', rank 0, iteration 1, pass 0: the loss is not finite; a smaller training.learning_rate may help$"
+    with pytest.raises(NotFiniteError, match=message):
         run_job(job(tmp_path, learning_rate=1e30))
 
 
@@ -91,41 +91,41 @@ def test_the_rank_that_was_first_is_named_and_all_end(tmp_path: Path, put: str, 
 
 
 def learner(later: bool) -> Learner[nn.Module]:
-    found = Learner[nn.Module](nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)), Context(), 2)
-    found.later = later
-    return found
+    result = Learner[nn.Module](nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)), Context(), 2)
+    result.later = later
+    return result
 
 
 @pytest.mark.parametrize("later", [False, True])
 def test_a_gradient_is_named(later: bool) -> None:
     """At once, or, as on a GPU, when the pass has ended: the first step that was wrong, whatever came after it."""
-    one = learner(later)
-    one.step(0)
-    one.gradients[6] = torch.nan  # the second layer's first weight
-    with pytest.raises(NonFiniteValue, match=r"the gradient of 1\.weight") as found:
-        one.step(1)
-        one.gradients[0] = torch.inf
-        one.step(2)
-        one.check()
-    assert found.value.iteration == 1 and found.value.own
+    first = learner(later)
+    first.step(0)
+    first.gradients[6] = torch.nan  # the second layer's first weight
+    with pytest.raises(NonFiniteValue, match=r"the gradient of 1\.weight") as result:
+        first.step(1)
+        first.gradients[0] = torch.inf
+        first.step(2)
+        first.check()
+    assert result.value.iteration == 1 and result.value.own
 
 
 def test_a_parameter_is_looked_at_after_the_last_step() -> None:
-    one = learner(False)
-    one.step(0)
-    one.check()
+    first = learner(False)
+    first.step(0)
+    first.check()
     with torch.no_grad():
-        next(one.model.parameters())[0, 0] = torch.inf
+        next(first.model.parameters())[0, 0] = torch.inf
     with pytest.raises(NonFiniteValue, match=r"parameter 0\.weight after the last step"):
-        one.check()
+        first.check()
 
 
 def test_on_a_gpu_nothing_is_read_before_the_pass_has_ended() -> None:
-    one = learner(True)
-    one.gradients[0] = torch.nan
-    one.step(0)
+    first = learner(True)
+    first.gradients[0] = torch.nan
+    first.step(0)
     with pytest.raises(NonFiniteValue):
-        one.check()
+        first.check()
 
 
 class Ended(CollectiveProgram):
@@ -151,13 +151,13 @@ def test_a_pass_is_looked_at_when_it_has_ended(bad: float) -> None:
     def run(result: EpochResult, wrong: NonFiniteValue | None = None) -> Pass:
         return execute(schedule, Ended(result, wrong), CpuLanes(False), "cpu", "pass 3")
 
-    for result, wrong, said in (
+    for result, wrong, message in (
         (EpochResult({0: 1.0}), NonFiniteValue(None, "parameter w after the last step"), "parameter w after the last step"),
         (EpochResult({0: 1.0, 1: bad}), None, "iteration 1, pass 3: the loss"),
         (EpochResult({0: 1.0}, {"mae": 1.0, "rmse": bad, "mape": 0.1}), None, "pass 3: the validation RMSE"),
         (EpochResult({0: 1.0}, {"ap": 0.5, "mrr": bad}), None, "pass 3: the validation MRR"),
     ):
-        with pytest.raises(NotFiniteError, match=f"{said}.* not finite"):
+        with pytest.raises(NotFiniteError, match=f"{message}.* not finite"):
             run(result, wrong)
     for scores in ({"mae": 1.0, "rmse": 2.0, "mape": bad}, {"ap": 0.5, "ap_new": bad}):  # a share of zero is none
         done = run(EpochResult({0: 1.0, 1: 2.0}, scores))

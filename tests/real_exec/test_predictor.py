@@ -77,21 +77,21 @@ def learned(table: pd.DataFrame) -> Predictor:
 
 def test_it_says_what_scikit_learn_says(table: pd.DataFrame) -> None:
     rows = table.assign(kind=table["op"] + "@" + table["place"])
-    found, network = learning.fit_network(rows, 1)
+    result, network = learning.fit_network(rows, 1)
     assert isinstance(network, MLPRegressor) and network.loss == "squared_error"
     columns = {name: rows[name].to_numpy(np.float64) for name in (*SIZES, "ranks", *FLAGS)}
     names = rows["kind"].to_numpy(np.str_)
-    read = inputs(scaled(logarithms(columns), found.means, found.deviations), columns, names, found.kinds)
-    wanted = np.exp(network.predict(read) * found.scale + found.centre)
-    np.testing.assert_allclose(found.ns(columns, names), wanted, rtol=1e-6)
-    assert (read[:, : len(found.kinds)].sum(1) == 1).all() and read.shape[1] == len(found.kinds) + len(SIZES) + 1 + len(FLAGS)
+    read = inputs(scaled(logarithms(columns), result.means, result.deviations), columns, names, result.kinds)
+    queries = np.exp(network.predict(read) * result.scale + result.centre)
+    np.testing.assert_allclose(result.ns(columns, names), queries, rtol=1e-6)
+    assert (read[:, : len(result.kinds)].sum(1) == 1).all() and read.shape[1] == len(result.kinds) + len(SIZES) + 1 + len(FLAGS)
 
 
 @pytest.mark.slow
 def test_times_that_follow_from_sizes_are_learned(learned: Predictor) -> None:
     """Of another draw of chunks than any that was profiled, communication among them."""
-    assert all(one.median < 0.07 for one in learned.held_out), learned.held_out
-    assert {one.kind for one in learned.held_out} >= {"ALLTOALL@COMM", "REMAP@HOST", "REMAP@COMPUTE", "BACKWARD@COMPUTE", "H2D@H2D"}
+    assert all(each.median < 0.07 for each in learned.held_out), learned.held_out
+    assert {each.kind for each in learned.held_out} >= {"ALLTOALL@COMM", "REMAP@HOST", "REMAP@COMPUTE", "BACKWARD@COMPUTE", "H2D@H2D"}
     schedule = IN_ORDER.plan(work(7), 2, UNUSED)
     off = np.abs(told(learned, schedule) - took(schedule)) / took(schedule)
     assert np.median(off) < 0.05 and np.quantile(off, 0.9) < 0.2
@@ -107,8 +107,8 @@ def test_what_is_held_out_was_not_learned_from(table: pd.DataFrame, monkeypatch:
     fit_predictor(table)
     (tried, whole), (held,) = fits, errors_of
     several = [rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, held)]  # of those every task is one
-    kept, left = (set(map(tuple, rows[learning.DESCRIPTION].to_numpy().tolist())) for rows in several)
-    assert left and kept and not kept & left
+    remaining, left = (set(map(tuple, rows[learning.DESCRIPTION].to_numpy().tolist())) for rows in several)
+    assert left and remaining and not remaining & left
     assert len(whole) - len(tried) == int(0.25 * len(whole)) and set(tried["kind"]) <= set(whole["kind"])
     assert set(whole.index) == set(tried.index) | set(held["sample"])
 
@@ -135,11 +135,11 @@ def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
     """Early-Ready & Short-Comm sees the predictor's times, not the link's."""
     schedule = FLAREDTDG.plan(work(), 2, UNUSED)
     plain = FittedCosts("d", (), {}, Link(1e12, 0))
-    given = replace(plain, predictor=learned)
-    assert (expected_ns(given, schedule) == told(learned, schedule)).all()
+    arguments = replace(plain, predictor=learned)
+    assert (expected_ns(arguments, schedule) == told(learned, schedule)).all()
     only = schedule.tasks(Op.ALLTOALL)
     assert (told(learned, schedule)[only] > 10 * 1_000).all()
-    slow = FLAREDTDG.plan(work(), 2, given)
+    slow = FLAREDTDG.plan(work(), 2, arguments)
     assert sorted(slow.op.tolist()) == sorted(schedule.op.tolist())
 
 
@@ -154,25 +154,25 @@ def test_what_was_not_profiled_is_refused(table: pd.DataFrame) -> None:
 
 def test_of_a_single_rank_that_never_communicated_more_are_planned_by_what_costs_know_of_the_link() -> None:
     """And their number, which never differed, changes no time."""
-    alone = fit_predictor(profile(1))
-    assert not alone.communicates and alone.deviations[-1] == 0
-    costs, schedule = FittedCosts("d", (), {}, Link(1e9, 1e-3), predictor=alone), IN_ORDER.plan(work(), 2, UNUSED)
-    found, sent = expected_ns(costs, schedule), np.isin(schedule.op, [Op.ALLTOALL, Op.ALLREDUCE])
-    assert (found[sent] == 1_000_000 + schedule.bytes[sent]).all()
-    assert (found[~sent] == alone.predict(replace(schedule, ranks=7), np.flatnonzero(~sent))).all()
-    off = np.abs(found / took(schedule) - 1)[~sent]
+    single = fit_predictor(profile(1))
+    assert not single.communicates and single.deviations[-1] == 0
+    costs, schedule = FittedCosts("d", (), {}, Link(1e9, 1e-3), predictor=single), IN_ORDER.plan(work(), 2, UNUSED)
+    result, sent = expected_ns(costs, schedule), np.isin(schedule.op, [Op.ALLTOALL, Op.ALLREDUCE])
+    assert (result[sent] == 1_000_000 + schedule.bytes[sent]).all()
+    assert (result[~sent] == single.predict(replace(schedule, ranks=7), np.flatnonzero(~sent))).all()
+    off = np.abs(result / took(schedule) - 1)[~sent]
     assert np.median(off) < 0.1
 
 
 def test_sizes_beyond_the_profile_are_not_cut_off(learned: Predictor) -> None:
     schedule = IN_ORDER.plan(work(), 2, UNUSED)
     row = schedule.tasks(Op.AGGREGATE)[-1:]
-    found = []
+    results = []
     for times in (1, 4, 16, 64):
         columns: dict[str, Any] = {name: getattr(schedule, name)[row] * times for name in SIZES if name != "width"}
         columns |= {"width": schedule.width[row], "ranks": np.array([2])} | {name: value[row] for name, value in flags(schedule).items()}
-        found.append(float(learned.ns(columns, kinds(schedule)[row])[0]))
-    assert all(one != other for one, other in pairwise(found))
+        results.append(float(learned.ns(columns, kinds(schedule)[row])[0]))
+    assert all(each != other for each, other in pairwise(results))
 
 
 def test_it_is_kept_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
@@ -218,9 +218,9 @@ def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
 
 
 def test_a_table_shows_its_error() -> None:
-    told = (HeldOut("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOut("REMAP@HOST", 0.02, 0.05, 12))
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (Layer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
-    found = curves.fits(FittedCosts("d", (CURVE,), {}, predictor=sound))
-    assert found["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and found["held-out error %"].tolist() == [10.0, 8.1, 2.0]
-    assert found["others %"][1].text == "90 % of tasks below 25.4" and found["samples"].tolist() == [4, 40, 12]
+    reported = (HeldOut("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOut("REMAP@HOST", 0.02, 0.05, 12))
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (Layer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, reported)
+    result = curves.fits(FittedCosts("d", (CURVE,), {}, predictor=sound))
+    assert result["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and result["held-out error %"].tolist() == [10.0, 8.1, 2.0]
+    assert result["others %"][1].text == "90 % of tasks below 25.4" and result["samples"].tolist() == [4, 40, 12]
     assert curves.fits(FittedCosts("d", (CURVE,), {}))["op"].tolist() == ["H2D"]

@@ -44,17 +44,17 @@ def test_a_profiled_epoch_gives_the_rows_that_the_trace_has(tmp_path):
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         passes = [execute(schedule, program, CpuLanes(False), "cpu") for _ in range(3)]
     seen.export_chrome_trace(str(tmp_path / "epoch.json"))
-    found = match_rows(kineto.read(tmp_path / "epoch.json"), schedule)
-    assert found.missed == 0 and len(found.traces) == 3
-    for one, other in zip(found.traces, passes, strict=True):
-        assert np.array_equal(one.task, other.trace.task) and np.array_equal(one.op, other.trace.op)
-        assert (one.duration_ns <= other.trace.duration_ns).all()  # the interpreter times what opens and closes a range, too
-        assert np.array_equal(np.argsort(one.start_ns), np.argsort(other.trace.start_ns)) and (one.duration_ns > 0).all()
-    table, own = found.samples, tabulate_samples([(schedule, passes)])
+    result = match_rows(kineto.read(tmp_path / "epoch.json"), schedule)
+    assert result.missed == 0 and len(result.traces) == 3
+    for each, other in zip(result.traces, passes, strict=True):
+        assert np.array_equal(each.task, other.trace.task) and np.array_equal(each.op, other.trace.op)
+        assert (each.duration_ns <= other.trace.duration_ns).all()  # the interpreter times what opens and closes a range, too
+        assert np.array_equal(np.argsort(each.start_ns), np.argsort(other.trace.start_ns)) and (each.duration_ns > 0).all()
+    table, own = result.samples, tabulate_samples([(schedule, passes)])
     assert table.drop(columns=["ns", "spread"]).equals(own.drop(columns=["ns", "spread"]))
     samples, few = fittable_samples(table)
     costs = fit(samples, "this CPU", {})
-    assert not few and {one.op for one in costs.fits} == {Op(code).name for code in np.unique(schedule.op)}
+    assert not few and {each.op for each in costs.fits} == {Op(code).name for code in np.unique(schedule.op)}
     machine = local_cpu(1, 1e12, Link(1e9, 0.0))
     assert machine.gpus == 1 and all(len(costs.predict(schedule, schedule.tasks(Op(code)))[0]) for code in np.unique(schedule.op))
 
@@ -92,18 +92,20 @@ def on_gpu(begin: float) -> list[dict[str, object]]:
 
 
 def test_rows_of_a_gpu_last_from_their_first_kernel_to_their_last(tmp_path):
-    found = match_rows(kineto.read(save(tmp_path / "gpu.json", *on_gpu(1000), *on_gpu(5000))), WRITTEN)
-    assert found.missed == 1 and [trace.task.tolist() for trace in found.traces] == [[ROWS[Op.SAMPLE], ROWS[Op.H2D], ROWS[Op.BACKWARD]]] * 2
-    assert [trace.duration_ns.tolist() for trace in found.traces] == [[40_000, 30_000, 45_000]] * 2
-    assert found.traces[1].start_ns.tolist() == [4_000_000, 4_080_000, 4_120_000]
-    assert found.samples["op"].tolist() == ["SAMPLE", "H2D", "BACKWARD"]
-    assert fittable_samples(found.samples)[1] == ["BACKWARD at width 0 (1)", "H2D at width 0 (1)", "SAMPLE at width 0 (1)"]
+    result = match_rows(kineto.read(save(tmp_path / "gpu.json", *on_gpu(1000), *on_gpu(5000))), WRITTEN)
+    assert (
+        result.missed == 1 and [trace.task.tolist() for trace in result.traces] == [[ROWS[Op.SAMPLE], ROWS[Op.H2D], ROWS[Op.BACKWARD]]] * 2
+    )
+    assert [trace.duration_ns.tolist() for trace in result.traces] == [[40_000, 30_000, 45_000]] * 2
+    assert result.traces[1].start_ns.tolist() == [4_000_000, 4_080_000, 4_120_000]
+    assert result.samples["op"].tolist() == ["SAMPLE", "H2D", "BACKWARD"]
+    assert fittable_samples(result.samples)[1] == ["BACKWARD at width 0 (1)", "H2D at width 0 (1)", "SAMPLE at width 0 (1)"]
 
 
 def test_rows_that_some_repeats_lack_are_left_out(tmp_path):
-    events = [*on_gpu(1000), *(one for one in on_gpu(5000) if "SAMPLE" not in str(one["name"]))]
-    found = match_rows(kineto.read(save(tmp_path / "gpu.json", *events)), WRITTEN)
-    assert found.missed == 2 and len(found.traces) == 2 and found.traces[0].task.tolist() == [ROWS[Op.H2D], ROWS[Op.BACKWARD]]
+    events = [*on_gpu(1000), *(each for each in on_gpu(5000) if "SAMPLE" not in str(each["name"]))]
+    result = match_rows(kineto.read(save(tmp_path / "gpu.json", *events)), WRITTEN)
+    assert result.missed == 2 and len(result.traces) == 2 and result.traces[0].task.tolist() == [ROWS[Op.H2D], ROWS[Op.BACKWARD]]
 
 
 def test_profiles_of_something_else_are_refused(tmp_path):
@@ -111,15 +113,15 @@ def test_profiles_of_something_else_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"x.json: no range names a row: a profiler has to record"):
         match_rows(kineto.read(path), WRITTEN)
     named = event("user_annotation", "row 1 H2D", 1, 1)
-    for events, rank, said in (
+    for events, rank, message in (
         ([event("user_annotation", "row 1 SEND", 1, 1)], 0, "row 1 is SEND of rank 0 there, and not in schedule 'test'"),
         ([event("user_annotation", "row 9 H2D", 1, 1)], 0, "row 9 is H2D of rank 0 there, and not in schedule 'test'"),
         ([named], 1, "row 1 is H2D of rank 1 there, and not in schedule 'test'"),
         ([named, kernel("alone", 5, 1, 3)], 0, "its rows launched nothing on the device"),
     ):
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as result:
             match_rows(kineto.read(save(path, *events, rank=rank, ranks=2)), WRITTEN)
-        assert str(found.value) == f"{path}: {said}"
+        assert str(result.value) == f"{path}: {message}"
 
 
 def test_copies_of_any_program_are_samples(tmp_path):

@@ -31,13 +31,13 @@ def stocks(draw: st.DrawFn) -> tuple[list[HostBlocks], list[HostBlocks], int]:
     parts, ranks = Chunks(rng.integers(0, chunks, nodes).astype(np.int32), chunks), draw(st.integers(1, 3))
     decay = Decay(1, draw(st.integers(0, 4)), draw(st.sampled_from([0.05, 0.3, 0.8, 1.0])))
     material, epoch = SnapshotMaterial(SnapshotSequence.from_snapshots([snapshot]), 3), Epoch(draw(st.integers(0, 9)))
-    found: list[list[HostBlocks]] = []
+    results: list[list[HostBlocks]] = []
     for ordered in (True, False):
         layout = parts.layout(epoch, decay, ranks, ordered)
-        found.append([HostBlocks(material, rank, CPU) for rank in range(ranks)])
-        for stock in found[-1]:
+        results.append([HostBlocks(material, rank, CPU) for rank in range(ranks)])
+        for stock in results[-1]:
             stock.begin(layout)
-    return found[0], found[1], layout.levels
+    return results[0], results[1], layout.levels
 
 
 def described(
@@ -71,12 +71,12 @@ def test_built_anew_is_shrunk(case: tuple[list[HostBlocks], list[HostBlocks], in
             features = torch.cat([whole.features[:rows], whole.features[total : total + halo]])
             own = stock.layout.nodes(rank)[:rows].tolist()
             there = remote(stock.layout, stock, rank)[:halo]
-            found = described(SnapshotRows(Full(graph, whole.full.scale[:rows]), features), own, there)
-            assert described(stock.rows(0, level), own, there) == found
-            kept, read = other.kept_masks(0, level)
-            anew = remap(scattered, kept, read, rows, halo, edges + rows)
+            result = described(SnapshotRows(Full(graph, whole.full.scale[:rows]), features), own, there)
+            assert described(stock.rows(0, level), own, there) == result
+            remaining, read = other.kept_masks(0, level)
+            anew = remap(scattered, remaining, read, rows, halo, edges + rows)
             there = [node for node, left in zip(remote(other.layout, other, rank), read.tolist(), strict=True) if left]
-            assert described(anew, other.layout.nodes(rank)[kept.numpy()].tolist(), there) == found
+            assert described(anew, other.layout.nodes(rank)[remaining.numpy()].tolist(), there) == result
 
 
 @settings(deadline=None)
@@ -106,8 +106,8 @@ def test_states_are_inherited_alike(sizes: list[int], windows: int, forgets: boo
                     expected[row] = last[row]
                 elif (place, node) in memory:
                     expected[row] = memory[place, node]
-            for given_states, wanted in ((states, expected), (others, expected[torch.argsort(own)])):
-                assert torch.equal(given_states[0] if given_states is not None else torch.zeros(size, width), wanted)
+            for given_states, queries in ((states, expected), (others, expected[torch.argsort(own)])):
+                assert torch.equal(given_states[0] if given_states is not None else torch.zeros(size, width), queries)
             last = torch.from_numpy(rng.standard_normal((size, width), np.float32))
             by_place.keep(place, 0, [last])
             by_id.keep(place, 0, [last[torch.argsort(own)]])
@@ -119,8 +119,8 @@ def test_what_is_inherited_is_cut_from_the_gradient() -> None:
     for states in (PrefixStates([1, 2]), ScatteredStates([torch.tensor([0]), torch.tensor([0, 1])], 2), WeightStates()):
         after = torch.ones(1, 3, requires_grad=True) * 2
         states.keep(0, 0, [after])
-        (found,) = states.initial(0, 0, None)
-        assert not found.requires_grad and found.tolist() == [[2.0] * 3]
+        (result,) = states.initial(0, 0, None)
+        assert not result.requires_grad and result.tolist() == [[2.0] * 3]
         states.forget()
         assert states.initial(0, 0, None) is None
 
@@ -136,4 +136,4 @@ def test_evolving_weights_go_on_from_the_oldest_snapshot() -> None:
 @settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=12))
 def test_kept_ids(kept: list[bool]) -> None:
-    assert kept_ids(torch.tensor(kept, dtype=torch.bool), sum(kept)).tolist() == [i for i, one in enumerate(kept) if one]
+    assert kept_ids(torch.tensor(kept, dtype=torch.bool), sum(kept)).tolist() == [i for i, each in enumerate(kept) if each]

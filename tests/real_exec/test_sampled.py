@@ -36,18 +36,18 @@ from chronoscale.strategies.schedule import Lane, Op
 
 def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
     """Normalised adjacency of what an epoch draws, by its definition: [v, u] of u -> v, of v's d in-neighbours k count d / k times."""
-    found, drawn = [], sampling_of(case.hyper, epoch)
+    result, drawn = [], sampling_of(case.hyper, epoch)
     for t, snapshot in enumerate(GRAPHS):
         into, out = np.zeros(NODES), np.zeros(NODES)
         for u, v in zip(snapshot.src, snapshot.dst, strict=True):
             into[v] += 1
             out[u] += 1
         matrix = np.diag(1 / np.sqrt((into + 1) * (out + 1)))
-        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
-            if kept:
+        for u, v, remaining in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
+            if remaining:
                 matrix[v, u] = into[v] / min(into[v], case.fanout) / np.sqrt((into[v] + 1) * (out[u] + 1))
-        found.append(torch.from_numpy(matrix))
-    return found
+        result.append(torch.from_numpy(matrix))
+    return result
 
 
 @cache
@@ -76,11 +76,11 @@ def oracle(case: Case, epochs: int = EPOCHS):
 def test_losses_are_the_oracles(rivals, case, ranks):
     expected, trained = oracle(case)
     for rank in range(ranks):
-        found = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
-        np.testing.assert_allclose(found["losses"], expected, rtol=1e-4)
+        result = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
+        np.testing.assert_allclose(result["losses"], expected, rtol=1e-4)
         own = np.load(rivals / f"sampled-{ranks}-{rank}.npz")[case.label]
         assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 1e-3
-        assert found["equal"] and found["left"] == 0 and (found["exchanged"] > 0) == (ranks > 1)
+        assert result["equal"] and result["left"] == 0 and (result["exchanged"] > 0) == (ranks > 1)
 
 
 def test_samples_change_from_epoch_to_epoch():
@@ -158,8 +158,8 @@ def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
     sampled = SampledProgram(schedules[0], material, learners[0], case.hyper, Context())
     whole = WindowProgram(schedules[1], material, work.chunking.chunks, learners[1], case.hyper, Context())
     for _ in range(2):
-        found, expected = (execute(*one, CpuLanes(False), "cpu").losses for one in zip(schedules, (sampled, whole), strict=True))
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        result, expected = (execute(*each, CpuLanes(False), "cpu").losses for each in zip(schedules, (sampled, whole), strict=True))
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_windows_are_judged_from_the_zero_state():
@@ -176,12 +176,12 @@ def test_rows_of_two_windows():
     """One rank, one layer, three snapshots to read: the second window samples, sends and aggregates its newest snapshot alone."""
     case = Case("t-gcn", 1, "degrees", 3, window=2)
     schedule = strategy("dynagraph").plan(replace(case.workload(), stats=statistics_of(GRAPHS.head(4))), 1, COSTS)
-    told = [(Op(o).name, int(i), int(s)) for o, i, s in zip(schedule.op, schedule.iteration, schedule.step, strict=True)]
+    reported = [(Op(o).name, int(i), int(s)) for o, i, s in zip(schedule.op, schedule.iteration, schedule.step, strict=True)]
     compute = [("TRANSFORM", 0), ("TEMPORAL", 0), ("TRANSFORM", 1), ("TEMPORAL", 1), ("BACKWARD", 1), ("BACKWARD", 0), ("OPTIMIZE", -1)]
     bring = [("SAMPLE", 0), ("H2D", 0), ("SAMPLE", 1), ("H2D", 1)]
     first = [*bring, ("AGGREGATE", 0), *compute[:2], ("AGGREGATE", 1), *compute[2:]]
     second = [*bring[2:], *compute[:2], ("AGGREGATE", 1), *compute[2:]]
-    assert told == [(op, 0, step) for op, step in first] + [(op, 1, step) for op, step in second]
+    assert reported == [(op, 0, step) for op, step in first] + [(op, 1, step) for op, step in second]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 64])
@@ -189,8 +189,8 @@ def test_rows_of_two_windows():
 def test_plans_balance_and_ranks_agree(case, ranks):
     """Memory comes back; no row of one rank waits for another's but in collectives; each has all ranks."""
     schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
-    taken, given = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
-    np.testing.assert_array_equal(taken, given)
+    taken, arguments = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
+    np.testing.assert_array_equal(taken, arguments)
     owner = np.repeat(schedule.rank, np.diff(schedule.dep_ptr))
     assert (schedule.rank[schedule.dep] == owner).all()
     _, together = np.unique(schedule.collective[schedule.collective >= 0], return_counts=True)

@@ -53,15 +53,18 @@ def crew(folder: Path, threads: int, topology: str) -> SamplingThreads:
 @several
 @needs_cpu
 def test_threads_that_share_a_core_are_bound_while_an_epoch_lasts(tmp_path: Path, folder: Path) -> None:
-    chosen, given = choice("tgn"), hyper("tgn", events=EventHyper(presample=3))
+    chosen, arguments = choice("tgn"), hyper("tgn", events=EventHyper(presample=3))
     losses = {}
     for name in ("tgl", "fast"):
-        schedule = planned(folder, chosen, given, name)
-        made = program(folder, schedule, chosen, given, Context(Settings(threads=2, topology=described(tmp_path, True))))
-        assert made.steps.threads == (0 if name == "fast" else 2)  # 0: those that are bound
-        seen, run = set(), made.run
-        made.run = lambda task, run=run, seen=seen: (seen.add((bound_threads.threads(), tuple(sorted(os.sched_getaffinity(0))))), run(task))
-        losses[name] = execute(schedule, made, CpuLanes(False), "cpu").losses
+        schedule = planned(folder, chosen, arguments, name)
+        built = program(folder, schedule, chosen, arguments, Context(Settings(threads=2, topology=described(tmp_path, True))))
+        assert built.steps.threads == (0 if name == "fast" else 2)  # 0: those that are bound
+        seen, run = set(), built.run
+        built.run = lambda task, run=run, seen=seen: (
+            seen.add((bound_threads.threads(), tuple(sorted(os.sched_getaffinity(0))))),
+            run(task),
+        )
+        losses[name] = execute(schedule, built, CpuLanes(False), "cpu").losses
         assert (
             seen == {(2 if name == "fast" else 0, tuple(MINE))} and bound_threads.threads() == 0
         )  # the thread that trains may go anywhere
@@ -70,18 +73,18 @@ def test_threads_that_share_a_core_are_bound_while_an_epoch_lasts(tmp_path: Path
 
 @several
 def test_where_nothing_is_shared_nothing_is_bound(tmp_path: Path, folder: Path) -> None:
-    chosen, given = choice("tgat"), hyper("tgat")
-    schedule = planned(folder, chosen, given, "fast")
+    chosen, arguments = choice("tgat"), hyper("tgat")
+    schedule = planned(folder, chosen, arguments, "fast")
     context = Context(Settings(threads=2, topology=described(tmp_path, False)))
-    made = program(folder, schedule, chosen, given, context)
-    assert made.steps.threads == 2
-    assert np.isfinite(execute(schedule, made, CpuLanes(False), "cpu").losses).all() and bound_threads.threads() == 0
+    built = program(folder, schedule, chosen, arguments, context)
+    assert built.steps.threads == 2
+    assert np.isfinite(execute(schedule, built, CpuLanes(False), "cpu").losses).all() and bound_threads.threads() == 0
     assert "no two of" in crew(folder, 2, described(tmp_path, False)).note
 
 
 def test_one_thread_has_nobody_to_be_near(folder: Path) -> None:
-    made = crew(folder, 1, "")
-    assert (made.cpus, made.note) == ((), "")
+    built = crew(folder, 1, "")
+    assert (built.cpus, built.note) == ((), "")
 
 
 @several
@@ -101,8 +104,8 @@ def test_threads_that_find_no_place_are_not_bound_and_it_says_why(tmp_path: Path
 def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
     here = Topology.here.__func__
     monkeypatch.setattr(Topology, "here", classmethod(lambda cls: here(cls, tmp_path)))
-    made = crew(folder, 2, "")
-    assert made.cpus == () and made.note.startswith("sampling threads are not bound: the system does not tell")
+    built = crew(folder, 2, "")
+    assert built.cpus == () and built.note.startswith("sampling threads are not bound: the system does not tell")
     monkeypatch.setattr(crews, "cpu_library", lambda: None)
     assert choose_processors("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
 
@@ -126,9 +129,9 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
 
 @several
 def test_ranks_of_one_machine_have_processors_of_their_own(tmp_path: Path, folder: Path) -> None:
-    file, found = described(tmp_path, True, len(MINE) // 2 * 2), []
+    file, result = described(tmp_path, True, len(MINE) // 2 * 2), []
     for rank in range(2):
         context = Context(Settings(threads=len(MINE) // 2, topology=file), rank=rank, collective=AbsentPeers(2))
-        made = SamplingThreads(Prepared.load(folder), hyper("tgn"), False, context)
-        found.append(set(made.cpus))
-    assert not found[0] & found[1]
+        built = SamplingThreads(Prepared.load(folder), hyper("tgn"), False, context)
+        result.append(set(built.cpus))
+    assert not result[0] & result[1]

@@ -112,8 +112,8 @@ def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
                 if kind is stores.DEVICE:
                     feed.transfer()
                 feed.materialise()
-                found = feed.cut(feed.read(starts), starts) if kind is stores.PART else feed.read(starts)
-                np.testing.assert_array_equal(found.numpy(), expected, err_msg=kind)
+                result = feed.cut(feed.read(starts), starts) if kind is stores.PART else feed.read(starts)
+                np.testing.assert_array_equal(result.numpy(), expected, err_msg=kind)
 
 
 def test_a_block_must_be_contiguous() -> None:
@@ -132,14 +132,14 @@ def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
 
     def held() -> int:
         maps = Path("/proc/self/smaps").read_text().split("values.npy\n")[1:]
-        return sum(int(one.split("Rss:")[1].split()[0]) << 10 for one in maps)
+        return sum(int(each.split("Rss:")[1].split()[0]) << 10 for each in maps)
 
     np.testing.assert_array_equal(mapped.values[::64], values[::64])
     before = held()
     feed = FEEDS[stores.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
     feed.materialise()
-    found = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
-    np.testing.assert_allclose(found, values[9:4006], atol=2)
+    result = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
+    np.testing.assert_allclose(result, values[9:4006], atol=2)
     assert before > 1 << 22 and held() < 1 << 20
 
 
@@ -147,8 +147,8 @@ def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_pa
     program, losses = trained("pgt", folder, tmp_path)
     assert losses.shape == (2, 6) and np.isfinite(losses).all() and losses[1].mean() < losses[0].mean()
     for name in SAME[1:]:
-        other, found = trained(name, folder, tmp_path)
-        np.testing.assert_array_equal(found, losses, err_msg=name)
+        other, result = trained(name, folder, tmp_path)
+        np.testing.assert_array_equal(result, losses, err_msg=name)
         assert torch.equal(other.errors.sums, program.errors.sums)
 
 
@@ -209,9 +209,9 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
         schedule.save(tmp_path / f"{name}.parquet")
         items.append(item_of(name, folder, prepare, half, str(tmp_path / f"{name}.parquet")))
     launch(Job("two", tuple(items), str(tmp_path), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, tmp_path)
-    program, one = trained("index", folder, tmp_path)
+    program, first = trained("index", folder, tmp_path)
     for name in ("index", "dist-index", "ddp"):
-        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), one, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), first, rtol=1e-4, err_msg=name)
         validated = json.loads((tmp_path / f"{name}-scores.json").read_text())  # of all ranks' windows
         assert len(validated) == 2 and validated[-1] == pytest.approx(program.errors.scores, rel=1e-4), name
     local = np.load(tmp_path / "gen-dist-index-losses.npy")
@@ -220,7 +220,7 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
 
 def test_test_errors_are_of_all_ranks_windows(folder: Path, tmp_path: Path) -> None:
     """Two ranks with half the batch each test as one does."""
-    found = []
+    results = []
     for ranks in (1, 2):
         out, hyper = tmp_path / str(ranks), replace(HYPER, batch_size=HYPER.batch_size // ranks)
         (out / "epochs").mkdir(parents=True)
@@ -230,8 +230,8 @@ def test_test_errors_are_of_all_ranks_windows(folder: Path, tmp_path: Path) -> N
         job = Job("train", (item,), str(out), MODEL, 1, settings=Settings(seed=1, device="cpu"))
         job.save(out / "job.json")
         wait(start(ENTRY, out / "job.json", ranks, 1), "train")
-        found.append(json.loads((out / TEST).read_text()))
-    assert list(found[0]) == ["mae", "rmse", "mape"] and found[0] == pytest.approx(found[1], rel=1e-4)
+        results.append(json.loads((out / TEST).read_text()))
+    assert list(results[0]) == ["mae", "rmse", "mape"] and results[0] == pytest.approx(results[1], rel=1e-4)
 
 
 class Alike:

@@ -41,20 +41,20 @@ columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integer
 def test_what_is_packed_is_unpacked(of: list[Column], rows: int, seed: int, turned: bool) -> None:
     """Of any types and shapes, aligned or not, none at all, and every bit."""
     rng = np.random.default_rng(seed)
-    values = [torch.from_numpy(rng.integers(0, 256, (rows, max(one.bytes, 1)), np.uint8)) for one in of]
+    values = [torch.from_numpy(rng.integers(0, 256, (rows, max(each.bytes, 1)), np.uint8)) for each in of]
     given_to = []
-    for one, raw in zip(of, values, strict=True):
-        if one.dtype is torch.bool:
+    for each, raw in zip(of, values, strict=True):
+        if each.dtype is torch.bool:
             raw = raw & 1
-        made = raw[:, : one.bytes].clone().flatten().view(one.dtype).view(rows, *one.shape)
-        given_to.append(made.flip(0).contiguous().flip(0) if turned else made)
-    found = pack(given_to)
-    assert found.dtype is torch.uint8 and found.shape == (rows, sum(one.bytes for one in of))
-    for before, after in zip(given_to, unpack(found, of), strict=True):
+        built = raw[:, : each.bytes].clone().flatten().view(each.dtype).view(rows, *each.shape)
+        given_to.append(built.flip(0).contiguous().flip(0) if turned else built)
+    result = pack(given_to)
+    assert result.dtype is torch.uint8 and result.shape == (rows, sum(each.bytes for each in of))
+    for before, after in zip(given_to, unpack(result, of), strict=True):
         assert after.dtype is before.dtype and after.shape == before.shape
         assert after.contiguous().numpy().tobytes() == before.contiguous().numpy().tobytes()
-    again = unpack(found.t().contiguous().t(), of)  # of other strides
-    assert all(one.numpy().tobytes() == other.contiguous().numpy().tobytes() for one, other in zip(again, given_to, strict=True))
+    again = unpack(result.t().contiguous().t(), of)  # of other strides
+    assert all(each.numpy().tobytes() == other.contiguous().numpy().tobytes() for each, other in zip(again, given_to, strict=True))
 
 
 class SlowHistory:
@@ -66,8 +66,8 @@ class SlowHistory:
 
     def expected(self, node: int, time: float) -> np.ndarray:
         passed = (time - self.time[node]) / self.gap[node] if self.gap[node] else 0.0
-        found: np.ndarray = self.memory[node] + self.increment[node] * min(max(passed, 0.0), 1.0)
-        return found
+        result: np.ndarray = self.memory[node] + self.increment[node] * min(max(passed, 0.0), 1.0)
+        return result
 
     def observe(self, node: int, memory: np.ndarray, time: float) -> None:
         if time < self.time[node]:
@@ -96,8 +96,8 @@ def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, 
         fast.observe(torch.tensor([node]), torch.tensor([memory]), torch.tensor([time + begun], dtype=torch.float64))
         slow.observe(node, np.array(memory), time + begun)
         at = begun + 25.0 - time
-        found = fast.expected(torch.tensor([node, 1]), torch.tensor([at, begun], dtype=torch.float64))
-        np.testing.assert_allclose(found, [slow.expected(node, at), slow.expected(1, begun)], atol=1e-4)
+        result = fast.expected(torch.tensor([node, 1]), torch.tensor([at, begun], dtype=torch.float64))
+        np.testing.assert_allclose(result, [slow.expected(node, at), slow.expected(1, begun)], atol=1e-4)
     tables = fast.tables()
     np.testing.assert_allclose(tables["synchronised"], slow.memory, atol=1e-6)
     np.testing.assert_allclose(tables["increment"], slow.increment, atol=1e-4)
@@ -136,36 +136,36 @@ def drawn(one: MemoryPart, seed: int) -> MemoryPart:
 @pytest.mark.parametrize("features", [0, 2])
 def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
     """Nodes of a part and shared ones, as they would be read there; as many bytes as a plan counts."""
-    one = drawn(held(tmp_path, 0, model, features), 1)
-    assert one.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and one.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
-    assert one.shared.tolist() == NODES.tolist()
+    first = drawn(held(tmp_path, 0, model, features), 1)
+    assert first.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and first.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
+    assert first.shared.tolist() == NODES.tolist()
     for nodes in (np.array([8, 2, 0, 5]), np.array([], np.int64)):
-        rows = one.pack_rows(nodes)
-        assert rows.shape == (len(nodes), one.row)
-        pending, heard, given_to = one.unpack_rows(rows)
-        expected, time = one.read(nodes)
-        assert all(torch.equal(a, b) for a, b in zip(pending, expected, strict=True)) and torch.equal(heard, time)
-        assert (given_to is None) == (features == 0 or one._features is None)
+        rows = first.pack_rows(nodes)
+        assert rows.shape == (len(nodes), first.row)
+        pending, received, given_to = first.unpack_rows(rows)
+        expected, time = first.read(nodes)
+        assert all(torch.equal(a, b) for a, b in zip(pending, expected, strict=True)) and torch.equal(received, time)
+        assert (given_to is None) == (features == 0 or first._features is None)
         if given_to is not None:
-            np.testing.assert_array_equal(given_to, one._features[nodes])
-    shape = one.state.memory.shape[1]
+            np.testing.assert_array_equal(given_to, first._features[nodes])
+    shape = first.state.memory.shape[1]
     material_shape = StreamMaterial.on(Prepared.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
-    assert material_shape.memory == shape and one.row == state_bytes(material_shape) + 4 * material_shape.features
-    pending, heard, _ = one.unpack_rows(one.pack_rows(NODES))
-    assert sum(part.nbytes for part in (*pending, heard)) == 3 * pending_bytes(material_shape)
+    assert material_shape.memory == shape and first.row == state_bytes(material_shape) + 4 * material_shape.features
+    pending, received, _ = first.unpack_rows(first.pack_rows(NODES))
+    assert sum(part.nbytes for part in (*pending, received)) == 3 * pending_bytes(material_shape)
 
 
 def said(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]) -> list[int]:
     """Of shared nodes those that have turned, by hand."""
-    found = []
+    results = []
     for node in nodes:
         if not history.seen[one.common[node]]:  # anything is news
-            found.append(node)
+            results.append(node)
             continue
         a, b = one.state.memory[one.place[node]].double(), history.memory[one.common[node]].double()
         if 1 - float(a @ b) / max(float(a.norm() * b.norm()), 1e-8) > alpha:
-            found.append(node)
-    return found
+            results.append(node)
+    return results
 
 
 @settings(deadline=None, max_examples=30)
@@ -175,58 +175,58 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
     folder = tmp_path_factory.mktemp("held")
     sides = [drawn(held(folder, rank), seed + rank) for rank in (0, 1)]
     rng, width = np.random.default_rng(seed), sides[0].state.memory.shape[1]
-    for one in sides:  # few different times
-        for table in (one.state.updated, one.state.mailed):
+    for each in sides:  # few different times
+        for table in (each.state.updated, each.state.mailed):
             table.copy_(torch.from_numpy(rng.integers(0, 3, table.shape).astype(np.float64)))
     histories = [SharedHistory(3, width, 0.0) for _ in sides]
     for history in histories:
         history.observe(torch.tensor([0, 2]), torch.ones(2, width), torch.tensor([-1.0, -1.0], dtype=torch.float64))
-    common = [SharedNodes(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
-    spoken = [said(one, history, alpha, nodes) for one, history, nodes in zip(sides, histories, (first, second), strict=True)]
-    words = [one.changed_rows(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
-    assert [one.changes for one in common] == [len(first), len(second)] and [one.sent_changes for one in common] == [*map(len, spoken)]
-    before = [{name: table.clone() for name, table in one.state.tables().items()} for one in sides]
-    for one in common:
-        one.apply(torch.cat(words))
+    common = [SharedNodes(each, history, alpha, reaches) for each, history in zip(sides, histories, strict=True)]
+    spoken = [said(each, history, alpha, nodes) for each, history, nodes in zip(sides, histories, (first, second), strict=True)]
+    words = [each.changed_rows(np.array(nodes, np.int64)) for each, nodes in zip(common, (first, second), strict=True)]
+    assert [each.changes for each in common] == [len(first), len(second)] and [each.sent_changes for each in common] == [*map(len, spoken)]
+    before = [{name: table.clone() for name, table in each.state.tables().items()} for each in sides]
+    for each in common:
+        each.apply(torch.cat(words))
     for node in range(9):
         tellers = [rank for rank in (0, 1) if node in spoken[rank]]
-        place = [int(one.place[node]) for one in sides]
-        for rank, one in enumerate(sides):
+        place = [int(each.place[node]) for each in sides]
+        for rank, each in enumerate(sides):
             if place[rank] < 0:
                 continue
             source = rank
             if tellers:
                 newest = [float(max(before[q]["updated"][place[q]], before[q]["mailed"][place[q], -1])) for q in (0, 1)]
                 source = max(tellers, key=lambda q: (newest[q], q))
-                number = int(one.common[node])
+                number = int(each.common[node])
                 assert torch.equal(histories[rank].memory[number], before[source]["memory"][place[source]])
                 assert histories[rank].time[number] == newest[source]
                 source = source if newest[source] > newest[rank] and reaches else rank
-            for name, table in one.state.tables().items():
+            for name, table in each.state.tables().items():
                 assert torch.equal(table[place[rank]], before[source][name][place[source]]), (node, rank, name)
 
 
 def test_nothing_is_told(tmp_path) -> None:
     """By one rank, or all: nothing to hear changes nothing."""
-    one = drawn(held(tmp_path, 0), 3)
-    common = SharedNodes(one, SharedHistory(3, one.state.memory.shape[1], 0.0), 2.0, True)
-    one.state.memory.zero_()  # empty memory is no news
-    before = {name: table.clone() for name, table in one.state.tables().items()}
+    first = drawn(held(tmp_path, 0), 3)
+    common = SharedNodes(first, SharedHistory(3, first.state.memory.shape[1], 0.0), 2.0, True)
+    first.state.memory.zero_()  # empty memory is no news
+    before = {name: table.clone() for name, table in first.state.tables().items()}
     words = gather_rows(Context().collective, common.changed_rows(NODES), None, torch.device("cpu"))
     assert len(words) == 0 and common.sent_changes == 0 and common.changes == 3
     common.apply(words)
-    assert all(torch.equal(table, before[name]) for name, table in one.state.tables().items())
+    assert all(torch.equal(table, before[name]) for name, table in first.state.tables().items())
 
 
 def test_smoothing_is_learnt() -> None:
     """gamma, nine tenths at first, has the gradient of eq. 21."""
-    made = Smoothing()
+    built = Smoothing()
     own, expected = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
-    mixed = made(own, expected)
+    mixed = built(own, expected)
     torch.testing.assert_close(mixed, 0.9 * own + 0.1 * expected)
     weight = torch.randn(4, 3)
     (mixed * weight).sum().backward()
-    (slope,) = made.weight.grad
+    (slope,) = built.weight.grad
     torch.testing.assert_close(slope, 0.09 * (weight * (own - expected)).sum().detach())
     torch.testing.assert_close(own.grad, 0.9 * weight)
 
@@ -236,11 +236,11 @@ def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     """Which hears of nothing, so that nothing is expected of shared nodes, and gamma stays where it begins."""
     folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
     schedule = planned(folder, chosen, asked, name)
-    made = spread_program(folder, schedule, chosen, asked, Context())
-    execute(schedule, made, CpuLanes(False), "cpu")
-    assert (made.learner.model.smoothing is not None) == learns and made.steps.history is None
-    assert not learns or torch.equal(made.learner.model.smoothing.weight, Smoothing().weight)
-    assert made.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
+    built = spread_program(folder, schedule, chosen, asked, Context())
+    execute(schedule, built, CpuLanes(False), "cpu")
+    assert (built.learner.model.smoothing is not None) == learns and built.steps.history is None
+    assert not learns or torch.equal(built.learner.model.smoothing.weight, Smoothing().weight)
+    assert built.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
 
 
 def test_tuning() -> None:
@@ -248,16 +248,16 @@ def test_tuning() -> None:
     assert next_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and next_theta(0.4, 3.0, 1.0) == 0.8 and next_theta(0.1, 1.0, 90.0) == 0.01
     assert next_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
     assert next_alpha(0.3, 9.0, 1.0) == 0 and next_alpha(0.3, 1.0, 9.0) == 1
-    made = Tuning()
-    assert (made.theta(0.3), made.alpha(0.4)) == (0.3, 0.4)
+    built = Tuning()
+    assert (built.theta(0.3), built.alpha(0.4)) == (0.3, 0.4)
     rows = {
         (Op.AGGREGATE, 0): 1.0, (Op.FORWARD, -1): 0.5, (Op.ALLTOALL, ROWS): 3.0, (Op.ALLTOALL, IDS): 50.0, (Op.ALLTOALL, BACK): 50.0,
         (Op.MEMORY_UPDATE, -1): 2.0, (Op.ALLGATHER, -1): 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
     }  # fmt: skip
     for (op, layer), seconds in rows.items():
         for _ in range(2):
-            made.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
-    assert made.theta(0.5) == pytest.approx(0.25) and made.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
+            built.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+    assert built.theta(0.5) == pytest.approx(0.25) and built.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
 
 
 def took(made: Tuning, embedding: float, fetching: float) -> None:
@@ -269,15 +269,15 @@ def took(made: Tuning, embedding: float, fetching: float) -> None:
 
 def test_tuning_follows_a_change_and_not_one_batch() -> None:
     """Of a hundred batches alike, one that fetches twice as fast moves theta by a tenth or so; thirty of them bring it to twice as much."""
-    made = Tuning()
+    built = Tuning()
     for _ in range(100):
-        took(made, 1.0, 1.0)
-    assert made.theta(0.1) == pytest.approx(0.1)
-    took(made, 2.0, 1.0)
-    assert 0.105 < made.theta(0.1) < 0.115
+        took(built, 1.0, 1.0)
+    assert built.theta(0.1) == pytest.approx(0.1)
+    took(built, 2.0, 1.0)
+    assert 0.105 < built.theta(0.1) < 0.115
     for _ in range(29):
-        took(made, 2.0, 1.0)
-    assert made.theta(0.1) == pytest.approx(0.2, rel=0.05)
+        took(built, 2.0, 1.0)
+    assert built.theta(0.1) == pytest.approx(0.2, rel=0.05)
 
 
 def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,23 +285,23 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
     folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
     schedule = planned(folder, chosen, asked, "memshare")
     tuned: list[tuple[int, float]] = []
-    made = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, asked, Context())
 
     def theta(self: Tuning, theta: float) -> float:
-        tuned.append((made.epoch, theta))
+        tuned.append((built.epoch, theta))
         return 0.9 * theta
 
     monkeypatch.setattr(Tuning, "theta", theta)
-    first = made.theta
+    first = built.theta
     for _ in range(4):
-        execute(schedule, made, CpuLanes(False), "cpu")
+        execute(schedule, built, CpuLanes(False), "cpu")
     steps = schedule.iterations
     assert [epoch for epoch, _ in tuned] == [0] * steps + [1] * steps
-    assert made.theta == pytest.approx(first * 0.9 ** (2 * steps))
+    assert built.theta == pytest.approx(first * 0.9 ** (2 * steps))
     tuned.clear()
-    made = spread_program(folder, schedule, chosen, asked, Context())
-    made.epoch = 2
-    execute(schedule, made, CpuLanes(False), "cpu")
+    built = spread_program(folder, schedule, chosen, asked, Context())
+    built.epoch = 2
+    execute(schedule, built, CpuLanes(False), "cpu")
     assert not tuned
 
 
@@ -315,16 +315,16 @@ def test_replicas_take_turns(tmp_path) -> None:
     """In epoch e, rank r has span r + e of time with the memory of the spans before; with the first span it begins anew."""
     folder = prepared(tmp_path, stream())
     for rank in (0, 1):
-        made = replica(folder, rank)
-        for made.epoch in range(4):
-            made.memory_part.state.memory.fill_(3)
-            made.begin()
-            turn = (rank + made.epoch) % 2
-            assert made.turn == turn and made.tasks == tasks_of(made._schedule, turn)
-            assert bool(made.memory_part.state.memory.any()) == (turn == 1)
-            seen = [made.allotments[0].own(i, made.turn) for i in range(made.allotments[0].iterations)]
-            half = made.data.trained // 2
-            assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.trained))[turn])
+        built = replica(folder, rank)
+        for built.epoch in range(4):
+            built.memory_part.state.memory.fill_(3)
+            built.begin()
+            turn = (rank + built.epoch) % 2
+            assert built.turn == turn and built.tasks == tasks_of(built._schedule, turn)
+            assert bool(built.memory_part.state.memory.any()) == (turn == 1)
+            seen = [built.allotments[0].own(i, built.turn) for i in range(built.allotments[0].iterations)]
+            half = built.data.trained // 2
+            assert np.concatenate(seen).tolist() == list((range(half), range(half, built.data.trained))[turn])
         plain = replica(folder, rank, "tgl-dist")
         plain.epoch = 1
         plain.memory_part.state.memory.fill_(3)
@@ -334,11 +334,11 @@ def test_replicas_take_turns(tmp_path) -> None:
 
 def test_negatives_count_for_what_they_weigh(tmp_path) -> None:
     """In the loss; destinations for one."""
-    made = replica(prepared(tmp_path, stream()), 0)
-    made.begin()
-    made.run(next(task for task in made.tasks if task.op is Op.SAMPLE))
-    batch, logits = made.batch(0), torch.randn(7, 2)
+    built = replica(prepared(tmp_path, stream()), 0)
+    built.begin()
+    built.run(next(task for task in built.tasks if task.op is Op.SAMPLE))
+    batch, logits = built.batch(0), torch.randn(7, 2)
     plain = torch.nn.functional.softplus(torch.stack([-logits[:, 0], logits[:, 1]], 1))
-    torch.testing.assert_close(made._loss(batch, logits), plain.sum())
+    torch.testing.assert_close(built._loss(batch, logits), plain.sum())
     batch.weight = torch.rand(7, 1)
-    torch.testing.assert_close(made._loss(batch, logits), (plain[:, 0] + batch.weight[:, 0] * plain[:, 1]).sum())
+    torch.testing.assert_close(built._loss(batch, logits), (plain[:, 0] + batch.weight[:, 0] * plain[:, 1]).sum())

@@ -40,17 +40,17 @@ def test_steps_are_those_of_a_stacked_rnn(cell, stack, depth):
     """torch's own, of as many layers and the same weights, over five steps: outputs and every cell's last state."""
     torch.manual_seed(depth)
     ours, theirs = Recurrence(4, cell, depth), stack(4, 4, num_layers=depth)
-    for layer, one in enumerate((ours.cell, *ours.above)):
+    for layer, each in enumerate((ours.cell, *ours.above)):
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            getattr(theirs, f"{name}_l{layer}").data.copy_(getattr(one, name))
+            getattr(theirs, f"{name}_l{layer}").data.copy_(getattr(each, name))
     x, state, outputs = torch.randn(5, 7, 4), None, []
     for z in x:
         state = ours(z, state)
         outputs.append(ours.output(state))
     expected, last = theirs(x)
     torch.testing.assert_close(torch.stack(outputs), expected)
-    for found, wanted in zip(state, last if cell == "lstm" else (last, last), strict=True):
-        torch.testing.assert_close(found, torch.cat(list(wanted), 1))
+    for result, queries in zip(state, last if cell == "lstm" else (last, last), strict=True):
+        torch.testing.assert_close(result, torch.cat(list(queries), 1))
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -76,8 +76,8 @@ def test_rows_are_independent(rows, depth, width, cell, seed):
     whole = step(z, state)
     assert all(part.shape == (rows, depth * width) for part in whole)
     for cut in range(1, rows + 1):
-        for found, expected in zip(step(z[:cut], (state[0][:cut], state[1][:cut])), whole, strict=True):
-            torch.testing.assert_close(found, expected[:cut])
+        for result, expected in zip(step(z[:cut], (state[0][:cut], state[1][:cut])), whole, strict=True):
+            torch.testing.assert_close(result, expected[:cut])
 
 
 def test_layers_below_the_last_have_no_recurrence():
@@ -118,7 +118,7 @@ def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
     schedules["esdg"] = strategy("esdg").plan(work, 1, UNUSED)
     assert {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedules["real-reuse"].op}
     steps = [iterations_of(schedule) for schedule in schedules.values()]
-    assert all(one == other for one, other in pairwise(steps))
+    assert all(each == other for each, other in pairwise(steps))
     oracle = DenseTrainer(GRAPHS, material.features(0), SnapshotModel(shape, 5), HYPER)
     expected = oracle.losses(steps[0])
     for name, schedule in schedules.items():

@@ -129,9 +129,9 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     for room in ("_whole", "_change", "_map"):
         monkeypatch.setattr(SnapshotMaterial, room, lambda *_: pytest.fail("built, not mapped"))
     train(job)
-    found = epoch_records(Path(job.out))
-    assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
-    assert [r.strategy for r in found] == ["psg", "psg", "real-type1", "real-type1"]
+    result = epoch_records(Path(job.out))
+    assert [r.epoch for r in result] == [0, 1, 2, 3] and [r.plan for r in result] == [0, 0, 1, 1]
+    assert [r.strategy for r in result] == ["psg", "psg", "real-type1", "real-type1"]
 
 
 def test_interrupted_training_is_the_same_training(job):
@@ -172,10 +172,10 @@ def test_two_ranks_switch_together(job):
         time.sleep(0.01)
     give(job, 1, "real-type1", ranks=2)
     waiting.join()
-    found = epoch_records(Path(job.out))
-    plans = [record.plan for record in found]
-    assert len(found) == 40 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
-    assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(found))
+    result = epoch_records(Path(job.out))
+    plans = [record.plan for record in result]
+    assert len(result) == 40 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
+    assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(result))
 
 
 def test_refusals(job):
@@ -192,8 +192,8 @@ def test_refusals(job):
 
 @pytest.mark.slow
 def test_a_planner_gets_its_time_and_no_more():
-    found = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
-    assert found is not None and (found.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()
+    result = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
+    assert result is not None and (result.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()
     with pytest.raises(UserError, match="at least one GPU"):
         plan_within(60, strategy("psg"), WORK, 0, COSTS)
     with pytest.raises(MachineError, match="the planner of 'dead' died"):
@@ -209,8 +209,8 @@ def test_calibrated_costs_use_what_was_seen_and_scale_the_rest():
         ns[rows] = 3 * COSTS.predict(schedule, rows)[0]
     assert factor([(schedule, ns)], COSTS) == pytest.approx(3)
     costs = Calibrated(FittedCosts("here", (seen,), {}), COSTS, 3.0)
-    found, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
-    assert (found == 77).all() and source is Source.FITTED
+    result, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
+    assert (result == 77).all() and source is Source.FITTED
     rows = schedule.tasks(Op.TEMPORAL)
-    found, source = costs.predict(schedule, rows)
-    assert (found == ns[rows]).all() and source is Source.EXTRAPOLATED
+    result, source = costs.predict(schedule, rows)
+    assert (result == ns[rows]).all() and source is Source.EXTRAPOLATED

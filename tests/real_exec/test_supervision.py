@@ -180,7 +180,7 @@ def test_who_said_that_it_sleeps_moves(tmp_path: Path) -> None:
     scene.begin(0, 1, 0, 1)
     scene.at(0, 1, Op.ALLREDUCE)
     scene.at(1, 1, Op.ALLREDUCE)
-    scene.pages[1].sleep(int(100e9))
+    scene.pages[1].announce_sleep(int(100e9))
     assert not scene.after(105)
     assert scene.after(10).startswith("ranks have waited for each other for ")
 
@@ -253,11 +253,11 @@ def test_who_waits_for_one_that_has_ended_hangs(tmp_path: Path) -> None:
 def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience())
     scene.pages[0].set_text("train: pass 1 of 2")
-    said = []
+    message = []
     for _ in range(8):
         scene.now += 0.25
-        said.append(scene.watch.look({}))
-    assert said == ["", "", "", "train: pass 1 of 2"] * 2
+        message.append(scene.watch.look({}))
+    assert message == ["", "", "", "train: pass 1 of 2"] * 2
 
 
 def test_who_prepares_with_others_is_not_blamed_while_one_of_them_computes(tmp_path: Path) -> None:

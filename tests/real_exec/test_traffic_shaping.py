@@ -34,8 +34,8 @@ def moved(operation: str, rank: int, ranks: int) -> float:
     """Bytes that a rank sends or receives, whichever are more."""
     share, everyone = ROWS // 10, range(ranks)
     if operation == "exchanged":
-        sent, come = (share * (q + 1) for q in everyone if q != rank), share * (rank + 1) * (ranks - 1)
-        return WIDTH * max(sum(sent), come)
+        sent, arrived = (share * (q + 1) for q in everyone if q != rank), share * (rank + 1) * (ranks - 1)
+        return WIDTH * max(sum(sent), arrived)
     if operation == "spread":
         counts = [ROWS // (q + 2) for q in everyone]
         return WIDTH * max(counts[rank] * (ranks - 1), sum(counts) - counts[rank])
@@ -46,13 +46,13 @@ def moved(operation: str, rank: int, ranks: int) -> float:
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_an_exchange_takes_any_dtype_width_and_count(found, ranks):
-    assert [one["misdelivered"] for one in found[ranks]] == [[]] * ranks
+    assert [each["misdelivered"] for each in found[ranks]] == [[]] * ranks
 
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_what_comes_is_the_same_bits(found, ranks):
-    assert all(one["kinds"] == ["ShapedCollective", "ShapedExchange"] for one in found[ranks])
-    assert [one["same"] for one in found[ranks]] == [dict.fromkeys(OPERATIONS, True)] * ranks
+    assert all(each["kinds"] == ["ShapedCollective", "ShapedExchange"] for each in found[ranks])
+    assert [each["same"] for each in found[ranks]] == [dict.fromkeys(OPERATIONS, True)] * ranks
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

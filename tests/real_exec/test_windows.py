@@ -26,7 +26,7 @@ WHOLE = Decay(2, 3, 1.0)
 
 def of(strategy, model="t-gcn", layers=2, **asked):
     """The case of these settings."""
-    (case,) = (one for one in CASES if one == replace(Case(strategy, model, layers, **asked), ranks=one.ranks))
+    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **asked), ranks=each.ranks))
     return case
 
 
@@ -118,10 +118,10 @@ COMPARED = [(case, case.ranks) for case in CASES if case.variant == "exact"]
 
 @pytest.mark.parametrize(("case", "ranks"), fast(COMPARED, lambda _, run: run[0] == of("flaredtdg")), ids=label)
 def test_ranks_agree(folder, case, ranks):
-    alone, _ = found(folder, case.label, 1)
+    single, _ = found(folder, case.label, 1)
     for count in ranks[1:]:
         for rank in range(count):
-            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], alone, rtol=1e-5)
+            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], single, rtol=1e-5)
 
 
 OVERLAPS = ("flaredtdg", "flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap")
