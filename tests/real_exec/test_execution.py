@@ -214,7 +214,7 @@ def test_planned_bytes_are_moved_bytes(model, layers, kind, variant):
     assert program.plan.features == {seat for seat in owned if seat[1] == 0}
     for seat, planned in owned.items():
         assert planned == program._source(seat).nbytes + (seat[1] == 0) * program.material.features(seat[0]).nbytes
-    assert not program.device_state.shelves, "snapshots are left on the device at the end of an epoch"
+    assert not program.device_state.snapshots, "snapshots are left on the device at the end of an epoch"
 
 
 def test_a_failing_task_ends_both_threads():
