@@ -131,7 +131,7 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
         at = slice(first - data.split.validation.start, last - data.split.validation.start)
         logits = oracle.logits(first, last, np.maximum(fixed[at], 0)).detach().numpy()
         oracle.write(first, last)
-        np.testing.assert_allclose(built._outcome._logits[at].numpy(), logits, atol=1e-4)
+        np.testing.assert_allclose(built._predictions._logits[at].numpy(), logits, atol=1e-4)
     if built.material.shape.memory:
         memory, updated, mail, mailed = oracle.tables()
         np.testing.assert_allclose(built.state.memory, memory, atol=1e-4)
