@@ -11,7 +11,7 @@ from pairings import KINDS, QUICK, generated, matchings, optimum
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.reference import matching as matching_reference
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
 from chronoscale.strategies.real import greedy
@@ -106,10 +106,10 @@ def test_exchange_equals_its_reference(problem: Benefit, gpus: int, alpha: float
     if "cpu" not in backends():
         pytest.skip("backend 'cpu' is not available on this machine")
     start = mates(deal(len(problem.times), gpus, 2))
-    walk = Walk(20_000, pull=0.3, threshold=0.05, seed=seed)
-    mate, value = exchange(problem.times, problem.reuse, gpus, start, walk, alpha)
+    search = ThresholdSearch(20_000, pull=0.3, threshold=0.05, seed=seed)
+    mate, value = exchange(problem.times, problem.reuse, gpus, start, search, alpha)
     other = start.copy()
-    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, walk, other)
+    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, search, other)
     assert value == expected
     np.testing.assert_array_equal(mate, other)
     assert value == pytest.approx(makespan(problem, mate, gpus, alpha), rel=1e-9)
@@ -154,7 +154,7 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(UserError, match="groups 0 and a later one save more than both take"):
         bound(Benefit(problem.times, problem.reuse * 0 + 100), 2)
     with pytest.raises(UserError, match="not a matching"):
-        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), Walk(10))
+        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), ThresholdSearch(10))
     with pytest.raises(UserError, match="at most 12"):
         band_matching(np.zeros((4, 13)))
     with pytest.raises(UserError, match="too large to be added up"):

@@ -38,8 +38,8 @@ class Launches:
             return None
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
-        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
-        if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
+        launched = native.LaunchedRows(*columns, schedule.dep_ptr, schedule.dep, each)
+        if (found := native.host_turns(launched, schedule.ranks, len(Lane))) is not None:
             return cls(*found[1:])
         return cls.in_numpy(schedule, ns, each)
 

@@ -56,7 +56,7 @@ class KernelCounter(TorchDispatchMode):
         abi.listeners.remove(self._native)
         _running.remove(self)
 
-    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.Cuda) -> None:
+    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.CudaLaunch) -> None:
         self.count += 1
         self.bytes += kernel_bytes(name, arguments, cuda)
 

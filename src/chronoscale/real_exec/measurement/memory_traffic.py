@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from chronoscale.cuda_ext.native.abi import Cuda
+from chronoscale.cuda_ext.native.abi import CudaLaunch
 
 FILLED = frozenset({"copy_", "fill_", "zero_"})  # write their first operand, and do not read it
 MADE = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "rand_like", "bernoulli_"})  # nor these
@@ -61,28 +61,28 @@ def nbytes(values: Iterable[Any]) -> int:
     return sum(sizes.values())
 
 
-def kernel_bytes(name: str, arguments: tuple[Any, ...], cuda: Cuda) -> int:
+def kernel_bytes(name: str, arguments: tuple[Any, ...], cuda: CudaLaunch) -> int:
     """Return the bytes that one call of our own kernels moves: its name with the kind of number, and the arguments of the C ABI
     (`csrc/cuda`)."""
     kernel, _, kind = name.rpartition("_")
     return _NATIVE[kernel if kind in _SIZES else name](arguments, cuda, _SIZES.get(kind, 4))
 
 
-def _aggregate(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _aggregate(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, _, values, _, width, _ = args
     if cuda.arguments[0] is not None:  # which rows, the device alone knows: a few
         return int(rows)
     return int(rows * (POINTER + width * max(size, 4)) + cuda.matrix.nnz * (ID + max(size, 4) * (values is not None) + width * size))
 
 
-def _increment(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _increment(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, fresh, _, _, values, _, width, *_ = args
     return int(
         rows * (ID + POINTER + (fresh is not None) + 3 * width * size) + cuda.matrix.nnz * (ID + size * (values is not None) + width * size)
     )
 
 
-def _rebuild(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _rebuild(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, *_, row, _, _, values = args[:12]
     changes, changed, _, added, _ = (argument or 0 for argument in cuda.arguments)
     weighted = (4 + 8) * (values is not None)  # a weight written, a factor read
@@ -90,7 +90,7 @@ def _rebuild(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(copied + changes * (ID + POINTER) + changed * (ID + POINTER) + added * (ID + weighted))
 
 
-def _softmax(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _softmax(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, listed, _, _, sign, base, *_ = args
     if cuda.arguments[0] is not None:
         return int(rows)
@@ -98,7 +98,7 @@ def _softmax(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(rows * row + cuda.matrix.nnz * (ID + 2 * size + (sign is not None)))
 
 
-def _softmax_grad(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _softmax_grad(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, listed, *_ = args
     width = args[9]
     if cuda.arguments[0] is not None:
@@ -107,24 +107,24 @@ def _softmax_grad(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(rows * row + cuda.matrix.nnz * (ID + 3 * size + width * size))
 
 
-def _edges(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _edges(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, entries, _, source, wide, _, _, width, _ = args
     return int(rows * width * size + entries * (ID * (1 + wide) * (1 + (source is not None)) + width * size))
 
 
-def _shares(tensors: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _shares(tensors: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     return lambda args, cuda, size: int(POINTER * args[0] + tensors * cuda.matrix.nnz * args[1] * size)
 
 
-def _gather(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _gather(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, wide, *_, width, _ = args
     return int(rows * (ID * (1 + wide) + 2 * width * size))
 
 
-def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     """Return the counting function of attention to slots: vectors read or written for each target and head, rows for each slot."""
 
-    def moved(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+    def moved(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
         targets, fanout, heads, width, edges, clock = args[:6]
         slot = POINTER + 1 + size * ((clock > 0) + heads + rows * (width + edges))
         return int(targets * (vectors * heads * (width + edges + clock) * size + fanout * slot))
@@ -132,18 +132,18 @@ def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], in
     return moved
 
 
-def _gates(rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _gates(rows: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     return lambda args, cuda, size: int(args[0] * (1 + rows * args[1] * size))
 
 
-def _encode(args: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _encode(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, clock, *_, last = args
     return int(rows * size * (1 + clock * (1 + (last is not None))))
 
 
 POINTER, ID = 8, 4  # bytes of where a row begins, and of a node's number
 _SIZES = {"f32": 4, "f64": 8, "bf16": 2}
-_NATIVE: Mapping[str, Callable[[tuple[Any, ...], Cuda, int], int]] = {
+_NATIVE: Mapping[str, Callable[[tuple[Any, ...], CudaLaunch, int], int]] = {
     "aggregate": _aggregate, "weigh": _aggregate, "increment": _increment, "rebuild": _rebuild, "softmax": _softmax,
     "softmax_grad": _softmax_grad, "edges": _edges, "segments": _edges, "gather": _gather, "edge_softmax": _shares(2),
     "edge_softmax_grad": _shares(3),

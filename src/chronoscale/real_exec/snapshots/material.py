@@ -53,7 +53,7 @@ class Full:
         there for every snapshot.
         """
         graph = self.graph.check()
-        arrived = graph.copied(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
+        arrived = graph.copy(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
         return Full(arrived, _copy(self.scale, device))
 
 

@@ -13,7 +13,7 @@ from chronoscale.batching.streams.sampling.affinity import Roots, affinity
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, unbound
 from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.ranks.membership import Membership
@@ -51,7 +51,7 @@ class SamplingThreads:
             bound_threads.unbind()
 
 
-def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
+def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
     """Return the processors that one of a machine's ranks can bind its sampling threads to, or None, and a note that says why.
 
     The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': the system is asked. Raises
@@ -59,12 +59,12 @@ def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[T
     """
     if threads < 2:
         return None, ""
-    topology = Topology.load(Path(file)) if file else None
+    topology = CpuTopology.load(Path(file)) if file else None
     try:
         if cpu_library() is None:
             raise MachineError("there is no native library")
-        topology = Topology.here() if topology is None else topology.limited(os.sched_getaffinity(0))
-        own = topology.part(rank, ranks)
+        topology = CpuTopology.detect() if topology is None else topology.restricted_to(os.sched_getaffinity(0))
+        own = topology.share_of(rank, ranks)
         if threads > len(own):
             raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(topology)} CPUs")
         return (None, note) if (note := unbound(own)) else (own, "")

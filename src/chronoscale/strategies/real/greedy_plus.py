@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from chronoscale.cuda_ext.scheduling.matching import MAX_WIDTH, Mates, band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit
@@ -33,8 +33,8 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
     budget = min(WORK, LEAST_WORK + GROUP_WORK * n) if work is None else work
 
     def improve(start: Mates, share: int, pull: float, threshold: float, seed: int = 0) -> tuple[float, Mates]:
-        walk = Walk(budget // share, pull, threshold * float(times.mean()), seed)
-        mate, value = exchange(times, reuse, gpus, start, walk, alpha)
+        search = ThresholdSearch(budget // share, pull, threshold * float(times.mean()), seed)
+        mate, value = exchange(times, reuse, gpus, start, search, alpha)
         return value, mate
 
     begun = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])

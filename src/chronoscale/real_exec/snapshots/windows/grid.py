@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from chronoscale.batching.snapshots.layout import Layout
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use, to_device
@@ -172,7 +172,7 @@ class WindowGrid(CellGrid):
         remote = graph.num_cols > graph.num_rows
         left = torch.cat([features[:own], features[graph.num_rows :][:halo]]) if remote else features[:own].clone()
         scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
-        return SnapshotRows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
+        return SnapshotRows(Full(shrink(graph, own, halo, edges + own), scale), left), now
 
     def drop_features(self, key: SnapshotKey) -> None:
         """Do nothing: features stay for as long as their snapshot."""

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 
-from chronoscale.cuda_ext.reference import distinct as distinct_reference
-from chronoscale.cuda_ext.sampling import distinct as made
-from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
+from chronoscale.cuda_ext.reference import unique_ids as unique_ids_reference
+from chronoscale.cuda_ext.sampling import unique_ids as made
+from chronoscale.cuda_ext.sampling.unique_ids import compress_slots, unique_ids
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -38,8 +38,8 @@ def expected(given_ids: np.ndarray) -> tuple[list[int], list[int]]:
 def test_distinct_ids(given_ids: np.ndarray, sparse: int) -> None:
     """By a table or marks where they lie close together, and by sorting; those that lie far from 0, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct_reference, "SPARSE", sparse if given_ids.max(initial=0) < 10**6 else 8)
-        unique, index = distinct(given_ids)
+        patch.setattr(unique_ids_reference, "SPARSE", sparse if given_ids.max(initial=0) < 10**6 else 8)
+        unique, index = unique_ids(given_ids)
     assert unique.dtype == np.int32 and index.dtype == np.int64
     assert (unique.tolist(), index.tolist()) == expected(given_ids)
 
@@ -52,7 +52,7 @@ def test_many_ids_on_any_number_of_threads(bound: int, count: int) -> None:
     some[-1] = bound - 1
     unique, index = np.unique(some, return_inverse=True)
     for threads in (1, 2, 3, 4, 7):
-        mine = distinct(some, threads)
+        mine = unique_ids(some, threads)
         assert np.array_equal(mine[0], unique) and np.array_equal(mine[1], index)
 
 
@@ -60,7 +60,7 @@ def test_many_ids_on_any_number_of_threads(bound: int, count: int) -> None:
 def test_runs_that_cross_parts(spread: int) -> None:
     """Sorted or marked, a run of one id that is longer than a part counts once."""
     some = np.repeat(np.arange(3, dtype=np.int32) * spread * 1000, 200_000)[::-1].copy()
-    unique, index = distinct(some, 4)
+    unique, index = unique_ids(some, 4)
     assert unique.tolist() == [0, spread * 1000, spread * 2000] and np.array_equal(unique[index], some)
 
 
@@ -69,7 +69,7 @@ def test_a_triple_gives_its_slots_back(rows: int, width: int, bound: int, seed: 
     rng = np.random.default_rng(seed)
     slots, counts = rng.integers(0, bound, (rows, width)).astype(np.int32), rng.integers(0, width + 1, rows).astype(np.int32)
     slots[np.arange(width) >= counts[:, None]] = -1
-    found = compressed(slots, counts)
+    found = compress_slots(slots, counts)
     assert [column.dtype for column in found] == [np.int32, np.int64, np.int64]
     assert found.indptr.tolist() == [0, *np.cumsum(counts).tolist()]
     assert found.unique.tolist() == sorted(set(slots[slots >= 0].tolist()))
@@ -84,31 +84,31 @@ def test_the_triples_of_a_sampled_hop() -> None:
     graph = TCSR.of(EventStream(1000, src, dst, np.arange(20_000)))
     found = graph.sample(np.arange(1000, dtype=np.int32).repeat(9), rng.integers(0, 20_000, 9000).astype(np.int32), 10)
     for ids in (found.neighbor, found.event):
-        whole = compressed(ids, found.counts, 1)
+        whole = compress_slots(ids, found.counts, 1)
         assert np.array_equal(whole.unique[whole.inverse], ids[ids >= 0]) and np.array_equal(np.diff(whole.indptr), found.counts)
         for threads in (2, 3, 4):
-            for a, b in zip(whole, compressed(ids, found.counts, threads), strict=True):
+            for a, b in zip(whole, compress_slots(ids, found.counts, threads), strict=True):
                 assert np.array_equal(a, b)
 
 
 @needs_cpu
 @given(ids)
 def test_the_kernel_equals_its_reference(given_ids: np.ndarray) -> None:
-    for a, b in zip(distinct(given_ids), distinct_reference.distinct(given_ids), strict=True):
+    for a, b in zip(unique_ids(given_ids), unique_ids_reference.unique_ids(given_ids), strict=True):
         assert np.array_equal(a, b) and a.dtype == b.dtype
 
 
 def test_what_is_no_id_is_refused() -> None:
     for wrong in (np.zeros(3), np.zeros(3, np.int64), np.zeros((2, 2), np.int32), np.zeros(6, np.int32)[::2], np.zeros(3, ">i4")):
         with pytest.raises(UserError, match=r"^distinct: ids are .*; expected contiguous int32 \[n\], fewer than 2\^31, threads not neg"):
-            distinct(wrong)
+            unique_ids(wrong)
     with pytest.raises(UserError, match=r"^distinct: ids are <i4 \[3\], threads=-1; expected"):
-        distinct(np.zeros(3, np.int32), -1)
+        unique_ids(np.zeros(3, np.int32), -1)
     with pytest.raises(UserError, match=r"^distinct: an id is negative$"):
-        distinct(np.array([3, -1], np.int32))
+        unique_ids(np.array([3, -1], np.int32))
     slots = np.array([[3, -1], [4, 5]], np.int32)
     with pytest.raises(UserError, match=r"^distinct: an id is negative$"):
-        compressed(slots, np.array([2, 1], np.int32))
+        compress_slots(slots, np.array([2, 1], np.int32))
     for counts in (np.array([1, 3], np.int32), np.array([-1, 1], np.int32), np.array([1, 1]), np.array([1], np.int32)):
         with pytest.raises(UserError, match=r"^compressed: counts are int\d\d \[\d\]; expected int32 \[2\] from 0 to 2$"):
-            compressed(slots, counts)
+            compress_slots(slots, counts)

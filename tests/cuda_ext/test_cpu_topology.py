@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.errors import MachineError, UserError
 
 
-def numbers(topology: Topology, level: str) -> list[list[int]]:
+def numbers(topology: CpuTopology, level: str) -> list[list[int]]:
     return [[cpu.number for cpu in group] for group in topology.groups(level)]  # type: ignore[arg-type]
 
 
-def read(folder: Path, described: str) -> Topology:
-    return Topology.load(machines.written(folder, described))
+def read(folder: Path, described: str) -> CpuTopology:
+    return CpuTopology.load(machines.written(folder, described))
 
 
 def test_the_papers_server(tmp_path: Path) -> None:
     found = read(tmp_path, machines.server())
-    assert len(found) == 80 and found.told() == "80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes"
+    assert len(found) == 80 and found.summary() == "80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes"
     assert numbers(found, "core") == numbers(found, "l2") == [[cpu, cpu + 40] for cpu in range(40)]
     assert numbers(found, "l3") == numbers(found, "node") == [[*range(20), *range(40, 60)], [*range(20, 40), *range(60, 80)]]
 
@@ -38,10 +38,10 @@ def test_a_desktop_with_two_kinds_of_cores(tmp_path: Path) -> None:
 
 
 def test_a_container_sees_the_cpus_that_it_may_use(tmp_path: Path) -> None:
-    found = read(tmp_path, machines.server()).limited({3, 43, 60, 99})
+    found = read(tmp_path, machines.server()).restricted_to({3, 43, 60, 99})
     assert numbers(found, "core") == [[3, 43], [60]] and len(found) == 3
     with pytest.raises(UserError, match=r"^topology: CPUs \[\]; expected at least one"):
-        found.limited({7})
+        found.restricted_to({7})
 
 
 def test_a_virtual_machine_shares_nothing_but_its_last_cache(tmp_path: Path) -> None:
@@ -54,18 +54,18 @@ def test_ranks_divide_the_processors(tmp_path: Path) -> None:
     for described, most in ((machines.server(2, 4), 16), (machines.desktop(3, 6), 12), (machines.virtual(), 4)):
         topology = read(tmp_path, described)
         for ranks in range(1, most + 1):
-            parts = [topology.part(rank, ranks) for rank in range(ranks)]
+            parts = [topology.share_of(rank, ranks) for rank in range(ranks)]
             assert sorted(cpu.number for part in parts for cpu in part.cpus) == [cpu.number for cpu in topology.cpus]
             cores = [{cpu.core for cpu in part.cpus} for part in parts]
             if ranks <= len(topology.groups("core")):
                 assert sum(map(len, cores)) == len(set().union(*cores)) and max(map(len, cores)) - min(map(len, cores)) <= 1
     server = read(tmp_path, machines.server())
-    assert [len(server.part(rank, 2).groups("node")) for rank in (0, 1)] == [1, 1]
+    assert [len(server.share_of(rank, 2).groups("node")) for rank in (0, 1)] == [1, 1]
     for rank, ranks in ((2, 2), (-1, 2), (0, 81), (0, 0)):
         with pytest.raises(
             UserError, match=rf"^topology: rank {rank} of {ranks} on 80 CPUs; expected at most a rank a CPU, numbered from 0$"
         ):
-            server.part(rank, ranks)
+            server.share_of(rank, ranks)
 
 
 def test_other_forms_of_the_same_text(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_a_description_that_is_none(tmp_path: Path, spoilt: str, said: str) -> N
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing\.txt: no such file or folder$"):
-        Topology.load(tmp_path / "nothing.txt")
+        CpuTopology.load(tmp_path / "nothing.txt")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"bytes: is no text; expected what `lscpu"):
-        Topology.load(tmp_path / "bytes")
+        CpuTopology.load(tmp_path / "bytes")
 
 
 def tree(folder: Path) -> Path:
@@ -139,30 +139,33 @@ def tree(folder: Path) -> Path:
 
 
 def test_the_systems_own_files(tmp_path: Path) -> None:
-    found = Topology.here(tree(tmp_path), range(4))
+    found = CpuTopology.detect(tree(tmp_path), range(4))
     assert numbers(found, "core") == numbers(found, "l2") == numbers(found, "node") == numbers(found, "socket") == [[0, 2], [1, 3]]
     assert numbers(found, "l3") == [[0, 1, 2, 3]]
-    assert numbers(Topology.here(tmp_path, [3, 1]), "core") == [[1, 3]] and numbers(Topology.here(tmp_path, [2, 3]), "core") == [[2], [3]]
+    assert numbers(CpuTopology.detect(tmp_path, [3, 1]), "core") == [[1, 3]] and numbers(CpuTopology.detect(tmp_path, [2, 3]), "core") == [
+        [2],
+        [3],
+    ]
     shutil.rmtree(tmp_path / "cpu" / "cpu2" / "cache")
     shutil.rmtree(tmp_path / "node")
-    bare = Topology.here(tmp_path, [0, 2, 3])
+    bare = CpuTopology.detect(tmp_path, [0, 2, 3])
     assert numbers(bare, "l2") == [[0], [2], [3]] and numbers(bare, "node") == [[0, 2, 3]]
     with pytest.raises(
         MachineError, match=r"^the system does not tell how its processors share caches: \S*cpu7\S*: no such file or folder$"
     ):
-        Topology.here(tmp_path, [0, 7])
+        CpuTopology.detect(tmp_path, [0, 7])
     (tmp_path / "cpu" / "cpu3" / "topology" / "thread_siblings_list").write_text("one\n")
     with pytest.raises(MachineError, match=r"^the system does not tell how its processors share caches: invalid literal"):
-        Topology.here(tmp_path, [3])
+        CpuTopology.detect(tmp_path, [3])
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
 def test_this_machine_is_the_one_that_lscpu_describes(tmp_path: Path) -> None:
-    mine = Topology.here()
+    mine = CpuTopology.detect()
     assert {cpu.number for cpu in mine.cpus} == os.sched_getaffinity(0)
     if shutil.which("lscpu") is None:
         pytest.skip("no lscpu")
     said = subprocess.run(["lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"], capture_output=True, text=True, check=True).stdout
-    theirs = read(tmp_path, said).limited(os.sched_getaffinity(0))
+    theirs = read(tmp_path, said).restricted_to(os.sched_getaffinity(0))
     for level in ("core", "l2", "l3", "node", "socket"):
         assert numbers(mine, level) == numbers(theirs, level)

@@ -1,4 +1,4 @@
-"""The operators on edges in Triton: twins of the CUDA kernels, to compare them with. Imported where backend 'triton' is asked for."""
+"""Operators on edges in Triton: twins of the CUDA kernels, to compare them with. Imported where backend 'triton' is asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDGES, ITEMS, COLUMNS = 32, 128, 128  # of a program: edges, or rows of a table;
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """As edges.aggregate_edges: in order a program a row, after a sort; else by atomics."""
+    """Sum over edges into out [rows, F]: a program a row after a sort (deterministic), else by atomics."""
     edges, width = len(target), x.shape[1]
     out = x.new_zeros(rows, width)
     if not (rows and edges and width):
@@ -23,8 +23,8 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
     across = triton.cdiv(width, columns)
     ids = target if source is None else source  # never read where there is no source
     if not deterministic:
-        given = (target, ids, x, out, rows, edges, len(x), width)
-        _atomics()[(triton.cdiv(edges, EDGES), across)](*given, has_source=source is not None, each=EDGES, columns=columns)
+        arguments = (target, ids, x, out, rows, edges, len(x), width)
+        _atomics()[(triton.cdiv(edges, EDGES), across)](*arguments, has_source=source is not None, each=EDGES, columns=columns)
         return out
     if not ascending:
         target, order = torch.sort(target, stable=True)
@@ -35,23 +35,26 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """As edge_softmax.edge_softmax: a program goes through the entries of many rows at once, as many times as the longest has."""
+    """Return the softmax of scores [E, H] over each row's entries, for each head.
+
+    A program goes through the entries of many rows at once, as many times as the longest row has entries.
+    """
     shares, items = torch.empty_like(scores), (len(indptr) - 1) * scores.shape[1]
     if items and len(scores):
         _softmax()[(triton.cdiv(items, ITEMS),)](indptr, scores, shares, len(scores), scores.shape[1], items, each=ITEMS)
     return shares
 
 
-def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """As edges_reference.softmax_grad."""
-    made, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
+def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
+    gradient, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
     if items and len(shares):
-        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, into, made, len(shares), shares.shape[1], items, each=ITEMS)
-    return made
+        _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, grad_out, gradient, len(shares), shares.shape[1], items, each=ITEMS)
+    return gradient
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """As tables.gather_rows."""
+    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C]."""
     width = cached.shape[1]
     out = cached.new_empty(len(index), width)
     if len(index) and width:
@@ -63,6 +66,8 @@ def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
 
 @cache
 def _atomics() -> Any:
+    """Return the kernel that adds edges to their targets by atomics."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(  # type: ignore[no-untyped-def]
         target, source, x, out, rows, edges, sources, width, has_source: tl.constexpr, each: tl.constexpr, columns: tl.constexpr
@@ -83,6 +88,8 @@ def _atomics() -> Any:
 
 @cache
 def _segments() -> Any:
+    """Return the kernel that sums the edges of a row, a program a row."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(indptr, source, x, out, sources, width, has_source: tl.constexpr, columns: tl.constexpr):  # type: ignore[no-untyped-def]
         row = tl.program_id(0).to(tl.int64)
@@ -101,6 +108,8 @@ def _segments() -> Any:
 
 @cache
 def _softmax() -> Any:
+    """Return the kernel of the softmax over the entries of rows."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(indptr, scores, shares, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
         item = tl.program_id(0).to(tl.int64) * each + tl.arange(0, each)
@@ -126,8 +135,10 @@ def _softmax() -> Any:
 
 @cache
 def _softmax_grad() -> Any:
+    """Return the kernel of the softmax's gradient."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-    def kernel(indptr, shares, into, made, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
+    def kernel(indptr, shares, grad_out, made, entries, heads, items, each: tl.constexpr):  # type: ignore[no-untyped-def]
         item = tl.program_id(0).to(tl.int64) * each + tl.arange(0, each)
         row, head = item // heads, item % heads
         begin = tl.maximum(tl.load(indptr + row, mask=item < items, other=0), 0)
@@ -136,17 +147,19 @@ def _softmax_grad() -> Any:
         total = tl.zeros((each,), shares.dtype.element_ty)
         for k in range(longest):
             at, there = (begin + k) * heads + head, begin + k < end
-            total += tl.load(shares + at, mask=there, other=0.0) * tl.load(into + at, mask=there, other=0.0)
+            total += tl.load(shares + at, mask=there, other=0.0) * tl.load(grad_out + at, mask=there, other=0.0)
         for k in range(longest):
             at, there = (begin + k) * heads + head, begin + k < end
             share = tl.load(shares + at, mask=there, other=0.0)
-            tl.store(made + at, share * (tl.load(into + at, mask=there, other=0.0) - total), mask=there)
+            tl.store(made + at, share * (tl.load(grad_out + at, mask=there, other=0.0) - total), mask=there)
 
     return kernel
 
 
 @cache
 def _gather() -> Any:
+    """Return the kernel that gathers rows of two tables."""
+
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def kernel(  # type: ignore[no-untyped-def]
         cached, sent, index, out, cached_rows, sent_rows, count, width, each: tl.constexpr, columns: tl.constexpr

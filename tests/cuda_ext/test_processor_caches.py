@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES
 
-from chronoscale.cuda_ext.sampling import caches as made
-from chronoscale.cuda_ext.sampling.caches import hits
+from chronoscale.cuda_ext.sampling import processor_caches as made
+from chronoscale.cuda_ext.sampling.processor_caches import hits
 from chronoscale.errors import UserError
 
 
 @pytest.fixture(params=PLACES, autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "reference":
-        monkeypatch.setattr(made, "scheduler", lambda _: None)
+        monkeypatch.setattr(made, "cpu_library_or_warn", lambda _: None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2)), max_size=80), st.integers(1, 4), st.integers(1, 4))
