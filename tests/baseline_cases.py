@@ -18,15 +18,15 @@ from rank_cases import serve_cases
 from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
@@ -145,13 +145,13 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     asked = (case.shape.inputs, case.hyper.variant)
-    material = Material(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
+    material = SnapshotMaterial(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
         program = SnapshotProgram(schedule, material, learner, case.hyper, context)
-        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.board.shelves), steps
-    region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
+        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.device_state.snapshots), steps
+    region = WholeRegion(material) if case.strategy == "esdg" else PartRegion(material, cut, rank, CPU)
     program = CellProgram(schedule, region, learner, case.hyper, context)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
@@ -167,7 +167,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     found, trained = {}, {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)

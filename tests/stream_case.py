@@ -12,7 +12,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -57,7 +57,7 @@ def workload(folder, model, **other):
 def program(folder, schedule, chosen, given, context=None, rate=0.05):
     """With plain gradient descent: Adam would hide a gradient that counts twice."""
     context = context or Context()
-    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    material = StreamMaterial.of(Item(schedule.name, "", str(folder), given), chosen, context)
     learner = material.learner(chosen, context)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
     return EventProgram(schedule, material, learner, given, context)

@@ -20,7 +20,7 @@ from chronoscale.harness.simulate.simulation import simulate
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
-from chronoscale.real_exec.training.checkpoint import EpochRecord, keep
+from chronoscale.real_exec.training.checkpoint import EpochRecord, save_epoch
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import TEST, Plans
 from chronoscale.simulator import presets
@@ -85,7 +85,7 @@ def make(folder: Path) -> Run:
     trained.optimizer.step()
     for epoch, scores in enumerate(SCORED):
         record = EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5), scores)
-        keep(run.folder / FOLDER, record, trained, {})
+        save_epoch(run.folder / FOLDER, record, trained, {})
     job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
     run.write(f"{FOLDER}/{TEST}", TESTED)
     run.write(f"{FOLDER}/{NAIVE}", KNOWN)

@@ -1,7 +1,7 @@
 """Count the kernels of every kind of row and write strategies/costing/kernels.yaml: `python tools/count_kernels.py`; of one
 family of dynamic graphs, and the others' laws stay: `python tools/count_kernels.py streams`.
 
-Schedules of many sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation), so that rows
+Schedules of many sizes are executed on a CPU under `kernels.KernelCounter`, our own kernels emulated (tests/emulation), so that rows
 take the ways that they take on CUDA. The counts of each (kind of schedule, model, operation) are then expressed as a law with integer
 coefficients. A law that does not reproduce every count exactly is printed, with its error.
 Takes some minutes; of streams alone, about one.
@@ -39,17 +39,17 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -128,7 +128,7 @@ class Coded(kernels.Kernels):
 
 def _counted(program: Program) -> list[int]:
     with emulated():
-        return [count.kernels for count in counted(program)]
+        return [count.kernels for count in count_kernels(program)]
 
 
 def learned(program: Program) -> Program:
@@ -181,20 +181,20 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(group_size=steps)
         work = Workload("w", statistics_of(SEQUENCE), shape, hyper)
         sizes = {"steps": steps, "above": layers - 1, "deep": int(layers > 1), "spread": 0}
-        material = Material(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
+        material = SnapshotMaterial(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
         for reuse, form, each in reuses:
             forms = form and uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             ranks = 1 + (reuse == Reuse())  # without reuse as one of two
             schedule = lower("counted", work, deal(work.groups, ranks, each), reuse, UNUSED, forms).head(2)
-            context = Context(collective=Unheard(ranks))
+            context = Context(collective=AbsentPeers(ranks))
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows("groups", structure_name(shape), schedule, program, {**sizes, "spread": ranks - 1})
         for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
             cut = VertexPartition((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
-            schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+            schedule, others = planner.plan(work, ranks, UNUSED).head(2), AbsentPeers(ranks)
             context = Context(collective=others, exchange=others)
-            region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+            region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows(planner.kind, structure_name(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
 
@@ -211,9 +211,9 @@ def blocks() -> Iterator[dict[str, int | str]]:
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
-        schedule, others = plan.schedule(UNUSED), Unheard(ranks)
+        schedule, others = plan.schedule(UNUSED), AbsentPeers(ranks)
         context = Context(collective=others, exchange=others)
-        material = Material(sequence, 12, hyper.variant)
+        material = SnapshotMaterial(sequence, 12, hyper.variant)
         program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
         sizes = {"steps": len(plan.level), "above": layers - 1, "spread": ranks - 1, "anew": int(not shrinks), "each": int(each)}
         yield from rows("blocks", structure_name(shape), schedule, program, sizes, partial(_told, plan))
@@ -247,8 +247,8 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             planner.prepare(work, 1, UNUSED).save(before)
             schedule, context = planner.plan(work, ranks, UNUSED), Context()
             item = Item("counted", "", str(folder / str(nodes)), hyper, prepare=str(before))
-            prepared(item, choice, context)
-            program = bound(item, schedule, choice, replace(context, collective=Unheard(ranks)))
+            run_preparation(item, choice, context)
+            program = bind_program(item, schedule, choice, replace(context, collective=AbsentPeers(ranks)))
             last = schedule.iterations  # one validation batch tells all
             program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
             found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1}
@@ -291,7 +291,8 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
             for planner in map(strategy, planners):
                 assert isinstance(planner, StreamStrategy)
                 schedule = planner.plan(work, ranks, UNUSED)
-                program = bound(Item("counted", "", str(data), hyper), schedule, choice, Context(rank=rank, collective=Unheard(ranks)))
+                context = Context(rank=rank, collective=AbsentPeers(ranks))
+                program = bind_program(Item("counted", "", str(data), hyper), schedule, choice, context)
                 last = schedule.iterations - 2  # of training: two batches tell all
                 program.tasks = [task for task in program.tasks if task.unit >= last or (task.op is Op.SAMPLE and task.layer == 0)]
                 sizes_of = kernels_of(work, ranks, planner.feeding).sizes

@@ -1,7 +1,7 @@
 """Count the bytes that every kind of row moves in device memory and write src/chronoscale/strategies/costing/moved.yaml:
 `python tools/count_moved.py`; of one family of dynamic graphs, and the others' laws stay: `python tools/count_moved.py streams`.
 
-Schedules of several sizes are executed on a CPU under `measurement.kernels.Counter`, our own kernels emulated (tests/emulation). The counts
+Schedules of several sizes are executed on a CPU under `kernels.KernelCounter`, our own kernels emulated (tests/emulation). The counts
 of each (kind of schedule, model, operation) are then expressed as a law with coefficients that are not negative, fitted by relative
 errors. What a term of a law comes to for a row is asked of the planner itself, by planning with that term alone. A law that is off by
 more than TOLERANCE on schedules that were held out is printed, with how far. Takes half an hour.
@@ -42,16 +42,16 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -125,7 +125,7 @@ def samples(case: Case) -> Iterator[tuple[str, Sample]]:
     terms, (schedule, sizes) = TERMS[case.section], planned(case, ())
     program = case.program(schedule)
     with emulated():
-        counts = counted(learned(program))
+        counts = count_kernels(learned(program))
     worth = worths(case, [(law, term) for law in terms for term in terms[law]], sizes)
     seen: Counter[Any] = Counter()
     for task, count in zip(program.tasks, counts, strict=True):
@@ -196,7 +196,7 @@ def snapshots(folder: Path) -> Iterator[Case]:
         (graphs, inputs, hidden), steps = sized(draw), int(draw.integers(2, 5))
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(group_size=steps)
         work = Workload("w", statistics_of(graphs), shape, hyper)
-        material = Material(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
+        material = SnapshotMaterial(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
 
         for reuse, form, each in [reuses[(2 * number + which) % len(reuses)] for which in range(2)]:
             forms = form and uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
@@ -213,13 +213,15 @@ def _lowered(work: Workload, placed: Placement, reuse: Reuse, forms: Forms | Non
     return lower("counted", work, placed, reuse, UNUSED, forms).head(2)
 
 
-def _grouped(material: Material, shape: ModelShape, hyper: Hyper, schedule: Schedule) -> Program:
+def _grouped(material: SnapshotMaterial, shape: ModelShape, hyper: Hyper, schedule: Schedule) -> Program:
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), Context()), hyper, Context())
 
 
-def _celled(material: Material, cut: VertexPartition | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
-    context = Context(collective=Unheard(ranks), exchange=Unheard(ranks))
-    region = Whole(material) if cut is None else Part(material, cut, 0, context.device)
+def _celled(
+    material: SnapshotMaterial, cut: VertexPartition | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule
+) -> Program:
+    context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
+    region = WholeRegion(material) if cut is None else PartRegion(material, cut, 0, context.device)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
 
 
@@ -238,12 +240,12 @@ def blocks(folder: Path) -> Iterator[Case]:
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(graphs), shape, hyper, chunking=ExactChunking(graphs, chunks))
         plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
-        made = partial(_windows, Material(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
+        made = partial(_windows, SnapshotMaterial(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
         yield Case("blocks", structure_name(shape), partial(plan.schedule, UNUSED), made)
 
 
-def _windows(material: Material, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
-    context = Context(collective=Unheard(ranks), exchange=Unheard(ranks))
+def _windows(material: SnapshotMaterial, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
+    context = Context(collective=AbsentPeers(ranks), exchange=AbsentPeers(ranks))
     return WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
 
 
@@ -272,8 +274,8 @@ def _forecast(work: Workload, choice: ModelChoice, data: Path, schedule: Schedul
     before, context = data.parent / "before.parquet", Context()
     strategy("index").prepare(work, 1, UNUSED).save(before)
     item = Item("counted", "", str(data), work.hyper, prepare=str(before))
-    prepared(item, choice, context)
-    return bound(item, schedule, choice, context)
+    run_preparation(item, choice, context)
+    return bind_program(item, schedule, choice, context)
 
 
 def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
@@ -312,7 +314,7 @@ def streams(folder: Path) -> Iterator[Case]:
 
 
 def _bound(item: Item, choice: ModelChoice, schedule: Schedule) -> Program:
-    return bound(item, schedule, choice, Context())
+    return bind_program(item, schedule, choice, Context())
 
 
 def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:

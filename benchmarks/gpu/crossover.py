@@ -63,7 +63,7 @@ def _sized(graph: CSR, x: Tensor, repeats: int) -> list[dict[str, Any]]:
 
 
 def _sample(op: str, x: Tensor, nodes: int, edges: int, rows: int, time: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A row as `real_exec.measurement.fit.tabulate` makes it; without a time what a curve is asked for."""
+    """A row as `real_exec.measurement.fit.tabulate_samples` makes it; without a time what a curve is asked for."""
     width = x.shape[1]
     moved, flops = 4 * width * (edges + 2 * rows) + 8 * edges, 2 * edges * width
     where = {"op": op, "lane": "", "variant": 0, "width": width, "collective": -1, "ranks": 1, "alone": False}

@@ -20,7 +20,7 @@ from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
@@ -61,7 +61,7 @@ def run(
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
     shape = shape_for(choice, stream_statistics(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
-    material = Material.on(data, choice, hyper, context)
+    material = StreamMaterial.on(data, choice, hyper, context)
     learner = material.learner(choice, context)
     schedule = TGL_UNIQUE.plan(Workload(stream.name, stream_statistics(data), shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)

@@ -13,7 +13,7 @@ import torch
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
@@ -62,7 +62,7 @@ class Apart:
 def _serve(pipe: Connection, asked: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
     ours = asked.name in ("psg", "flaredtdg")
-    with joined(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
+    with open_context(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
         trainer = _trainer(asked, context)
         while True:
             try:

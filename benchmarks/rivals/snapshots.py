@@ -10,7 +10,7 @@ from chronoscale.real_exec.execution.interpreter import Pass, execute
 from chronoscale.real_exec.execution.lanes import Lanes
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
@@ -37,7 +37,7 @@ class ScheduleTrainer:
         """`context`: of a rank that was started as a job's are (`joined`); else one is made, and nothing of this process is set."""
         self._context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
         self._hyper, self._sequence = hyper, sequence
-        self.material = Material(sequence, shape.inputs, seed=seed)
+        self.material = SnapshotMaterial(sequence, shape.inputs, seed=seed)
         self.learner = Learner(SnapshotModel(shape, seed), self._context)
         self.last: Pass | None = None
 

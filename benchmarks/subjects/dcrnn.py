@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from chronoscale.batching.signals.standardisation import fit_scaler, standardise
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.real_exec.signals.forecast.masked import masked_sum
+from chronoscale.real_exec.signals.forecast.masked_errors import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.workload import ModelChoice

@@ -23,11 +23,11 @@ from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.real_exec.communication.collective import TorchCollective
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.ranks.collective import TorchCollective
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.rank import serve
 from chronoscale.real_exec.signals.feeds import FEEDS

@@ -24,12 +24,12 @@ from setups.process import fresh, reset_peak
 from setups.signals import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import Windows
+from chronoscale.real_exec.communication.collective import SingleRankCollective
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.ranks.collective import Alone
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.registry import strategy
@@ -43,7 +43,7 @@ class Loader(Program):
     """Executes the rows that bring batches, and drops each batch when it is to be computed on."""
 
     def __init__(self, schedule: Schedule, feed: Feed, starts: list[np.ndarray]) -> None:
-        self.tasks, self.collective, self.feed, self.starts = tasks_of(schedule, 0), Alone(), feed, starts
+        self.tasks, self.collective, self.feed, self.starts = tasks_of(schedule, 0), SingleRankCollective(), feed, starts
         self.batch: dict[int, torch.Tensor] = {}
 
     def run(self, task: Task) -> None:

@@ -16,7 +16,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -43,7 +43,7 @@ def taken(name: str, graph: GrowthGraph, model: str, layers: int, hidden: int) -
     planned = float(peaks(schedule, replay(schedule, machine, costs))[0])
     context = Context()
     learner = Learner(SnapshotModel(shape), context)
-    program = SnapshotProgram(schedule, Material(graphs, hidden, weighted=shape.spatial == "gcn"), learner, work.hyper, context)
+    program = SnapshotProgram(schedule, SnapshotMaterial(graphs, hidden, weighted=shape.spatial == "gcn"), learner, work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
     held = bytes_held(partial(execute, schedule, program, CpuLanes(False), "cpu"))
     ratio = (held + schedule.resident) / planned  # parameters, gradients and moments were taken before

@@ -18,8 +18,8 @@ from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns
 
 from chronoscale.errors import MachineError
-from chronoscale.real_exec.ranks.handle import server_of, spent_s
 from chronoscale.real_exec.ranks.launch import start, wait
+from chronoscale.real_exec.ranks.rank_group import server_of, spent_s
 from chronoscale.real_exec.ranks.server import PRELOADED
 
 Cost = dict[str, float]

@@ -17,7 +17,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -34,7 +34,7 @@ def measure(size: tuple[int, int, int], model: str, layers: int, width: int, set
     shape = model_shape(model, width, width, layers)
     work = Workload("transposes", statistics_of(graphs), shape)
     schedule, context = strategy("psg").plan(work, 1, UNUSED), Context()
-    material = Material(graphs, width, weighted=shape.spatial == "gcn")
+    material = SnapshotMaterial(graphs, width, weighted=shape.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), work.hyper, context)
 
     def epoch(shares: bool) -> dict[str, float]:

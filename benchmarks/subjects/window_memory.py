@@ -22,10 +22,10 @@ from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.simulator import presets
@@ -60,12 +60,12 @@ def on_rank(rank: int, ranks: int, data: str, name: str, kind: str, layers: int,
     hyper = Hyper(recency=Recency(Decay(2, 6, 0.05), CHUNKS), task="degrees")
     machine = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
     costs = DatasheetCosts(machine.device)
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         shape = model_shape(kind, 2, hidden, layers, 2)
         work = Workload(data, statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         schedule = strategy(name).plan(work, ranks, costs)
         planned = float(peaks(schedule, replay(schedule, machine, costs))[rank])
-        learner, material = learner_of(ModelChoice(kind, hidden, layers, 2), context, 2), Material(sequence, 2, task="degrees")
+        learner, material = learner_of(ModelChoice(kind, hidden, layers, 2), context, 2), SnapshotMaterial(sequence, 2, task="degrees")
         program, lanes = WindowProgram(schedule, material, chunks, learner, hyper, context), context.lanes(schedule)
         execute(schedule, program, lanes, "cpu")
         program.epoch = 0

@@ -36,7 +36,12 @@ def test_it_is_what_an_epoch_does(tmp_path, monkeypatch, model, task, roots, nam
     given = hyper(model, events=own)
 
     sampled, write = EventProgram._sample, EventProgram._write
-    monkeypatch.setattr(EventProgram, "_sample", lambda self, task: (sampled(self, task), done.append([self._batch[task.unit].found])))
+
+    def sample(self, task):
+        sampled(self, task)
+        done.append([self._batch[task.unit].neighbourhood])
+
+    monkeypatch.setattr(EventProgram, "_sample", sample)
 
     def written(self, task):
         before = {key: table.clone() for key, table in self.state.tables().items()}

@@ -22,7 +22,7 @@ from chronoscale.harness.execute.calibration import interleaved
 from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watch
 from chronoscale.harness.practice import Candidate
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule
@@ -208,4 +208,4 @@ def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
 @pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 0), (4, 1, 1, 0), (2, 2, 1, 0), (9, 4, 1, 2)])
 def test_ranks_have_cores_of_their_own_where_there_are_enough(monkeypatch, cores, ranks, threads, each):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
-    assert share(ranks, threads) == each
+    assert cores_per_rank(ranks, threads) == each

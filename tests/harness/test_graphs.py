@@ -17,7 +17,7 @@ from chronoscale.harness.execute.execution import passes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.settings import executed
 from chronoscale.harness.runs.start import of_run
-from chronoscale.real_exec.execution.blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.strategies.schedule import Op
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")
@@ -71,7 +71,7 @@ def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsy
     assert "'psg'" not in said
     run = Run(next((tmp_path / "runs").iterdir()))
     (one,), (other,) = passes(run, 1, "psg"), passes(run, 1, "esdg")
-    assert one.launched == Launched(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}
+    assert one.launched == LaunchSummary(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}
     assert other.launched is not None and other.launched.why and Op.GRAPH not in other.trace.op
     command("report", run.folder, "--out", tmp_path / "report")
     command("trace", run.folder, "--out", tmp_path / "traces")

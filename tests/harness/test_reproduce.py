@@ -27,7 +27,7 @@ from chronoscale.harness.reproduce.real import (
     utilisation,
 )
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, by_copies, row
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay

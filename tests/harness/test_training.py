@@ -17,7 +17,7 @@ from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.training_record import result
 from chronoscale.harness.snapshots import control_plane as training
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import train
 from chronoscale.reports.charts.training import stages
 from chronoscale.reports.training_run import WAITING, Activity, Epoch, TrainingRun
@@ -51,7 +51,7 @@ class Ranks:
         for until in range(1, self.job.repeats + 1):
             time.sleep(0.05)  # the core is the control plane's, which these tests wait for
             train(replace(self.job, repeats=until))
-            if self.killed or self.enough(records(Path(self.job.out))):
+            if self.killed or self.enough(epoch_records(Path(self.job.out))):
                 return
 
     def stop(self, worker):
@@ -119,10 +119,10 @@ def test_losses_go_on_across_stages(experiment, here, capsys):
     here(last(2, "real-type1"))
     changes = {"epochs": 100_000, "dataset": {"path": "graphs"}}
     command("train", experiment(**changes), "--strategy", "real-type1")
-    mixed = records(Path("runs/small-train-1/train"))
+    mixed = epoch_records(Path("runs/small-train-1/train"))
     assert {record.stage for record in mixed} >= {"cold start", "profiling"}
     train(replace(moved(Path("runs/small-train-1/train"), "alone"), repeats=len(mixed)))
-    alone = records(Path("alone"))
+    alone = epoch_records(Path("alone"))
     assert {record.strategy for record in alone} == {"psg"}
     np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
 
@@ -272,16 +272,16 @@ def test_a_killed_training_resumes(experiment, inline, capsys):
 def goes_on(file, name, capsys):
     """The same command ends at the losses of a training that nothing happened to."""
     folder = Path(f"runs/{name}-train-1/train")
-    before, epochs = records(folder), json.loads(file.read_text())["epochs"]
+    before, epochs = epoch_records(folder), json.loads(file.read_text())["epochs"]
     assert 5 <= len(before) < epochs and not run_folder.Run(folder.parent).complete
     capsys.readouterr()
     command("train", file, "--strategy", "real-type1")
     assert f"taking up runs/{name}-train-1" in capsys.readouterr().err
-    after = records(folder)
+    after = epoch_records(folder)
     assert len(after) == epochs and run_folder.Run(folder.parent).complete
     assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
     train(moved(folder, "whole"))
-    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)
+    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in epoch_records(Path("whole"))], rtol=1e-4)
 
 
 def test_mistakes(experiment, capsys):

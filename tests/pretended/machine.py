@@ -19,7 +19,7 @@ from torch import Tensor
 import chronoscale
 from chronoscale.cuda_ext.native import abi, backend, cpp_operators
 from chronoscale.real_exec.execution import context, device_lanes, lanes
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.measurement import environment
 from pretended.calls import CUDA, Calls, remember
@@ -143,7 +143,7 @@ def parameters(function: str) -> Sequence[bool | None]:
     return [("const " in one) if "*" in one else None for one in found[1].split(",")]
 
 
-class Handed(Progress):
+class Handed(RowThreads):
     """Progress that hands on, with each row that another thread waits for, what the thread that ran it knows."""
 
     def __init__(self, tasks: Sequence[Task], thread: Sequence[int], needs: Sequence[Sequence[int]], threads: int) -> None:
@@ -203,7 +203,7 @@ def pretended(library: Any) -> Iterator[Findings]:
         mock.patch.object(abi, "_counters", counters),
         mock.patch.object(abi, "call_for_status", lambda *given: device.call_for_status(call_for_status, *given)),
         mock.patch.object(backend, "unavailable_reason", lambda name, index=None: None if name == "cuda" else unavailable_reason(name)),
-        mock.patch.object(device_lanes, "Progress", Handed),
+        mock.patch.object(device_lanes, "RowThreads", Handed),
         mock.patch.object(lanes, "CudaStreams", lambda _: device),
         mock.patch.object(context, "pick_device", lambda name, rank, shares: CUDA if name != "cpu" else torch.device("cpu")),
         mock.patch.object(environment, "device_name", lambda _: "a pretended GPU"),

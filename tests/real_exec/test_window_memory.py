@@ -15,7 +15,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.simulator.engine import replay
@@ -44,7 +44,7 @@ def test_the_planned_peak_is_what_torch_holds(name, model, layers, tmp_path):
     schedule, machine = strategy(name).plan(work, 1, UNUSED), local_cpu(1, 1e12, Link(1e9, 0))
     machine = replace(machine, device=replace(machine.device, streams=INLINE))
     planned = peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device)))[0]
-    material, context = Material(GRAPHS, 2, task="degrees"), Context()
+    material, context = SnapshotMaterial(GRAPHS, 2, task="degrees"), Context()
     program = WindowProgram(schedule, material, CHUNKS, learner_of(ModelChoice(model, 32, layers, 2), context, 2), HYPER, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
     program.epoch = 0  # the epoch that was planned

@@ -220,7 +220,7 @@ def test_bytes_are_those_of_what_is_moved(
 ) -> None:
     """Entry by entry, of the tensors that an epoch gathers, sends and reads."""
     seen: dict[Op, list[int]] = defaultdict(list)
-    send, pending = Batch.send, Batch.send_pending
+    send, pending = Batch.send, Batch.send_memory
 
     def size(*tensors) -> int:  # type: ignore[no-untyped-def]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)
@@ -228,19 +228,19 @@ def test_bytes_are_those_of_what_is_moved(
     def sent(self, device) -> None:  # type: ignore[no-untyped-def]
         seen[Op.GATHER].append(size(self.features, self.edges))
         indices = [
-            *(level for tree in self.found.trees for level in tree.levels),
-            *(p for tree in self.found.trees for hop in tree.hops for p in hop),
+            *(level for tree in self.neighbourhood.trees for level in tree.levels),
+            *(p for tree in self.neighbourhood.trees for hop in tree.hops for p in hop),
         ]
         seen[Op.SAMPLE].append(size(self.times, *indices))
         seen[Op.H2D].append(seen[Op.GATHER][-1] + seen[Op.SAMPLE][-1])
         send(self, device)
 
     def read(self, device) -> None:  # type: ignore[no-untyped-def]
-        seen[Op.MEMORY_READ].append(size(*self.pending, self.heard))
+        seen[Op.MEMORY_READ].append(size(*self.memory_rows, self.last_update))
         pending(self, device)
 
     monkeypatch.setattr(Batch, "send", sent)
-    monkeypatch.setattr(Batch, "send_pending", read)
+    monkeypatch.setattr(Batch, "send_memory", read)
     folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)
     schedule = plan(name, work(model, hyper(model), PreparedStream.load(folder)))

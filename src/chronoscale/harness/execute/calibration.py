@@ -23,15 +23,15 @@ from chronoscale.harness.planners import planned, planners
 from chronoscale.harness.practice import Candidate
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.collectives import all_reduces
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.jitter import sway
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.measurement.messages import all_reduces
+from chronoscale.real_exec.measurement.repeats import rank_sway
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
@@ -104,7 +104,7 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
         tables.append(table)
         costs.save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    noise = watch.noise(timed, share(max(experiment.ranks), experiment.threads))
+    noise = watch.noise(timed, cores_per_rank(max(experiment.ranks), experiment.threads))
     noise.save(folder)
     if noise.told:
         warnings.warn(f"profile: {noise.told}", ChronoscaleWarning, stacklevel=2)
@@ -162,13 +162,13 @@ def probing(experiment: Experiment, found: Sequence[Candidate], ranks: int, fold
 
 def fitted_to(experiment: Experiment, measured: Sequence[Timed]) -> tuple[pd.DataFrame, FittedCosts]:
     """The tasks of probes as a table, and the costs fitted to it."""
-    device, table = this_device(experiment), tabulate(measured)
+    device, table = this_device(experiment), tabulate_samples(measured)
     here = fingerprint(device) | sharing(experiment)
-    costs = fit(enough(table), device_name(device), here, experiment.seed, launch_ns(device), sway(measured))
+    costs = fit(with_enough_samples(table), device_name(device), here, experiment.seed, launch_ns(device), rank_sway(measured))
     if (table["schedule"] == "blocks").any():
-        from chronoscale.real_exec.measurement.predictor import learn  # noqa: PLC0415 (scikit-learn, for those who train it)
+        from chronoscale.real_exec.measurement.predictor import fit_predictor  # noqa: PLC0415 (scikit-learn, for those who train it)
 
-        costs = replace(costs, predictor=learn(table, experiment.seed))
+        costs = replace(costs, predictor=fit_predictor(table, experiment.seed))
     return table, costs
 
 

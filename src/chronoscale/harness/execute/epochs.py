@@ -12,7 +12,7 @@ from chronoscale.harness.runs.training_record import JOB
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.supervision import Patience
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 
 
@@ -28,5 +28,5 @@ def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
         ranks = start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads)
         wait(ranks, whole.name, Patience(experiment.hang_after))
     except MachineError as error:
-        done = len(records(folder))
+        done = len(epoch_records(folder))
         raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None

@@ -25,11 +25,11 @@ from chronoscale.harness.practice import Candidate
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.simulate.estimate import affordable
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.pinning import share
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.records import read_json
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -140,7 +140,7 @@ def attempt(asked: Job, ranks: int, part: Path, labels: Sequence[str], attempts:
         out.mkdir()
         launch(replace(asked, out=str(out)), ranks, part, told)
         timed = [load_passes(out, label) for label in labels]
-        noise = watch.noise(timed, share(ranks, asked.settings.threads), number)
+        noise = watch.noise(timed, cores_per_rank(ranks, asked.settings.threads), number)
         if best is None or noise.level < best.level:
             best = noise
             for file in out.iterdir():

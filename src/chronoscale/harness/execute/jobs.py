@@ -9,8 +9,8 @@ import numpy as np
 
 from chronoscale.datasets.scores import Scores
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.real_exec.execution.blocks import Launched
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.records import read_array, read_json, reading
 from chronoscale.strategies.schedule import Schedule
@@ -51,7 +51,7 @@ def load_passes(folder: Path, label: str) -> list[Pass]:
         if len(counts) != len(losses):
             raise ValueError(f"expected {len(losses)} repeats, got {len(counts)}")
     path = folder / f"{label}-launched.json"
-    launched = read_json(path, list[Launched], "record of launches") if path.exists() else [None for _ in scores]
+    launched = read_json(path, list[LaunchSummary], "record of launches") if path.exists() else [None for _ in scores]
     with reading(path, "record of launches"):
         if len(launched) != len(losses):
             raise ValueError(f"expected {len(losses)} repeats, got {len(launched)}")

@@ -13,7 +13,7 @@ import torch
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.real_exec.execution.context import NO_GRAPHS
-from chronoscale.real_exec.execution.lanes import Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import Threads, make_lanes
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -103,7 +103,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     there = torch.cuda.mem_get_info(device)[1] * gpus_taken if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
-    streams = lanes_for(device, threads).streams
+    streams = make_lanes(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))

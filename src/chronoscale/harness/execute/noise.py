@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.records import read_json
 
 FILE = "noise.json"

@@ -12,7 +12,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.real_exec.measurement.fit import fit
-from chronoscale.real_exec.measurement.profiled import copies, fittable, join
+from chronoscale.real_exec.measurement.profile_samples import copy_samples, fittable_samples, match_rows
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import FittedCosts
@@ -58,17 +58,17 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
     With the schedule that they were executed of, samples are its rows; without one, the copies between host and device that they show.
     Writes to `out` a trace of each (`<name>.parquet`, and its rows, `<name>-r<repeat>.parquet`), `samples.parquet`, and `costs.json` where
     there is enough for a curve. device: what costs are said to be of, '' for the GPU's own name. Raises UserError as `kineto.read` and
-    `profiled.join`.
+    `profile_samples.match_rows`.
     """
     profiles = [kineto.read(path) for path in paths]
     planned = None if schedule is None else Schedule.load(schedule)
     out.mkdir(parents=True, exist_ok=True)
-    found, said = [copies(profiles)] if planned is None else [], []
+    found, said = [copy_samples(profiles)] if planned is None else [], []
     for profile in profiles:
         name = profile.path.name.partition(".")[0]
         kineto.as_trace(profile).save(out / f"{name}.parquet")
         if planned is not None:
-            joined = join(profile, planned)
+            joined = match_rows(profile, planned)
             for k, trace in enumerate(joined.traces):
                 trace.save(out / f"{name}-r{k}.parquet")
             found.append(joined.samples)
@@ -76,7 +76,7 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
             said.append(f"{profile.path}: {len(joined.traces[0]):,} rows of rank {profile.rank}, {repeats} repeat{'s' * (repeats > 1)}")
             if joined.missed:
                 said[-1] += f"; {joined.missed:,} rows not seen as often"
-    samples, few = fittable(pd.concat(found, ignore_index=True))
+    samples, few = fittable_samples(pd.concat(found, ignore_index=True))
     if few:
         said.append(f"too few samples for a curve: {', '.join(few)}")
     names = pd.concat([kineto.time_by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)

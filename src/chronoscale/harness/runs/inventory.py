@@ -12,7 +12,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.simulate.point import FILE, Point
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER, ended
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.plugins import names_file
 
 SCHEDULE = ".schedule.parquet"
@@ -94,7 +94,7 @@ def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
             if (folder := run.folder / f"sim-{gpus:05d}-{name}").exists() or command == "simulate":
                 yield from _lack(name, gpus, simulated(run, gpus, name), folder)
     if command == "train":
-        held = {record.epoch for record in records(run.folder / FOLDER)}
+        held = {record.epoch for record in epoch_records(run.folder / FOLDER)}
         over = ended(run.folder / FOLDER)
         epochs = experiment.epochs if over is None else over.epochs
         if gone := [epoch for epoch in range(epochs) if epoch not in held]:

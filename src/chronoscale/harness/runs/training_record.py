@@ -10,10 +10,10 @@ from pathlib import Path
 from chronoscale.datasets.scores import Scores, scores_present
 from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
-from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
 from chronoscale.records import read_json
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.training.plans import ENDED, TEST, TrainingEnd
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.schedule import Schedule
@@ -37,7 +37,7 @@ class Control:
 def result(run: Run, ranks: int) -> TrainingRun:
     """Epochs, what the control plane did meanwhile, and what has to be said."""
     folder = run.folder / FOLDER
-    done = records(folder)
+    done = epoch_records(folder)
     epochs = tuple(map(_shown, done))
     left = control(folder)
     over = ended(folder)
@@ -61,9 +61,9 @@ def launched(done: Sequence[EpochRecord]) -> list[str]:
     return [f"launch: graph: the last epoch of stage '{stage}' was {how}." for stage, how in last.items() if how is not None]
 
 
-def ended(folder: Path) -> Ended | None:
+def ended(folder: Path) -> TrainingEnd | None:
     """How training came to its end; None where it has not."""
-    return read_json(folder / ENDED, Ended, "record of a training's end") if (folder / ENDED).exists() else None
+    return read_json(folder / ENDED, TrainingEnd, "record of a training's end") if (folder / ENDED).exists() else None
 
 
 def breakdowns(folder: Path, done: Sequence[EpochRecord]) -> dict[str, Breakdown]:

@@ -24,21 +24,21 @@ from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, Contr
 from chronoscale.harness.snapshots.data import kept, stored
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.estimate import means
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.ranks.handle import Ranks
+from chronoscale.real_exec.measurement.repeats import mean_durations
 from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.material_files import write_material
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import PLAN, Published, newest, plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.shipment import ship
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
+from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, newest_plan, plan_folder
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.reports.training_run import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
@@ -85,7 +85,7 @@ def train(experiment: SnapshotExperiment, run: Run, rough: Callable[[], CostMode
     item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
     whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
     plane = ControlPlane(experiment, planner, work, whole, ranks, rough())
-    if newest(folder) < 0:
+    if newest_plan(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
     whole.save(folder / JOB)
     worker = start(ENTRY, folder / JOB, ranks, whole.settings.threads)
@@ -124,19 +124,19 @@ class ControlPlane:
         self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
-    def run(self, worker: Ranks) -> None:
+    def run(self, worker: RankGroup) -> None:
         """From where the files say it stopped, to the last plan or the end of training."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:
-            if newest(self.folder) < 1:
+            if newest_plan(self.folder) < 1:
                 self._preprocess()
-            if newest(self.folder) < 2:
+            if newest_plan(self.folder) < 2:
                 self._optimise(self._statistics(1, PROFILED + 1))
         except Over:
             pass  # `close` says what that came to
         except (UserError, MachineError) as error:
             self._stopped = str(error)
-            stage = STAGES[newest(self.folder) + 1]
+            stage = STAGES[newest_plan(self.folder) + 1]
             self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
         except BaseException as error:  # handed to the thread that waits for the ranks
             self.failure = error
@@ -175,12 +175,12 @@ class ControlPlane:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
-        (draft / PLAN).write_text(json.dumps(asdict(Published(STAGES[number], schedule.name, number < len(STAGES) - 1))))
+        (draft / PLAN).write_text(json.dumps(asdict(PlanRecord(STAGES[number], schedule.name, number < len(STAGES) - 1))))
         if number:
             with self._doing("difference maps" if number == 1 else "further forms"):
                 self._build(schedule)
                 stores = self._material.stores()
-                ship(draft / "forms", stores, self._shipped)
+                write_material(draft / "forms", stores, self._shipped)
                 self._shipped = {kind: set(store) for kind, store in stores.items()}
         draft.rename(final)
 
@@ -238,17 +238,17 @@ class ControlPlane:
         self.publish(2, schedule)
 
     def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
-        table = tabulate(seen)
+        table = tabulate_samples(seen)
         device = this_device(self.experiment)
         here = fingerprint(device) | sharing(self.experiment)
-        fitted = fit(enough(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
+        fitted = fit(with_enough_samples(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
-        times = [(schedule, means(passes)) for schedule, passes in seen]
+        times = [(schedule, mean_durations(passes)) for schedule, passes in seen]
         return CalibratedCosts(replace(fitted, extrapolate=True), self.rough, scale_factor(times, self.rough))
 
     def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
         """Of a plan, or all."""
-        self._records |= {record.epoch: record for record in records(self.folder, self._records.keys())}
+        self._records |= {record.epoch: record for record in epoch_records(self.folder, self._records.keys())}
         return [record for _, record in sorted(self._records.items()) if plan in (None, record.plan)]
 
     def _trace(self, epoch: EpochRecord) -> Path:

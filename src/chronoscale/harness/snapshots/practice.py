@@ -10,7 +10,7 @@ from chronoscale.harness.practice import Practice, Probes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.snapshots import data, partitions, probing, training
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.real_exec.snapshots.board import groups_of
+from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload

@@ -18,9 +18,9 @@ from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.harness.snapshots.tuning import tuned
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.snapshots.evaluated_plans import STAGE
 from chronoscale.real_exec.snapshots.objective import objective_of
-from chronoscale.real_exec.snapshots.plans import PLAN, Published, plan_folder
-from chronoscale.real_exec.snapshots.steady import STAGE
+from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, plan_folder
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
@@ -70,7 +70,7 @@ def _steadily(experiment: SnapshotExperiment, planner: Strategy, run: Run, data:
         where = plan_folder(folder, 0)  # the only plan, where ranks look for others
         where.mkdir(parents=True, exist_ok=True)
         schedule.save(where / "schedule.parquet")
-        write_text(where / PLAN, json.dumps(asdict(Published(STAGE, planner.name))))
+        write_text(where / PLAN, json.dumps(asdict(PlanRecord(STAGE, planner.name))))
         run_epochs(one, Item(planner.name, str(where / "schedule.parquet"), str(data), one.hyper, parts), folder)
 
     train_into(tuned(experiment, planner, folder, train_into, fits), folder)

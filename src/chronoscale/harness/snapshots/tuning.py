@@ -13,7 +13,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.runs.training_record import NOTES
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.records import read_json
 from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
 from chronoscale.strategies.flaredtdg.tuning import TuningResult, tune
@@ -44,7 +44,7 @@ def tuned(
         def loss(one: Decay) -> float:
             where = folder / "tuning" / f"{one.full}-{one.alpha:g}"
             train(_with(experiment, one).model_copy(update={"epochs": experiment.training.tune_epochs}), where)
-            last = records(where)[-1].scores
+            last = epoch_records(where)[-1].scores
             first = scores_present([last])[0]
             return last[first.key] if first.better == "lower" else -last[first.key]
 

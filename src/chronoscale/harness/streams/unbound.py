@@ -8,7 +8,7 @@ from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.planners import planners
 from chronoscale.harness.streams.experiment import StreamExperiment
 from chronoscale.harness.streams.probing import feeds
-from chronoscale.real_exec.streams.crew import place
+from chronoscale.real_exec.streams.sampling_threads import choose_processors
 
 
 def warn(experiment: StreamExperiment) -> None:
@@ -17,6 +17,6 @@ def warn(experiment: StreamExperiment) -> None:
     if not bound:
         return
     where = [(ranks, rank) for ranks in experiment.ranks for rank in range(ranks)]
-    notes = dict.fromkeys(place(experiment.topology or "", experiment.threads, rank, ranks)[1] for ranks, rank in where)
+    notes = dict.fromkeys(choose_processors(experiment.topology or "", experiment.threads, rank, ranks)[1] for ranks, rank in where)
     if said := "; ".join(note for note in notes if note):
         warnings.warn(f"{', '.join(bound)}: {said}", ChronoscaleWarning, stacklevel=2)

@@ -1,7 +1,7 @@
 """Kernels: how many kernels a row launches on a GPU and what they move there, by laws in a schedule's sizes that were counted.
 
-`kernels.yaml` and `moved.yaml` are made by `tools/count_kernels.py` and `count_moved.py`, which execute schedules under
-`real_exec.measurement.kernels.Counter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
+`kernels.yaml` and `moved.yaml` are made by `benchmarks/count_kernels.py` and `count_moved.py`, which execute schedules under
+`real_exec.measurement.kernels.KernelCounter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
 
 ==========================  ===============================================================================
 upper, top                  1 above the first layer; in the last one

@@ -122,7 +122,7 @@ def as_trace(profile: KinetoProfile) -> Trace:
 
     Of the device, copies and NCCL's kernels lie in lanes of their own, other kernels of the busiest stream in COMPUTE, of further streams
     in COMPUTE2. Calls are the HOST's where there is a device, else COMPUTE. Kernels and calls are `Op.COMPUTE`: a profile knows no
-    operations of a schedule but in ranges that name rows, which `real_exec.measurement.profiled` reads.
+    operations of ours but in ranges that name rows, which `real_exec.measurement.profile_samples` reads.
     """
     table = profile.events[profile.events["category"].isin(DEVICE) | is_outermost(profile.events)]
     kernels = table[(table["category"] == KERNEL) & ~table["name"].str.startswith(NCCL)]

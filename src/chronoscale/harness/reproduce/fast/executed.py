@@ -21,7 +21,7 @@ from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.harness.reproduce.fast.points import HEADS, HIDDEN, LAYERS, TIME, widths_of
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED

@@ -17,7 +17,7 @@ from chronoscale.harness.reproduce.study import Told
 from chronoscale.harness.runs.run_folder import as_given
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import FOLDER, scores
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
@@ -93,7 +93,7 @@ def trained(one: Training) -> Trained:
         run, _ = start(Path(name), "train", experiment, as_given(experiment), {})
         train(experiment, run)
         folder = run.folder / FOLDER
-        done, found = records(folder), list(scores(folder).values())
+        done, found = epoch_records(folder), list(scores(folder).values())
         named = dict(zip(list(scores(folder))[1:], (float(other["mse"]) for other in found[1:]), strict=True))
         (plan,) = folder.glob("plans/*/schedule.parquet")
         peak = planned_gb(Schedule.load(plan))

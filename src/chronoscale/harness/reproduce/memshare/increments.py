@@ -18,8 +18,8 @@ from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.reports.charts.lines import Panel, lines
@@ -47,7 +47,7 @@ def increments(events: EventStream, epochs: int, batch: int) -> tuple[Int64, Flo
         work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = item(folder, "epoch", schedule, folder / "prepared", hyper)
-        program = bound(one, schedule, choice, Context(Settings(1, RATE, device="cpu")))
+        program = bind_program(one, schedule, choice, Context(Settings(1, RATE, device="cpu")))
         assert isinstance(program, EventProgram)
         for epoch in range(epochs):
             program.begin()

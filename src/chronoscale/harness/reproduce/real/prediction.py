@@ -14,7 +14,7 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.study import Findings, Told, row
-from chronoscale.real_exec.execution.interpreter import medians
+from chronoscale.real_exec.execution.passes import medians
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
