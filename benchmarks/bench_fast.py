@@ -29,7 +29,8 @@ from chronoscale.datasets import store
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace, data: Path, name: str, ranks: int, bus: flo
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         out = Path(folder)
         for planner in options.strategies:
-            items.append(item(out, planner, strategy(planner).plan(work, ranks, UNUSED), data, hyper))
+            items.append(make_item(out, planner, strategy(planner).plan(work, ranks, UNUSED), data, hyper))
         settings = Settings(options.threads, 1e-3, bus=bus)
         launch(Job("fast", tuple(items), str(out), choice, options.repeats, 1, settings), ranks, out)
         found = {planner: load_passes(out, planner) for planner in options.strategies}

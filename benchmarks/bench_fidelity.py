@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.execute.validation import Validated
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.practice import Candidate
-from chronoscale.harness.runs import run_folder
+from chronoscale.harness.execute.replaying import replay_executed
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.start import start
+from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.measurement.environment import fingerprint
 
 SETTINGS: Mapping[str, dict[str, object]] = {
@@ -48,17 +48,17 @@ Said = Callable[[str], None]
 
 def measured(root: Path, given: Mapping[str, object], number: int, own: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The totals of one run (strategy, ranks, predicted_ms, measured_ms, error_pct, spread_pct, sources, noise), and its pairs of
-    strategies (`harness.execute.validation`)."""
+    strategies (`harness.publish.validation`)."""
     experiment = check({**SAME, **given, "name": f"run{number}"}, "bench")
-    run, _ = start(root, "validate", experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
-    execution.execute(experiment, run, replayed=True, probed=lambda one: own or _generated(one))
-    execution.rehearse(experiment, run)
+    run, _ = start(root, "validate", experiment, as_yaml(experiment), fingerprint(this_device(experiment.device)))
+    execute(experiment, run, replayed=True, takes_probe=lambda one: own or _generated(one))
+    replay_executed(experiment, run)
     run.finish()
-    found = Validated.of(run)
+    found = ValidationTables.of(run)
     return found.table[found.table["op"] == "TOTAL"].assign(run=number, noise=found.table.get("noise", "")), found.order
 
 
-def _generated(one: Candidate) -> bool:
+def _generated(one: ProbeCandidate) -> bool:
     return not one.label.startswith(("windows", "own", "rising", "falling"))
 
 

@@ -36,7 +36,8 @@ from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
@@ -104,7 +105,7 @@ def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data
     plans = {name: strategy(name).plan(work, options.ranks, costs) for name in options.strategies}
     items = []
     for name, plan in plans.items():
-        items.append(replace(item(out, name, plan, data, work.hyper), parts=parts))
+        items.append(replace(make_item(out, name, plan, data, work.hyper), parts=parts))
     settings = Settings(options.threads, 0.003, device="cpu")
     launch(Job("flaredtdg", tuple(items), str(out), choice, options.repeats, 1, settings), options.ranks, out)
     passes = {name: load_passes(out, name) for name in plans}

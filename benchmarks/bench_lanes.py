@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.runs import run_folder
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.runs.passes import passes_of
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.schedule import Op
@@ -32,11 +32,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for threaded in (False, True):
             experiment = check({**SETTINGS, "transfer_thread": threaded}, "bench")
-            print_to = fingerprint(this_device(experiment))
-            run, _ = start(Path(folder), "bench", experiment, run_folder.as_given(experiment), print_to)
-            execution.execute(experiment, run)
+            print_to = fingerprint(this_device(experiment.device))
+            run, _ = start(Path(folder), "bench", experiment, as_yaml(experiment), print_to)
+            execute(experiment, run)
             for name in experiment.strategies:
-                traces = [done.trace for done in execution.passes(run, 1, name)]
+                traces = [done.trace for done in passes_of(run, 1, name)]
                 for op in (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL):
                     if (traces[0].op == op).any():
                         times.setdefault((name, op.name), []).append(np.array([t.duration_ns[t.op == op].mean() / 1e6 for t in traces]))

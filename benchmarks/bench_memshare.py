@@ -28,7 +28,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import load_passes
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch, start, wait
 from chronoscale.real_exec.training.epoch_loop import ENTRY

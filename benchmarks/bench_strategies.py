@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.harness.execute import execution
-from chronoscale.harness.execute.jobs import schedules
+from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.runs import run_folder
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.runs.passes import load_schedules, passes_of
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.schedule import Op
@@ -68,10 +67,10 @@ def _line(settings: dict[str, object], title: str, model: str) -> str:
     experiment = check(settings, "bench")
     ranks = experiment.ranks[0]
     with tempfile.TemporaryDirectory() as folder:
-        run, _ = start(Path(folder), "bench", experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
-        execution.execute(experiment, run)
-        spans = {name: np.array([one.trace.span_ns for one in execution.passes(run, ranks, name)]) / 1e9 for name in experiment.strategies}
-        ours = schedules(run.folder / f"ranks-{ranks}")[OURS]
+        run, _ = start(Path(folder), "bench", experiment, as_yaml(experiment), fingerprint(this_device(experiment.device)))
+        execute(experiment, run)
+        spans = {name: np.array([one.trace.span_ns for one in passes_of(run, ranks, name)]) / 1e9 for name in experiment.strategies}
+        ours = load_schedules(run.folder / f"ranks-{ranks}")[OURS]
     cells = []
     for name in RIVALS:
         ratio = spans[name] / spans[OURS]

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronoscale.harness.advice.candidates import Candidate, short, value_of
+from chronoscale.harness.advice.candidate import Candidate, short_key, value_text
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
 from chronoscale.harness.advice.shown import left, terminal
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator.critical import Blame
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
-POINT = Point("psg", 4, 1000, "datasheet", "h200", 32)
+POINT = SimulatedPoint("psg", 4, 1000, "datasheet", "h200", 32)
 
 
 def verdict(epoch_s=1.0, *blames: Blame, waits=0.0, **point) -> Verdict:
@@ -170,4 +170,4 @@ def test_candidates_in_words():
     assert str(candidate(gpus=1)) == "psg on 1 GPU of h200"
     several = Candidate("h200", "psg", 1024, {"training.batch_size": 4, "training.fanout": (10, 5), "launch": None, "model.time": True})
     assert str(several) == "psg on 1,024 GPUs of h200, batch_size 4, fanout [10, 5], launch none, time true"
-    assert short("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_of((1, True)) == "[1, true]"
+    assert short_key("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_text((1, True)) == "[1, true]"

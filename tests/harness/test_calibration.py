@@ -18,9 +18,10 @@ from one_rank import here
 
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
-from chronoscale.harness.execute.calibration import interleaved
-from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watch
-from chronoscale.harness.practice import Candidate
+from chronoscale.harness.execute.calibration import interleave
+from chronoscale.harness.execute.watch import Watch
+from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
+from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.pinning import share
 from chronoscale.strategies.costing.request import Asked
@@ -36,8 +37,8 @@ def rows(*edges: int, op: str = "AGGREGATE") -> Schedule:
     return write("\n".join(f"a{i}: {op}@COMPUTE edges={n} ns={n}" for i, n in enumerate(edges))).schedule
 
 
-def candidate(label: str, schedule: Schedule) -> Candidate:
-    return Candidate(label, schedule, lambda: pytest.fail("written before it is taken"))
+def candidate(label: str, schedule: Schedule) -> ProbeCandidate:
+    return ProbeCandidate(label, schedule, lambda: pytest.fail("written before it is taken"))
 
 
 def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
@@ -95,8 +96,8 @@ def test_rows_that_are_all_alike_need_fewer() -> None:
 
 def test_probes_and_strategies_take_turns() -> None:
     strategies, probes = ([Item(f"{kind}{i}", "", "", Hyper()) for i in range(count)] for kind, count in (("s", 3), ("p", 7)))
-    assert "".join(one.label for one in interleaved(strategies, probes)) == "s0p0p1s1p2p3s2p4p5p6"
-    assert interleaved(strategies, []) == strategies
+    assert "".join(one.label for one in interleave(strategies, probes)) == "s0p0p1s1p2p3s2p4p5p6"
+    assert interleave(strategies, []) == strategies
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs
     labels = [one.label for one in job.items]
     at = [labels.index("psg"), labels.index("blad")]
     assert at[0] == 0 and 1 < at[1] < len(labels) - 1  # probes follow each
-    assert {one.learning_rate for one in job.items if one.label not in ("psg", "blad")} == {calibration.RATE}
+    assert {one.learning_rate for one in job.items if one.label not in ("psg", "blad")} == {calibration.LEARNING_RATE}
     assert all(one.learning_rate == 0 for one in job.items if one.label in ("psg", "blad"))
     folder = Path("runs/small-validate-1/ranks-1")
     assert {row["op"] for row in json.loads(capsys.readouterr().out)} >= {"TOTAL", "COPY", "BACKWARD"}

@@ -10,8 +10,8 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.harness.cli.commands import Commands, DataCommands
-from chronoscale.harness.families import FAMILIES
 from chronoscale.harness.keys import reference
+from chronoscale.harness.keys.families import FAMILIES
 
 HEAVY = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "gurobipy", "highspy", "simpy", "dgl", "distributed", "h5py"}
 

@@ -8,11 +8,11 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.execute.profiles import PROBED, known
+from chronoscale.harness.execute.profiles import PROBED, find_profile
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.practices import practice_of
-from chronoscale.harness.runs.start import find
-from chronoscale.harness.simulate.estimate import affordable
+from chronoscale.harness.planning.estimate import affordable
+from chronoscale.harness.runs.start import find_runs
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.strategies.cluster import same_device
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.registry import strategy
@@ -76,7 +76,7 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
 def test_large_schedules_are_announced(experiment):
     asked = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, practice_of(asked).workload(asked), [700_000])
+        affordable({"psg": strategy("psg")}, workflow_of(asked).workload(asked), [700_000])
 
 
 @pytest.mark.slow
@@ -99,8 +99,8 @@ def test_a_rate_is_told_of_a_profile_and_a_report(experiment, inline, key):
     """What was timed without it is another's."""
     usual, slow = experiment("usual", **QUICK), experiment("slow", **key, **QUICK)
     command("profile", usual)
-    run = find(Path("runs"))[0]
-    assert known(load(usual), Path("runs")) == run and known(load(slow), Path("runs")) is None
+    run = find_runs(Path("runs"))[0]
+    assert find_profile(load(usual), Path("runs")) == run and find_profile(load(slow), Path("runs")) is None
     command("bench", slow)
     command("report", "runs/slow-bench-1", "--out", "page")
     assert ("1000 us" if "network_latency" in key else "0.02 GB/s") in Path("page/report.md").read_text()

@@ -10,17 +10,18 @@ from dataclasses import asdict
 import psutil
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.advice.candidates import Candidate, candidates, variant
+from chronoscale.harness.advice.candidate import Candidate
+from chronoscale.harness.advice.candidates import candidates, variant
 from chronoscale.harness.advice.judge import Task, judge, workload
 from chronoscale.harness.advice.outcome import ASKED, cautions, choices, piece
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.sweep import sweep
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.keys.experiment_files import parse
-from chronoscale.harness.planners import planners
-from chronoscale.harness.runs.run_folder import Run, as_given, write_text
-from chronoscale.harness.simulate.estimate import LONG, Estimate, estimates
+from chronoscale.harness.keys.experiment_files import as_yaml, parse
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.estimate import LONG, Estimate, estimates
+from chronoscale.harness.runs.run_folder import Run, write_text
 
 FIRST = "first.yaml"
 
@@ -63,7 +64,7 @@ def advise(
     if found[0].rank is None:
         run.finish()
         raise UserError(_nothing(found))
-    write_text(run.folder / FIRST, as_given(_as_experiment(experiment, found[0].candidate)))
+    write_text(run.folder / FIRST, as_yaml(_as_experiment(experiment, found[0].candidate)))
 
 
 def _workers(tasks: Mapping[int, Task]) -> int:

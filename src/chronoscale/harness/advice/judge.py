@@ -17,20 +17,21 @@ import psutil
 
 from chronoscale import modules
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.advice.candidates import Candidate, variant
+from chronoscale.harness.advice.candidate import Candidate
+from chronoscale.harness.advice.candidates import variant
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.execute.profiles import simulated_costs
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
-from chronoscale.harness.planners import planners
-from chronoscale.harness.practices import practice_of
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.cost_models import cluster_costs
+from chronoscale.harness.planning.estimate import Estimate
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.simulate.estimate import Estimate
-from chronoscale.harness.simulate.plan_and_replay import simulated
-from chronoscale.harness.simulate.simulation import partitioned
+from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.critical import blame, critical
 from chronoscale.strategies.evaluation.metrics import occupied_ns
+from chronoscale.strategies.workload import Workload
 
 _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, and warnings are caught for all threads alike
 
@@ -59,14 +60,14 @@ class Task:
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
             return self
-        kept = Run(run.folder / "cuts" / _divided(experiment))
+        kept = Run(run.folder / "cuts" / _partition_key(experiment))
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
-            partitioned(experiment, workload(experiment), kept)
+            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, kept)
         files = [file for file in sorted(kept.folder.rglob("*")) if file.is_file()]
         return replace(self, cuts={str(file.relative_to(kept.folder)): file.read_bytes() for file in files})
 
 
-def _divided(experiment: Experiment) -> str:
+def _partition_key(experiment: Experiment) -> str:
     """The same for experiments whose graph is cut alike: models do not matter."""
     return experiment.digest(*(key for key in experiment.work if key != "model"))
 
@@ -104,13 +105,15 @@ def _judged(task: Task) -> Verdict:
     work = workload(experiment)
     Estimate(planner.name, gpus, planner.rows(work, gpus)).check(psutil.virtual_memory().available / 1e9)
     for name, content in task.cuts.items():
-        file = _scratch() / _divided(experiment) / name
+        file = _scratch() / _partition_key(experiment) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    work = partitioned(experiment, work, Run(_scratch() / _divided(experiment)))[gpus]
+    work = workflow_of(experiment).partition_for_simulation(
+        experiment, work, experiment.gpus, Run(_scratch() / _partition_key(experiment))
+    )[gpus]
     cluster = presets.cluster(experiment.cluster)
-    costs = simulated_costs(experiment, cluster)
-    found = simulated(experiment, planner, work, gpus, cluster, costs)
+    costs = cluster_costs(experiment, cluster)
+    found = plan_and_replay(experiment, planner, work, gpus, cluster, costs)
     schedule, trace = found.schedule, found.trace
     path = critical(schedule, trace, cluster.device, found.launches)
     occupied = occupied_ns(trace)
@@ -123,16 +126,16 @@ def _judged(task: Task) -> Verdict:
     )
 
 
-def workload(experiment: Experiment) -> Any:
+def workload(experiment: Experiment) -> Workload:
     """As `Trained.workload`; candidates that train the same share it. Raises UserError as it."""
     keys = experiment.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "gpus", "strategies", "launch", "costs"})
     return _workload(json.dumps(keys, sort_keys=True))
 
 
 @lru_cache(maxsize=2)
-def _workload(keys: str) -> Any:
+def _workload(keys: str) -> Workload:
     experiment = parse(json.loads(keys), "advise")
-    return practice_of(experiment).workload(experiment)
+    return workflow_of(experiment).workload(experiment)
 
 
 @cache

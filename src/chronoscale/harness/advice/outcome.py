@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.harness.advice.candidates import Candidate
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.verdict import FILE, Verdict
 from chronoscale.harness.keys.experiment import Experiment

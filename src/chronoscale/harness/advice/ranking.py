@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chronoscale.harness.advice.candidates import Candidate, price
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.keys.advise import Budget
+from chronoscale.harness.keys.advise import BudgetKeys
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.reports.formats import number, size
 from chronoscale.reports.measured import Band
@@ -94,7 +94,13 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
     return replace(made, why=f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, made))
 
 
-def _over(budget: Budget, choice: Choice) -> str:
+def price(experiment: Experiment, cluster: str) -> float | None:
+    """Return the price of a GPU-hour on a cluster; None where the file has none."""
+    prices = experiment.advise.prices
+    return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
+
+
+def _over(budget: BudgetKeys, choice: Choice) -> str:
     """What of the budget it exceeds, in words; '' for nothing."""
     peak = choice.verdict.point.peak_bytes if choice.verdict.point else 0
     asked: list[tuple[float, float | None, Callable[[float], str]]] = [

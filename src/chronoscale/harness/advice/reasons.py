@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from chronoscale.harness.advice.candidates import Candidate
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.simulator.critical import Blame
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op

@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from chronoscale.harness.advice.candidates import Candidate, short, value_of
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.outcome import cautions, choices
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
-from chronoscale.harness.cell import record
+from chronoscale.harness.display.cell import record
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
@@ -58,7 +57,7 @@ def _record(one: Choice) -> dict[str, Any]:
     }
 
 
-def advised(run: Run, experiment: Experiment, name: str, called: str) -> Advice:
+def report_advice(run: Run, experiment: Experiment, name: str, called: str) -> Advice:
     """For a report; `called`: the run's name in it. Raises UserError for a damaged file."""
     found = choices(experiment, run)
     title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({called})"
@@ -66,17 +65,11 @@ def advised(run: Run, experiment: Experiment, name: str, called: str) -> Advice:
     return Advice(name, title, headline(found, experiment.advise.objective), table, left(found), front(found, f"{name}-pareto"))
 
 
-def named(candidate: Candidate) -> dict[str, Any]:
-    """What tells one candidate from another, a column each."""
-    settings = {short(key, candidate.settings): value_of(value) for key, value in candidate.settings.items()}
-    return {"strategy": candidate.strategy, "gpus": candidate.gpus, "cluster": candidate.cluster, **settings}
-
-
 def _row(one: Choice, found: Sequence[Choice]) -> dict[str, Any]:
     point, (low, high) = one.verdict.point, one.band
     return {
         "rank": one.rank,
-        **named(one.candidate),
+        **one.candidate.columns,
         "epoch_s": one.verdict.epoch_s,
         "epoch_low_s": low,
         "epoch_high_s": high,
@@ -101,7 +94,7 @@ def terminal(found: Sequence[Choice], top: int) -> pd.DataFrame:
     rows = []
     for one in ranked[:top]:
         point = one.verdict.point
-        row = {"rank": one.rank, **{key: value for key, value in named(one.candidate).items() if several or key != "cluster"}}
+        row = {"rank": one.rank, **{key: value for key, value in one.candidate.columns.items() if several or key != "cluster"}}
         row |= {"epoch": seconds(one.verdict.epoch_s), "GPU-hours": number(one.gpu_hours, 3)}
         row |= {} if one.cost is None else {"cost": number(one.cost, 3)}
         row |= {"GPU memory": size(point.peak_bytes) if point else "", "behind": _behind(one)}
@@ -130,7 +123,7 @@ def left(found: Sequence[Choice]) -> list[str]:
     for ones in alike.values():
         names = dict.fromkeys(one.candidate.strategy for one in ones)
         counts = dict.fromkeys(f"{one.candidate.gpus:,}" for one in ones)
-        said.append(f"{ones[0].candidate.told(', '.join(names), ', '.join(counts))}: {ones[0].why}")
+        said.append(f"{ones[0].candidate.name_with(', '.join(names), ', '.join(counts))}: {ones[0].why}")
     return said
 
 

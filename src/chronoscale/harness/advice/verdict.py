@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.records import read_json
 from chronoscale.simulator.critical import Blame
 
@@ -22,7 +22,7 @@ class Verdict:
     what was warned of meanwhile.
     """
 
-    point: Point | None
+    point: SimulatedPoint | None
     epoch_s: float = 0.0
     iterations: int = 0
     blames: tuple[Blame, ...] = ()

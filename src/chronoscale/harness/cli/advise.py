@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.asked import asked
+from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.interruption import at_once
 
@@ -32,11 +32,11 @@ def advise(
     """Rank strategies, numbers of GPUs, clusters and settings by time, memory, GPU-hours or money; say what each is bound by."""
     if plot is not None and plot.suffix not in DRAWN:
         raise UserError(f"--plot {plot}: expected a name that ends in {' or '.join(DRAWN)}")
-    found = asked(file, seed, dry_run)
+    found = read_experiment(file, seed, dry_run)
     changes: dict[str, Any] = {}
     if objective is not None:
         changes = {"advise": found.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
-        found = asked(file, seed, **changes)
+        found = read_experiment(file, seed, **changes)
     with at_once():
         from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
 

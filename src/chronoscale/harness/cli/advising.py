@@ -15,7 +15,7 @@ from chronoscale.harness.advice.advise import FIRST
 from chronoscale.harness.advice.advise import advise as run_advice
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.outcome import choices
-from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.cli.session import begin
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
@@ -24,8 +24,8 @@ from chronoscale.reports.charts.drawing import Drawing
 
 def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
     """Say which points there are. Raises UserError where there is none."""
-    rows = [shown.named(one) for one in _points(experiment, file)]
-    say(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
+    rows = [candidate.columns for candidate in _points(experiment, file)]
+    print_table(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
 
 
 def advise(
@@ -61,7 +61,7 @@ def _tell(experiment: Experiment, folder: Path, said: dict[str, Any], found: lis
     if as_json:
         typer.echo(json.dumps(said))
     else:
-        say(shown.terminal(found, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
+        print_table(shown.terminal(found, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
         typer.echo(said["headline"])
     ranked, lines, where = sum(one.rank is not None for one in found), shown.left(found), folder / "advice.json"
     notes = [f"{ranked - top} more in {where}"] if ranked > top else []

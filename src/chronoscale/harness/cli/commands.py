@@ -36,7 +36,7 @@ class Commands(LazyGroup):
         "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),
         "replay": Entry(f"{_HERE}.exchange:replay", "Replay a Chakra execution trace on a cluster."),
         "kineto": Entry(f"{_HERE}.exchange:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
-        "demo": Entry(f"{_HERE}.report:demo", "The whole loop on generated data. Minutes on two cores."),
+        "demo": Entry(f"{_HERE}.demo:demo", "The whole loop on generated data. Two minutes on two cores."),
         "reproduce": Entry(
             f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."
         ),

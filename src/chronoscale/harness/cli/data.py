@@ -14,7 +14,7 @@ from chronoscale.datasets.generate import spec
 from chronoscale.errors import Interrupted, UserError
 from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
-from chronoscale.harness.fact import understood
+from chronoscale.harness.display.fact import facts_of
 
 
 def get(
@@ -75,6 +75,6 @@ def convert(
     found = open_dataset(sources, form, **settings(option, sort, strict))
     store.save(out, found)
     if not as_json:
-        for fact in understood(found.account):
+        for fact in facts_of(found.account):
             err.print(f"{fact.what}: {fact.shown}", highlight=False, markup=False, soft_wrap=True)
     typer.echo(json.dumps({"folder": str(out), **found.account}) if as_json else str(out))

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import listed, stage
-from chronoscale.harness.streams.partitioned import ALL, DETAIL, Cutting, by_part, events_of, named, row
+from chronoscale.harness.cli.output import print_rows, stage
+from chronoscale.harness.data.partitioning import ALL, DETAIL, Cutting, by_part, events_of, named, row
 from chronoscale.strategies.memshare.communication import Widths
 
 
@@ -50,6 +50,6 @@ def partition(
         for one in policies:
             say(one)
             rows.append(row(stream, one, cutting, out / one if out is not None and len(policies) > 1 else out))
-    listed(rows, f"{name} in {parts} parts", as_json, left_out=DETAIL)
+    print_rows(rows, f"{name} in {parts} parts", as_json, left_out=DETAIL)
     if len(rows) == 1 and not as_json:
-        listed(by_part(rows[0]), "by part", as_json)
+        print_rows(by_part(rows[0]), "by part", as_json)

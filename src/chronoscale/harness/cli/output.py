@@ -13,25 +13,25 @@ from rich.markup import escape
 from rich.table import Table
 
 from chronoscale.errors import Interrupted
-from chronoscale.harness.cell import Cell, record
+from chronoscale.harness.display.cell import Cell, record
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from chronoscale.harness.fact import Fact
+    from chronoscale.harness.display.fact import Fact
 
 err = Console(stderr=True)
 PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
-def say_executed(files: Sequence[str]) -> None:
+def print_executed_files(files: Sequence[str]) -> None:
     """Tell that a dry run has executed the Python files that its experiment names: planning asks them."""
     if files:
         told = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
         err.print(told, highlight=False, soft_wrap=True)
 
 
-def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
+def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     """A table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
         typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
@@ -47,7 +47,7 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     console.print(table)
 
 
-def facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
+def print_facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
     """What and value, a line each; in JSON numbers are numbers."""
     if as_json:
         typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in found]))
@@ -71,7 +71,7 @@ def _shown(column: str, value: object) -> str:
     return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
 
 
-def listed(
+def print_rows(
     rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> None:
     """Rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.execute.jobs import job
+from chronoscale.harness.execute.jobs import make_job
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.training_record import JOB
 from chronoscale.real_exec.job import Item
@@ -22,11 +22,11 @@ def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
     Raises MachineError when a rank is lost, and says how many epochs are kept.
     """
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
-    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
-    whole.save(folder / JOB)
+    job = replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    job.save(folder / JOB)
     try:
-        ranks = start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads)
-        wait(ranks, whole.name, Patience(experiment.hang_after))
+        ranks = start(ENTRY, folder / JOB, max(experiment.ranks), job.settings.threads)
+        wait(ranks, job.name, Patience(experiment.hang_after))
     except MachineError as error:
-        done = len(records(folder))
-        raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
+        complete = len(records(folder))
+        raise MachineError(f"{error}; {complete} of {experiment.epochs} epochs are kept, the same command goes on after them") from None

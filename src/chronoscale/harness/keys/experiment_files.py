@@ -1,4 +1,4 @@
-"""Experiments: from files, with the keys of the family that their model trains on."""
+"""Experiment files: read, checked, and written, with the keys of the family that the model trains on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.families import FAMILIES, training
 from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
-from chronoscale.harness.planners import planners, trains_on
+from chronoscale.harness.keys.families import FAMILIES, family_of_model
+from chronoscale.harness.keys.planners import planners, trains_on
 from chronoscale.simulator import presets
 from chronoscale.strategies.plugins import anchored
 from chronoscale.validation_messages import mistake, part_of
@@ -89,7 +90,7 @@ def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: b
     alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
     try:
         name = _model(data)
-        family = FAMILIES[family_name] if family_name in FAMILIES else training(name)
+        family = FAMILIES[family_name] if family_name in FAMILIES else family_of_model(name)
         others = {other.name: other.keys for other in FAMILIES.values() if other is not family}
         experiment: Experiment = family.keys.model_validate(
             _own(family.keys, others, data, "" if lenient else trains_on(name, family.name))
@@ -125,3 +126,8 @@ def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Map
         elif on and value != others[readers[0]].model_fields[key].default:
             raise UserError(f"{above}{key}: for {readers[0]} alone, and {on}")
     return kept
+
+
+def as_yaml(experiment: Experiment) -> str:
+    """Write an experiment that no file stands behind as YAML."""
+    return yaml.safe_dump(experiment.model_dump(mode="json", exclude_defaults=True), sort_keys=False)

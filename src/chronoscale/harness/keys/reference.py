@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from chronoscale.errors import unknown
-from chronoscale.harness.families import FAMILIES
+from chronoscale.harness.keys.families import FAMILIES
 from chronoscale.validation_messages import part_of
 
 HEAD = """# The experiment file

@@ -8,7 +8,7 @@ from math import isnan
 from pathlib import Path
 
 from chronoscale.datasets.scores import Scores, present
-from chronoscale.harness.idle import Idle
+from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.records import read_json
 from chronoscale.real_exec.training.checkpoint import EpochRecord, records
@@ -136,7 +136,7 @@ def period(folder: Path) -> str:
     return f"with the model of epoch {over.best}, the best of 0..{over.epochs - 1}"
 
 
-def idle(run: Run) -> Idle:
+def idle_ranks(run: Run) -> Idle:
     """Ranks that train nothing, by the schedule that was followed last."""
     plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
     schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")

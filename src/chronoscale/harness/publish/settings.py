@@ -1,0 +1,71 @@
+"""Settings: what a run trained, and on what, read off its folder: what reports compare by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.reports.setting import Facts, Setting, told
+
+LIBRARIES = ("share_gpu", "cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on
+DIGITS = 12  # of a digest
+
+
+def executed(run: Run, experiment: Experiment) -> Setting:
+    """Of what the run executed."""
+    found = run.environment
+    place = {"device": found.get("device", ""), **{name: found.get(name, "") for name in LIBRARIES}, "threads": str(experiment.threads)}
+    if experiment.launch != "eager":
+        place["launch"] = experiment.launch
+    if experiment.transfer_thread:
+        place["transfer_thread"] = "true"
+    if experiment.bus:
+        place["bus"] = f"{experiment.bus / 1e9:g} GB/s"
+    if experiment.network:
+        place["network"] = f"{experiment.network / 1e9:g} GB/s"
+    if experiment.network_latency:
+        place["network_latency"] = f"{experiment.network_latency * 1e6:g} us"
+    return Setting("executed", _work(experiment, found), _known(place))
+
+
+def simulated(run: Run, experiment: Experiment, point: SimulatedPoint, device: str) -> Setting:
+    """Of one simulated `point`; `device`: of its trace."""
+    found = run.environment
+    place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
+    if not experiment.contention:
+        place["contention"] = "none"
+    if point.summary is not None:  # one replay, of what is certain
+        return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
+    if stated := str(experiment.uncertainty.stated):
+        place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
+    if experiment.failures is not None:
+        place["failures"] = told(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
+    return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
+
+
+def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
+    """The keys of `experiment.work` that are set, and digests of the files that they name."""
+    data = experiment.model_dump(mode="json", include=set(experiment.work))
+    dataset, model, training = (data.pop(key) for key in ("dataset", "model", "training"))
+    dataset.pop("name")
+    found = {"model": model.pop("name"), "dataset": experiment.dataset.label}
+    for part in ({"dataset": dataset}, model, training, data):
+        found |= dict(_leaves(part, ""))
+    for file in (*experiment.dataset.files, *experiment.modules):
+        found[f"content of {file}"] = environment.get(file, "")[:DIGITS]
+    return _known(found)
+
+
+def _leaves(data: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key} ")
+        elif value not in (None, [], ""):
+            yield f"{above}{key}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _known(facts: Mapping[str, str]) -> Facts:
+    return tuple((name, value) for name, value in facts.items() if value)

@@ -1,0 +1,53 @@
+"""Streaming: an epoch that memory does not hold, replayed stretch by stretch; its figures are kept, and no trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.planning.schedules import plan_stretches
+from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.simulator import presets
+from chronoscale.simulator.long_epochs.streamed import stream
+from chronoscale.simulator.network.traffic import busiest
+from chronoscale.simulator.uncertainty.spec import NOTHING
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+def stream_point(
+    experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, part: Path
+) -> SimulatedPoint:
+    """Replay an epoch stretch by stretch: return the point, and write its bytes by link to the folder `part`. One replay, whatever is
+    uncertain. Raises UserError as `Strategy.plan` and `engine.replay`."""
+    machines = replace(presets.scaled(cluster, gpus), contention=experiment.contention)
+    keys = (("uncertainty", experiment.uncertainty.stated != NOTHING), ("failures", experiment.failures))
+    ignored = " and ".join(name for name, stated in keys if stated)
+    left = f"; {ignored} left aside" if ignored else ""
+    result = stream(plan_stretches(planner, work, gpus, costs), machines, costs)
+    result.links.to_csv(part / "links.csv", index=False)
+    try:
+        result.check()
+        out_of_memory = ""
+    except UserError as error:  # a result like any other
+        out_of_memory = str(error)
+    return SimulatedPoint(
+        strategy=planner.name,
+        gpus=gpus,
+        peak_bytes=int(result.tally.peaks.max()),
+        host_bytes=result.tally.schedule.host,
+        costs=costs.name,
+        cluster=machines.name,
+        preset_gpus=cluster.gpus,
+        note=f"{result.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{left}",
+        idle_ranks=result.tally.idle,
+        links=busiest(result.links),
+        partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
+        out_of_memory=out_of_memory,
+        summary=result.summary,
+        op_seconds={str(op): float(seconds) for op, seconds in result.op_seconds.items()},
+    )
