@@ -57,9 +57,9 @@ def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> N
         candidate("small", rows(20)),
     ]
     asked = rows(10, 1050)  # a tenth above what is timed is taken
-    assert [one.label for one in budget(asked, 100).within(found)] == ["middle", "low", "high"]
-    assert [one.label for one in budget(asked, 10**4).within(found)] == ["middle", "again", "low", "high", "small"]
-    assert [one.label for one in budget(asked, 10**4, anything=True).within(found)] == [one.label for one in found]
+    assert [one.label for one in budget(asked, 100).choose(found)] == ["middle", "low", "high"]
+    assert [one.label for one in budget(asked, 10**4).choose(found)] == ["middle", "again", "low", "high", "small"]
+    assert [one.label for one in budget(asked, 10**4, anything=True).choose(found)] == [one.label for one in found]
 
 
 def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
@@ -68,7 +68,7 @@ def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> No
         yield candidate("looked at", rows(50))
         pytest.fail("made in vain")
 
-    taken = budget(rows(10, 100), 10 * SAMPLES + 100).within(found())
+    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(found())
     assert [one.label for one in taken] == ["all"]
 
 
@@ -78,7 +78,7 @@ def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowe
     """As much as all candidates together; and each beyond the budget brought something when it was taken."""
     asked, found = rows(1, 20, 60), [candidate(str(i), rows(*one)) for i, one in enumerate(sizes)]
     chosen = budget(asked, allowed)
-    taken = chosen.within(found)
+    taken = chosen.choose(found)
     edges = np.concatenate([one.schedule.edges for one in taken])
     every = np.concatenate([one.schedule.edges for one in found])
     assert min(every.min() * (1 - SLACK), 1) == min(edges.min() * (1 - SLACK), 1) or edges.min() * (1 - SLACK) <= 1
@@ -91,7 +91,7 @@ def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowe
 
 def test_rows_that_are_all_alike_need_fewer() -> None:
     found = [candidate(str(i), rows(5)) for i in range(SAMPLES)]
-    assert len(budget(rows(5, 5), 0).within(found)) == ALIKE
+    assert len(budget(rows(5, 5), 0).choose(found)) == ALIKE
 
 
 def test_probes_and_strategies_take_turns() -> None:
@@ -166,9 +166,9 @@ def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
     ],
 )
 def test_noise_in_words(noise: Noise, why: str) -> None:
-    assert noise.why == why and noise.told == (f"not to be believed: {why}" if why else "")
+    assert noise.why == why and noise.sentence == (f"not to be believed: {why}" if why else "")
     assert (noise.level > 1) == bool(why)
-    assert replace(noise, attempt=3).told.endswith("the quietest of 3 attempts") == bool(why)
+    assert replace(noise, attempt=3).sentence.endswith("the quietest of 3 attempts") == bool(why)
     assert STEAL < OTHERS
 
 

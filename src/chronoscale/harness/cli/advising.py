@@ -1,4 +1,4 @@
-"""Advising, of an experiment that has been read: points listed, or simulated and ranked."""
+"""Advice for an experiment that has been read: points listed, or simulated and ranked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chronoscale.reports.charts.drawing import Drawing
 
 
 def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
-    """Say which points there are. Raises UserError where there is none."""
+    """Print which points there are. Raises UserError where there is none."""
     rows = [candidate.columns for candidate in _points(experiment, file)]
     print_table(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
 
@@ -31,7 +31,7 @@ def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
 def advise(
     experiment: Experiment, file: Path, root: Path, workers: int | None, dask: str | None, plot: Path | None, top: int, as_json: bool
 ) -> None:
-    """Simulate all points, rank them, and say what the first is bound by. Raises UserError as `listed`."""
+    """Simulate all points, rank them, and print what the first is bound by. Raises UserError as `list_points`."""
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as told:

@@ -1,4 +1,4 @@
-"""Commands: the table of them. What a command imports is imported when it is called."""
+"""Table of the commands. What a command imports is imported when it is called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HERE = "chronoscale.harness.cli"
 
 
 class DataCommands(LazyGroup):
-    """`chronoscale data …`"""
+    """Group `chronoscale data …`."""
 
     entries = {  # noqa: RUF012 (read only)
         "list": Entry(f"{_HERE}.data_list:data_list", "All datasets that the catalogue knows."),
@@ -21,7 +21,7 @@ class DataCommands(LazyGroup):
 
 
 class Commands(LazyGroup):
-    """`chronoscale …`"""
+    """Group `chronoscale …`."""
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),

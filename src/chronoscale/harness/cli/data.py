@@ -1,4 +1,4 @@
-"""Data: get, make, convert."""
+"""Commands `data get`, `data make` and `data convert`."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def convert(
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")
-    found = open_dataset(sources, form, **settings(option, sort, strict))
-    store.save(out, found)
+    dataset = open_dataset(sources, form, **settings(option, sort, strict))
+    store.save(out, dataset)
     if not as_json:
-        for fact in facts_of(found.account):
+        for fact in facts_of(dataset.account):
             err.print(f"{fact.what}: {fact.shown}", highlight=False, markup=False, soft_wrap=True)
-    typer.echo(json.dumps({"folder": str(out), **found.account}) if as_json else str(out))
+    typer.echo(json.dumps({"folder": str(out), **dataset.account}) if as_json else str(out))

@@ -1,4 +1,4 @@
-"""Data info."""
+"""Command `data info`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data partition."""
+"""Command `data partition`."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def partition(
         Cutting(parts, shared, decay, seed, batch, neighbours, Widths(node_bytes, edge_bytes, node_bytes)),
     )
     rows = []
-    with stage(f"partitioning {name}") as say:
+    with stage(f"partitioning {name}") as on_progress:
         stream = events_of(name, seed)
         for one in policies:
-            say(one)
+            on_progress(one)
             rows.append(row(stream, one, cutting, out / one if out is not None and len(policies) > 1 else out))
     print_rows(rows, f"{name} in {parts} parts", as_json, left_out=DETAIL)
     if len(rows) == 1 and not as_json:

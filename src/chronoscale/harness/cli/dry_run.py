@@ -1,4 +1,4 @@
-"""Dry: what a command would run, planned with a datasheet's costs."""
+"""Dry run: what a command would run, planned with a datasheet's costs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from chronoscale.strategies.costs import DatasheetCosts
 NAN = float("nan")
 
 
-def _estimated(one: Estimate) -> dict[str, object]:
-    return {"estimated_tasks": one.rows, "estimated_GB": one.gigabytes}
+def _estimated(estimate: Estimate) -> dict[str, object]:
+    return {"estimated_tasks": estimate.rows, "estimated_GB": estimate.gigabytes}
 
 
 def print_dry_run(
     command: str, experiment: Experiment, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None
 ) -> None:
-    """One row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
+    """Print a row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
     if executed:
         experiment = fit_ranks_to_gpus(experiment)
         check_seats(experiment, experiment.ranks)
-    found, family = planners(experiment, executed), workflow_of(experiment)
+    strategies, family = planners(experiment, executed), workflow_of(experiment)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
     have = available()
-    reckoned = {(one.strategy, one.ranks): one for one in estimates(found, work, counts)}
+    reckoned = {(one.strategy, one.ranks): one for one in estimates(strategies, work, counts)}
     if refused := [one for one in reckoned.values() if one.gigabytes > have and not one.streams]:
-        said = [{"strategy": one.strategy, "ranks": one.ranks, **_estimated(one)} for one in reckoned.values()]
-        print_table(pd.DataFrame(said), f"{command}: {work.name}, estimated, nothing planned", as_json)
+        rows_estimated = [{"strategy": one.strategy, "ranks": one.ranks, **_estimated(one)} for one in reckoned.values()]
+        print_table(pd.DataFrame(rows_estimated), f"{command}: {work.name}, estimated, nothing planned", as_json)
         refused[0].check(have)
     works = family.partition_for_simulation(experiment, work, counts, None)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device, launch=experiment.launch)
     rows = []
-    for name, planner in found.items():
+    for name, planner in strategies.items():
         for count in counts:
             one = reckoned[name, count]
             if one.streamed(have):

@@ -1,4 +1,4 @@
-"""Exchange: what other tools have traced."""
+"""Commands `replay` and `kineto`, for traces of other tools."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def kineto(
 ) -> None:
     """Read traces of torch.profiler: what took how long by name, a trace, samples, and costs where there are enough."""
     with stage("reading"):
-        found = read_profiles(files, schedule, device, out)
-    curves = None if found.costs is None else fit_table(found.costs)
+        profiles = read_profiles(files, schedule, device, out)
+    curves = None if profiles.costs is None else fit_table(profiles.costs)
     if as_json:
-        rows = {"names": _records(found.names), "fits": [] if curves is None else _records(curves)}
-        typer.echo(json.dumps({**rows, "said": found.said}))
+        rows = {"names": _records(profiles.names), "fits": [] if curves is None else _records(curves)}
+        typer.echo(json.dumps({**rows, "said": profiles.said}))
     else:
-        print_table(found.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
+        print_table(profiles.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
         if curves is not None:
             print_table(curves, "fitted costs", as_json)
-    for line in found.said:
+    for line in profiles.said:
         err.print(line, highlight=False, markup=False)
     err.print(f"written: {out}")
 

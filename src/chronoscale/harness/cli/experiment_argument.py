@@ -1,4 +1,4 @@
-"""Asked: the experiment that a command is to deal with, read before anything that plans or trains is imported."""
+"""Experiment that a command is given, read before anything that plans or trains is imported."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from chronoscale.harness.keys.experiment_files import load
 
 
 def read_experiment(file: Path, seed: int | None, dry: bool = False, **changes: Any) -> Experiment:
-    """The experiment of a file, with what the command line says instead. A dry run tells what Python files it has executed, also where it
-    refuses the file."""
+    """Read the experiment of a file, with what the command line says instead. A dry run prints what Python files it has executed, also
+    where it refuses the file."""
     before = len(modules.executed())
     try:
-        found = load(file, changes if seed is None else {**changes, "seed": seed})
+        experiment = load(file, changes if seed is None else {**changes, "seed": seed})
     except UserError:
         print_executed_files(modules.executed()[before:] if dry else ())
         raise
     print_executed_files(modules.executed()[before:] if dry else ())
-    return found
+    return experiment

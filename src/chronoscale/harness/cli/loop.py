@@ -1,4 +1,4 @@
-"""The loop: profile, bench, validate, simulate. The experiment is read first, so that a wrong file is refused at once."""
+"""Commands `profile`, `bench`, `validate` and `simulate`. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 

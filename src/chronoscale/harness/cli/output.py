@@ -25,14 +25,14 @@ PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication inc
 
 
 def print_executed_files(files: Sequence[str]) -> None:
-    """Tell that a dry run has executed the Python files that its experiment names: planning asks them."""
+    """Print that a dry run has executed the Python files that its experiment names: planning asks them."""
     if files:
         told = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
         err.print(told, highlight=False, soft_wrap=True)
 
 
 def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
-    """A table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
+    """Print a table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
         typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
         return
@@ -48,7 +48,7 @@ def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
 
 
 def print_facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
-    """What and value, a line each; in JSON numbers are numbers."""
+    """Print facts, a line each; in JSON numbers are numbers."""
     if as_json:
         typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in found]))
         return
@@ -74,7 +74,7 @@ def _shown(column: str, value: object) -> str:
 def print_rows(
     rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> None:
-    """Rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
+    """Print rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
     if as_json:
         typer.echo(json.dumps([record(row) for row in rows]))
         return
@@ -89,8 +89,8 @@ def print_rows(
 
 @contextmanager
 def stage(what: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted. Raises
-    Interrupted for KeyboardInterrupt."""
+    """Show a spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted.
+    Raises Interrupted for KeyboardInterrupt."""
     try:
         with err.status(what) as status:
             yield lambda detail: status.update(f"{what}: {detail}")

@@ -1,4 +1,4 @@
-"""Strategies."""
+"""Command `strategies`."""
 
 from __future__ import annotations
 
@@ -9,5 +9,8 @@ from chronoscale.strategies.registry import installed
 
 def strategies(as_json: AsJson = False) -> None:
     """Strategies by name, with their source."""
-    rows = [{"name": one.name, "title": one.title, "family": one.family, "source": one.source} for one in installed().values()]
+    rows = [
+        {"name": strategy.name, "title": strategy.title, "family": strategy.family, "source": strategy.source}
+        for strategy in installed().values()
+    ]
     print_rows(rows, "strategies", as_json, wrapped=("title", "source"))

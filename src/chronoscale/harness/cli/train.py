@@ -1,4 +1,4 @@
-"""Train. The experiment is read first, so that a wrong file is refused at once."""
+"""Command `train`. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitioned: a stream under several partitioners, side by side."""
+"""Partitioning of an event stream by several partitioners, side by side."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's de
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """What `divide` is asked for, the events a part in a batch, and what estimates of communication are made for: neighbours of a root, 0
-    for none, and bytes of rows."""
+    """Settings of partitioners: what `divide` is asked for, the events a part in a batch, and what estimates of communication are made for:
+    neighbours of a root, 0 for none, and bytes of rows."""
 
     parts: int
     shared: float
@@ -40,7 +40,7 @@ class Cutting:
 
 
 def named(policies: Sequence[str]) -> list[str]:
-    """Those asked for, each once; `all` is all. Raises UserError for one that there is not."""
+    """Return the partitioners asked for, each once; `all` is all. Raises UserError for one that there is not."""
     if ALL in policies:
         return list(PARTITIONERS)
     for policy in policies:
@@ -49,7 +49,7 @@ def named(policies: Sequence[str]) -> list[str]:
 
 
 def events_of(name: str, seed: int) -> EventStream:
-    """A dataset by name or path. Raises UserError where it is none, or no stream."""
+    """Open an event stream by name or path. Raises UserError where it is none."""
     there = Path(name).exists()
     if not there and (Path(name).suffix or len(Path(name).parts) > 1):
         raise UserError(f"{name}: no such file or folder")
@@ -60,8 +60,8 @@ def events_of(name: str, seed: int) -> EventStream:
 
 
 def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None) -> dict[str, object]:
-    """One partitioner: what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as `divide`, and as
-    `Division.of`."""
+    """Partition by one policy, and return what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as `divide`,
+    and as `Division.of`."""
     start = time.perf_counter()
     made = divide(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
     spent = time.perf_counter() - start
@@ -105,7 +105,7 @@ def _communication(stream: EventStream, made: Parts, cutting: Cutting) -> tuple[
 
 
 def by_part(found: dict[str, object]) -> list[dict[str, object]]:
-    """A row a part."""
+    """Return a row a part."""
     nodes, events = found["nodes"], found["events"]
     assert isinstance(nodes, list) and isinstance(events, list)
     total = max(sum(events), 1)

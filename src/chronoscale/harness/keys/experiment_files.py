@@ -34,13 +34,13 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
 
 
 def _name(path: Path) -> str:
-    """The file's, as runs may be called."""
+    """The file's name, as runs may be called."""
     clean = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")
     return clean if NAME.fullmatch(clean) else str(Experiment.model_fields["name"].default)
 
 
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
-    """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
+    """Validate keys and values as an experiment, and see that its strategies and cluster are there. Raises UserError as `load`."""
     data = dict(data)
     for key, place in (("strategies", anchored), ("modules", lambda name, folder: str((folder / name).absolute()))):
         if isinstance(given := data.get(key), (list, tuple)):
@@ -61,7 +61,8 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
 
 
 def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
-    """With the keys of the files that a family reads for others, below those that are there. Raises UserError as the file's reader."""
+    """The keys together with those of the files that a family reads for others, below those that are there. Raises UserError as the file's
+    reader."""
     given = data.get("model")
     chosen = given.get("name") if isinstance(given, Mapping) else given
     for family in FAMILIES.values():
@@ -78,7 +79,7 @@ def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any
 
 
 def _over(default: Any, given: Any) -> Any:
-    """A value, or a mapping key by key; a name alone is a mapping's."""
+    """A value in place of the default, or a mapping key by key; a name alone is a mapping's."""
     if given is None or not isinstance(default, Mapping):
         return default if given is None else given
     given = named(given)
@@ -86,8 +87,8 @@ def _over(default: Any, given: Any) -> Any:
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
-    """Keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are names
-    alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
+    """Validate keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are
+    names alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
     try:
         name = _model(data)
         family = FAMILIES[family_name] if family_name in FAMILIES else family_of_model(name)
@@ -110,7 +111,7 @@ def _model(data: Mapping[str, Any]) -> str:
 
 
 def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
-    """Without keys that another family alone reads, where they say what they say by default, or `on` is empty.
+    """The keys without those that another family alone reads, where they say what they say by default, or `on` is empty.
 
     Raises UserError for one that says something else: what is not read is not taken either.
     """

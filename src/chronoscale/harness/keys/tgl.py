@@ -18,8 +18,10 @@ from chronoscale.validation_messages import mistake, shown
 from chronoscale.yaml_files import mapping
 
 
-class Taken(NamedTuple):
-    """`keys` of an experiment: model (name, hidden, heads, dropout, and of layers, time, mails those that it has), training (batch_size,
+class TglConfiguration(NamedTuple):
+    """A configuration as the keys of an experiment, and what of it is not followed.
+
+    keys: model (name, hidden, heads, dropout, and of layers, time, mails those that it has), training (batch_size,
     learning_rate, fanout, sampling, windows, duration), epochs. `notes`: what the file says and nothing here follows, a sentence each."""
 
     keys: dict[str, Any]
@@ -110,15 +112,15 @@ SECTIONS: dict[str, type[Part]] = {"sampling": Sampling, "memory": Memory, "gnn"
 Section = TypeVar("Section", bound=Part)
 
 
-def read(path: Path) -> Taken:
-    """A configuration of TGL. Raises UserError in one line: the file, the key, what was given, what is valid."""
+def read(path: Path) -> TglConfiguration:
+    """Read a configuration of TGL. Raises UserError in one line: the file, the key, what was given, what is valid."""
     data = mapping(path, "configuration of TGL", " in the sections sampling, memory, gnn, train, each a list of one mapping")
     try:
         for name in data:
             if name not in SECTIONS:
                 raise unknown("section", name, SECTIONS)
         parts = _Parts(*(_section(data, name, kind) for name, kind in SECTIONS.items()))  # type: ignore[arg-type]
-        return _taken(parts)
+        return _configuration(parts)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -133,7 +135,7 @@ def _section(data: dict[Any, Any], name: str, kind: type[Section]) -> Section:
         raise UserError(f"{name}: {mistake(error, kind)}") from None
 
 
-def _taken(parts: _Parts) -> Taken:
+def _configuration(parts: _Parts) -> TglConfiguration:
     sampling, memory, gnn, train = parts.sampling, parts.memory, parts.gnn, parts.train
     name = _name(parts)
     model = MODELS[name]
@@ -173,10 +175,10 @@ def _taken(parts: _Parts) -> Taken:
         },
         "epochs": train.epoch,
     }
-    said = {**dict.fromkeys(_unused(parts, name), UNUSED), **NOTED, **model.notes}
-    noted = {key: _value(parts, key) for key in said}
-    notes = (f"{key}: {said[key].format(value=shown(value), model=name)}" for key, value in noted.items() if value not in (None, 0))
-    return Taken(keys, tuple(notes))
+    sentences = {**dict.fromkeys(_unused(parts, name), UNUSED), **NOTED, **model.notes}
+    noted = {key: _value(parts, key) for key in sentences}
+    notes = (f"{key}: {sentences[key].format(value=shown(value), model=name)}" for key, value in noted.items() if value not in (None, 0))
+    return TglConfiguration(keys, tuple(notes))
 
 
 def _unused(parts: _Parts, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Estimate: what a schedule will take before it is made, so that one that memory cannot hold is refused and not begun."""
+"""Estimate of what a schedule will take before it is made, so that one that memory cannot hold is refused and not begun."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG = 2_000_000  # rows: some ten seconds on few ranks, minutes where every row
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Of one strategy on one number of ranks: rows of its schedule; streams: it need not be planned at once."""
+    """Rows of one strategy's schedule on one number of ranks. streams: it need not be planned at once."""
 
     strategy: str
     ranks: int
@@ -39,27 +39,29 @@ class Estimate:
             )
 
     def streamed(self, have: float) -> bool:
-        """Whether it is planned and replayed in parts, of which no trace is kept: `have` GB do not hold it, or it is too long to be planned
-        at once."""
+        """Say whether it is planned and replayed in parts, of which no trace is kept: `have` GB do not hold it, or it is too long to be
+        planned at once."""
         return self.streams and (self.gigabytes > have or self.rows > MOST)
 
 
 def available() -> float:
-    """GB of memory, as it is free now."""
+    """Return the GB of memory that are free now."""
     return float(psutil.virtual_memory().available) / 1e9
 
 
 def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> list[Estimate]:
-    """Of every strategy on every number of ranks, in this order."""
+    """Estimate every strategy on every number of ranks, in this order."""
     return [Estimate(name, ranks, planner.rows(work, ranks), planner.streams) for name, planner in planners.items() for ranks in counts]
 
 
 def affordable(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> set[tuple[str, int]]:
-    """Which strategies are streamed on which number of ranks. Raises UserError for the first schedule that memory, as it is free now, would
-    not hold; warns of those that take minutes."""
-    have, found = available(), estimates(planners, work, counts)
-    for one in found:
-        one.check(have)
-    if long := [f"{one.strategy} on {one.ranks:,} ranks about {one.rows:,} rows" for one in found if one.rows > LONG]:
+    """Return which strategies are streamed on which number of ranks. Raises UserError for the first schedule that memory, as it is free
+    now, would not hold; warns of those that take minutes."""
+    available_gb, estimated = available(), estimates(planners, work, counts)
+    for estimate in estimated:
+        estimate.check(available_gb)
+    if long := [
+        f"{estimate.strategy} on {estimate.ranks:,} ranks about {estimate.rows:,} rows" for estimate in estimated if estimate.rows > LONG
+    ]:
         warnings.warn(f"large schedules take minutes to plan and replay: {', '.join(long)}", ChronoscaleWarning, stacklevel=2)
-    return {(one.strategy, one.ranks) for one in found if one.streamed(have)}
+    return {(estimate.strategy, estimate.ranks) for estimate in estimated if estimate.streamed(available_gb)}

@@ -12,7 +12,7 @@ from chronoscale.strategies.costs import FittedCosts
 
 
 def profile_table(run: Run) -> pd.DataFrame:
-    """The curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
+    """Return the curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
     found = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
     files = sorted(found, key=lambda path: int(path.stem.split("-")[1]))
     if not files:
@@ -21,9 +21,9 @@ def profile_table(run: Run) -> pd.DataFrame:
 
 
 def fit_table(costs: FittedCosts) -> pd.DataFrame:
-    """One row a fitted curve: form, error on samples neither fitted nor chosen by (median size, and of their sum, signed), a row's spread
-    over repeats, the error of the forms not chosen on the samples chosen by, samples, the range of edges seen; behind them those of what
-    a predictor has learned, by operation and lane."""
+    """Return a row a fitted curve: form, error on samples neither fitted nor chosen by (median size, and of their sum, signed), a row's
+    spread over repeats, the error of the forms not chosen on the samples chosen by, samples, the range of edges seen; behind them those of
+    what a predictor has learned, by operation and lane."""
     return pd.DataFrame(
         [
             *(
@@ -47,7 +47,7 @@ def fit_table(costs: FittedCosts) -> pd.DataFrame:
 
 
 def _learned(costs: FittedCosts) -> list[dict[str, object]]:
-    """Of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
+    """Rows of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
     return [
         {
             "op": one.kind,

@@ -1,4 +1,4 @@
-"""Exported: the traces of a run in the formats of other tools."""
+"""Export of a run's traces in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chronoscale.strategies.trace import Trace
 GROUPS = "comm_groups.json"  # beside Chakra's files
 
 
-class Timed(NamedTuple):
+class ExportedTrace(NamedTuple):
     """A trace, what was planned, on what it ran or was simulated, and what its files are called."""
 
     name: str
@@ -39,7 +39,7 @@ class Timed(NamedTuple):
 
 
 def export(run: Run, form: str, out: Path) -> list[Path]:
-    """The first repeat of everything executed, and everything simulated, in a form of FORMS; returns the files, in `out`.
+    """Write the first repeat of everything executed, and everything simulated, in a form of FORMS; return the files, in `out`.
 
     Raises UserError for a folder that is no run, for an unknown form, and for a run without traces.
     """
@@ -57,32 +57,32 @@ def export(run: Run, form: str, out: Path) -> list[Path]:
     return written
 
 
-def _executed(run: Run, experiment: Experiment) -> Iterator[Timed]:
+def _executed(run: Run, experiment: Experiment) -> Iterator[ExportedTrace]:
     for _, folder in run.numbered("ranks-"):
         for name, schedule in load_schedules(folder).items():
             trace = Trace.load(folder / f"{name}-r0.parquet")
-            yield Timed(f"{name}-{folder.name}", trace, schedule, partial(_here, run, experiment, schedule, trace.device))
+            yield ExportedTrace(f"{name}-{folder.name}", trace, schedule, partial(_here, run, experiment, schedule, trace.device))
 
 
-def _simulated(run: Run, experiment: Experiment) -> Iterator[Timed]:
+def _simulated(run: Run, experiment: Experiment) -> Iterator[ExportedTrace]:
     for folder in run.pieces("sim-"):
         if not (folder / "trace.parquet").exists() and SimulatedPoint.load(folder).summary is not None:
             warnings.warn(f"{folder.name} was streamed, no trace of it was kept", ChronoscaleWarning, stacklevel=2)
             continue
         trace, schedule = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet")
-        yield Timed(folder.name, trace, schedule, partial(_there, experiment.cluster, schedule.ranks))
+        yield ExportedTrace(folder.name, trace, schedule, partial(_there, experiment.cluster, schedule.ranks))
 
 
 def _there(name: str, gpus: int) -> Cluster:
-    """A cluster that was simulated."""
+    """The cluster that was simulated."""
     return presets.scaled(presets.cluster(name), gpus)
 
 
 def _here(run: Run, experiment: Experiment, schedule: Schedule, device: str) -> Cluster:
     """The machine that a run was executed on, which need not be this one: its lanes as the interpreter ran them, its link as a profile
     fitted it. Raises UserError for several ranks without a profile."""
-    asked, link = Threads.of(schedule, experiment.transfer_thread), None
-    streams = DeviceLanes.streams if "cuda" in run.environment else CpuLanes(asked.host, 0.0, asked.communication).streams
+    threads, link = Threads.of(schedule, experiment.transfer_thread), None
+    streams = DeviceLanes.streams if "cuda" in run.environment else CpuLanes(threads.host, 0.0, threads.communication).streams
     if schedule.ranks > 1:
         profile = run.folder / "profile" / f"costs-{schedule.ranks}.json"
         link = FittedCosts.load(profile if profile.exists() else Path(experiment.costs)).collective
@@ -90,13 +90,13 @@ def _here(run: Run, experiment: Experiment, schedule: Schedule, device: str) -> 
     return replace(cluster, device=replace(cluster.device, name=device, streams=streams))
 
 
-def _perfetto(timed: Timed, out: Path) -> list[Path]:
+def _perfetto(timed: ExportedTrace, out: Path) -> list[Path]:
     path = out / f"{timed.name}.json"
     write_text(path, timed.trace.chrome(timed.schedule))
     return [path]
 
 
-def _hidden(timed: Timed) -> bool:
+def _hidden(timed: ExportedTrace) -> bool:
     """Whether rows ran within CUDA graphs, where nothing timed them; a warning says so."""
     if hidden := bool((timed.trace.op == Op.GRAPH).any()):
         message = f"{timed.name} ran as CUDA graphs, whose rows have no times of their own: it is left out; format perfetto has it"
@@ -104,7 +104,7 @@ def _hidden(timed: Timed) -> bool:
     return hidden
 
 
-def _chakra(timed: Timed, out: Path) -> list[Path]:
+def _chakra(timed: ExportedTrace, out: Path) -> list[Path]:
     if _hidden(timed):
         return []
     folder = out / timed.name
@@ -114,8 +114,8 @@ def _chakra(timed: Timed, out: Path) -> list[Path]:
     return [*paths, folder / GROUPS]
 
 
-def _simgrid(timed: Timed, out: Path) -> list[Path]:
+def _simgrid(timed: ExportedTrace, out: Path) -> list[Path]:
     return [] if _hidden(timed) else simgrid.write(timed.trace, timed.schedule, timed.cluster(), out / f"{timed.name}-simgrid")
 
 
-FORMS: Mapping[str, Callable[[Timed, Path], list[Path]]] = {"chakra": _chakra, "perfetto": _perfetto, "simgrid": _simgrid}
+FORMS: Mapping[str, Callable[[ExportedTrace, Path], list[Path]]] = {"chakra": _chakra, "perfetto": _perfetto, "simgrid": _simgrid}

@@ -1,4 +1,4 @@
-"""Foreign: what other tools have traced, replayed or taken as a profile."""
+"""Traces of other tools, replayed or taken as a profile."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RENAMED = {"predicted_ms": "replayed_ms", "measured_ms": "recorded_ms", "error_p
 
 
 def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFrame:
-    """A Chakra trace on as many devices of a cluster as it has ranks: ms in each operation, as recorded and replayed. Computation keeps its
-    durations and the gaps before it, the network is the cluster's.
+    """Replay a Chakra trace on as many devices of a cluster as it has ranks; return ms in each operation, as recorded and replayed.
+    Computation keeps its durations and the gaps before it, the network is the cluster's.
 
     Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_in.read` and `engine.replay`.
     """
@@ -44,7 +44,8 @@ def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFram
 
 
 class ProfiledTraces(NamedTuple):
-    """Of profiles: a row a name and rank; costs, None where no curve has samples enough; said: what there is to know of the samples."""
+    """Profiles of torch.profiler: a row a name and rank; costs, None where no curve has samples enough; said: what there is to know of the
+    samples."""
 
     names: pd.DataFrame
     costs: FittedCosts | None
@@ -52,7 +53,7 @@ class ProfiledTraces(NamedTuple):
 
 
 def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) -> ProfiledTraces:
-    """Traces of torch.profiler, a rank each, as profiles.
+    """Read traces of torch.profiler, a rank each, as profiles.
 
     With the schedule that they were executed of, samples are its rows; without one, the copies between host and device that they show.
     Writes to `out` a trace of each (`<name>.parquet`, and its rows, `<name>-r<repeat>.parquet`), `samples.parquet`, and `costs.json` where
@@ -62,7 +63,7 @@ def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out
     profiles = [kineto.read(path) for path in paths]
     planned = None if schedule is None else Schedule.load(schedule)
     out.mkdir(parents=True, exist_ok=True)
-    found, said = [copies(profiles)] if planned is None else [], []
+    samples_of, sentences = [copies(profiles)] if planned is None else [], []
     for profile in profiles:
         name = profile.path.name.partition(".")[0]
         kineto.trace(profile).save(out / f"{name}.parquet")
@@ -70,20 +71,22 @@ def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out
             joined = join(profile, planned)
             for k, trace in enumerate(joined.traces):
                 trace.save(out / f"{name}-r{k}.parquet")
-            found.append(joined.samples)
+            samples_of.append(joined.samples)
             repeats = len(joined.traces)
-            said.append(f"{profile.path}: {len(joined.traces[0]):,} rows of rank {profile.rank}, {repeats} repeat{'s' * (repeats > 1)}")
+            sentences.append(
+                f"{profile.path}: {len(joined.traces[0]):,} rows of rank {profile.rank}, {repeats} repeat{'s' * (repeats > 1)}"
+            )
             if joined.missed:
-                said[-1] += f"; {joined.missed:,} rows not seen as often"
-    samples, few = fittable(pd.concat(found, ignore_index=True))
+                sentences[-1] += f"; {joined.missed:,} rows not seen as often"
+    samples, few = fittable(pd.concat(samples_of, ignore_index=True))
     if few:
-        said.append(f"too few samples for a curve: {', '.join(few)}")
-    names = pd.concat([kineto.by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)
+        sentences.append(f"too few samples for a curve: {', '.join(few)}")
+    names = pd.concat([kineto.by_name(profile).assign(rank=profile.rank) for profile in profiles], ignore_index=True)
     if not len(samples):
         return ProfiledTraces(
-            names, None, [*said, "no samples for a fit: name the schedule, or profile a program that copies to and from a GPU"]
+            names, None, [*sentences, "no samples for a fit: name the schedule, or profile a program that copies to and from a GPU"]
         )
     samples.to_parquet(out / "samples.parquet")
     costs = fit(samples, device or profiles[0].device or "CPU", {})
     costs.save(out / "costs.json")
-    return ProfiledTraces(names, costs, said)
+    return ProfiledTraces(names, costs, sentences)

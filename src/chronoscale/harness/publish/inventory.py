@@ -1,4 +1,4 @@
-"""Inventory: what a run was asked for, and what of it is not in its folder."""
+"""Inventory of a run: what it was asked for, and what of it is not in its folder."""
 
 from __future__ import annotations
 
@@ -26,54 +26,55 @@ class Lack(NamedTuple):
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
+        """What lacks have in common that are said in one sentence."""
         return self.what, self.files
 
 
 def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[str]:
-    """Files that an executed result is missing, of those that `real_exec.worker` leaves."""
+    """Return the files that an executed result is missing, of those that ranks leave."""
     folder = run.folder / f"ranks-{ranks}"
-    wanted = [
+    files = [
         f"{name}{SCHEDULE}",
         f"{name}-losses.npy",
         f"{name}-scores.json",
         *(f"{name}-r{i}.parquet" for i in range(experiment.repeats)),
     ]
     if (folder / f"{name}.prepare.parquet").exists():
-        wanted.append(f"{name}-prepare-r0.parquet")
-    return [file for file in wanted if not (folder / file).exists()]
+        files.append(f"{name}-prepare-r0.parquet")
+    return [file for file in files if not (folder / file).exists()]
 
 
 def replayed(run: Run, ranks: int, name: str) -> list[str]:
-    """Files that a replay of an executed result is missing."""
+    """Return the files that a replay of an executed result is missing."""
     return [] if (run.folder / f"replay-{ranks}" / f"{name}.parquet").exists() else [f"{name}.parquet"]
 
 
 def simulated(run: Run, gpus: int, name: str) -> list[str]:
-    """Files that a simulated point is missing; one that was streamed has figures in place of a schedule and a trace."""
+    """Return the files that a simulated point is missing; one that was streamed has figures in place of a schedule and a trace."""
     folder = run.folder / f"sim-{gpus:05d}-{name}"
     lacks = [file for file in (FILE, "schedule.parquet", "trace.parquet") if not (folder / file).exists()]
     return [] if lacks and FILE not in lacks and SimulatedPoint.load(folder).summary is not None else lacks
 
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:
-    """By the names that they have in the folder: a strategy of a file is called as it calls itself, which its results tell."""
+    """Return the names that strategies have in the folder: a strategy of a file is called as it calls itself, which its results tell."""
     named = [name for name in experiment.strategies if not is_file(name)]
-    held = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]
-    held += [folder.name.split("-", 2)[2] for folder in run.pieces("sim-")]
-    own = [name for name in dict.fromkeys(held) if name not in named]
-    return [*named, *own, *[name for name in experiment.strategies if is_file(name)][len(own) :]]
+    results = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]
+    results += [folder.name.split("-", 2)[2] for folder in run.pieces("sim-")]
+    from_files = [name for name in dict.fromkeys(results) if name not in named]
+    return [*named, *from_files, *[name for name in experiment.strategies if is_file(name)][len(from_files) :]]
 
 
 def missing(run: Run, experiment: Experiment) -> list[str]:
-    """In words, what the command asked for and the folder does not hold: one line, none where all is there."""
+    """Say what the command asked for and the folder does not hold: one line, none where all is there."""
     by_key: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for lack in _lacks(run, experiment):
         by_key.setdefault(lack.key, []).append(lack.ranks)
-    said = []
+    sentences = []
     for (what, files), ranks in by_key.items():
         counts = f" on {', '.join(map(str, ranks))} rank{'s' * (ranks != [1])}" if ranks[0] else ""
-        said.append(f"{what}{counts}{f' (without {chr(44).join(files)})' * bool(files)}")
-    return [f"{run.folder.name} was asked for more than its folder holds; not there: {'; '.join(said)}."] if said else []
+        sentences.append(f"{what}{counts}{f' (without {chr(44).join(files)})' * bool(files)}")
+    return [f"{run.folder.name} was asked for more than its folder holds; not there: {'; '.join(sentences)}."] if sentences else []
 
 
 def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
@@ -93,15 +94,15 @@ def _lacks(run: Run, experiment: Experiment) -> Iterator[Lack]:
             if (folder := run.folder / f"sim-{gpus:05d}-{name}").exists() or command == "simulate":
                 yield from _lack(name, gpus, simulated(run, gpus, name), folder)
     if command == "train":
-        held = {record.epoch for record in records(run.folder / FOLDER)}
-        over = ended(run.folder / FOLDER)
-        epochs = experiment.epochs if over is None else over.epochs
-        if gone := [epoch for epoch in range(epochs) if epoch not in held]:
+        trained = {record.epoch for record in records(run.folder / FOLDER)}
+        end = ended(run.folder / FOLDER)
+        epochs = experiment.epochs if end is None else end.epochs
+        if gone := [epoch for epoch in range(epochs) if epoch not in trained]:
             yield Lack(f"{len(gone)} of {epochs} epochs, the first of them {gone[0]}", 0)
 
 
 def _lack(name: str, ranks: int, files: list[str], folder: Path) -> Iterator[Lack]:
-    """All of a result, or only some files of it."""
+    """The lack of all of a result, or of some files of it."""
     if files:
         whole = not any((folder / f"{name}{end}").exists() for end in (SCHEDULE, "-r0.parquet")) and not (folder / "trace.parquet").exists()
         yield Lack(name, ranks, () if whole else tuple(files))

@@ -1,4 +1,4 @@
-"""Settings: what a run trained, and on what, read off its folder: what reports compare by."""
+"""Settings that reports compare by: what a run trained, and on what, read off its folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ DIGITS = 12  # of a digest
 
 
 def executed(run: Run, experiment: Experiment) -> Setting:
-    """Of what the run executed."""
-    found = run.environment
-    place = {"device": found.get("device", ""), **{name: found.get(name, "") for name in LIBRARIES}, "threads": str(experiment.threads)}
+    """Return the setting of what the run executed."""
+    environment = run.environment
+    place = {
+        "device": environment.get("device", ""),
+        **{name: environment.get(name, "") for name in LIBRARIES},
+        "threads": str(experiment.threads),
+    }
     if experiment.launch != "eager":
         place["launch"] = experiment.launch
     if experiment.transfer_thread:
@@ -28,22 +32,22 @@ def executed(run: Run, experiment: Experiment) -> Setting:
         place["network"] = f"{experiment.network / 1e9:g} GB/s"
     if experiment.network_latency:
         place["network_latency"] = f"{experiment.network_latency * 1e6:g} us"
-    return Setting("executed", _work(experiment, found), _known(place))
+    return Setting("executed", _work(experiment, environment), _known(place))
 
 
 def simulated(run: Run, experiment: Experiment, point: SimulatedPoint, device: str) -> Setting:
-    """Of one simulated `point`; `device`: of its trace."""
-    found = run.environment
+    """Return the setting of one simulated `point`; `device`: of its trace."""
+    environment = run.environment
     place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
     if not experiment.contention:
         place["contention"] = "none"
     if point.summary is not None:  # one replay, of what is certain
-        return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
+        return Setting("simulated", _work(experiment, environment), _known({**place, "chronoscale": environment.get("chronoscale", "")}))
     if stated := str(experiment.uncertainty.stated):
         place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
     if experiment.failures is not None:
         place["failures"] = told(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
-    return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
+    return Setting("simulated", _work(experiment, environment), _known({**place, "chronoscale": environment.get("chronoscale", "")}))
 
 
 def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
@@ -51,12 +55,12 @@ def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
     data = experiment.model_dump(mode="json", include=set(experiment.work))
     dataset, model, training = (data.pop(key) for key in ("dataset", "model", "training"))
     dataset.pop("name")
-    found = {"model": model.pop("name"), "dataset": experiment.dataset.label}
+    facts = {"model": model.pop("name"), "dataset": experiment.dataset.label}
     for part in ({"dataset": dataset}, model, training, data):
-        found |= dict(_leaves(part, ""))
+        facts |= dict(_leaves(part, ""))
     for file in (*experiment.dataset.files, *experiment.modules):
-        found[f"content of {file}"] = environment.get(file, "")[:DIGITS]
-    return _known(found)
+        facts[f"content of {file}"] = environment.get(file, "")[:DIGITS]
+    return _known(facts)
 
 
 def _leaves(data: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
