@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
@@ -59,8 +59,8 @@ def run(options: argparse.Namespace, data: Path, name: str, ranks: int, bus: flo
     """A row a strategy; all are passed through in turn."""
     choice = ModelChoice(name, 100, options.layers, options.width, heads=2)
     hyper = Hyper(batch_size=2000, fanout=(10,), events=EventHyper(cache_ratio=options.ratio))
-    stream_statistics, items = statistics_of(Prepared.load(data)), []
-    work = Workload(options.dataset, stream_statistics, shape_for(choice, stream_statistics, hyper), hyper)
+    stats, items = stream_statistics(Prepared.load(data)), []
+    work = Workload(options.dataset, stats, shape_for(choice, stats, hyper), hyper)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         out = Path(folder)
         for planner in options.strategies:

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -269,7 +270,7 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     the plainest model, operators edge by edge with every one that has them."""
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
-        kind, statistics = STREAM_MODELS[name], statistics_of(Prepared.load(data))
+        kind, statistics = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
         sizes = product(
             DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),

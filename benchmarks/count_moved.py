@@ -31,6 +31,7 @@ from scipy.optimize import nnls
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -294,7 +295,7 @@ def streams(folder: Path) -> Iterator[Case]:
     folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
-        kind, known = STREAM_MODELS[name], statistics_of(Prepared.load(data))
+        kind, known = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)

@@ -12,6 +12,7 @@ import numpy as np
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -133,7 +134,7 @@ def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     edges, nodes = (draw.standard_normal((count, width)).astype(np.float32) for count, width in ((sizes.events, 2), (sizes.between, 3)))
     store.save(folder / "stream", EventStream(sizes.between, src, dst, t, edges, None, name="cases", node_features=nodes))
     Prepared.make(folder / "prepared", folder / "stream", Protocol(ranked=3))
-    stats = statistics_of(Prepared.load(folder / "prepared"))
+    stats = stream_statistics(Prepared.load(folder / "prepared"))
     for name, model in STREAM_MODELS.items():
         choice = ModelChoice(name, sizes.hidden, heads=2, inputs=4, time=4, mails=3)
         events = EventHyper(windows=3, duration=sizes.events / 10) if model.windowed else EventHyper()

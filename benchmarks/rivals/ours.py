@@ -10,7 +10,7 @@ from math import nan
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.streams.events import EventStream
@@ -60,11 +60,11 @@ def run(
     set_threads(threads)
     data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
-    shape = shape_for(choice, statistics_of(data), hyper)
+    shape = shape_for(choice, stream_statistics(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
     material = Material.on(data, choice, hyper, context)
     learner = material.learner(choice, context)
-    schedule = TGL_UNIQUE.plan(Workload(stream.name, statistics_of(data), shape, hyper), 1, UNUSED)
+    schedule = TGL_UNIQUE.plan(Workload(stream.name, stream_statistics(data), shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []
     best, kept = 0, None

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -41,7 +41,7 @@ def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
 
 
 def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
-    stats = statistics_of(of or data())
+    stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
 

@@ -60,11 +60,11 @@ class Task:
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
             return self
-        cuts = Run(run.folder / "cuts" / _partition_key(experiment))
+        kept = Run(run.folder / "cuts" / _partition_key(experiment))
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
-            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, cuts)
-        files = [file for file in sorted(cuts.folder.rglob("*")) if file.is_file()]
-        return replace(self, cuts={str(file.relative_to(cuts.folder)): file.read_bytes() for file in files})
+            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, kept)
+        files = [file for file in sorted(kept.folder.rglob("*")) if file.is_file()]
+        return replace(self, cuts={str(file.relative_to(kept.folder)): file.read_bytes() for file in files})
 
 
 def _partition_key(experiment: Experiment) -> str:

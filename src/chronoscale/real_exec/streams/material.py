@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.waits import waits
 from chronoscale.datasets.arrays import Float32
@@ -40,7 +40,7 @@ class Material:
     @classmethod
     def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
         """Of a prepared stream. Raises UserError as the model's shape does."""
-        shape, features = shape_for(choice, statistics_of(data), hyper), data.whole.stream.node_features
+        shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()

@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
@@ -97,7 +97,7 @@ def planned(point: Point) -> Workload:
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
     widths = widths_of(point.dataset)
     stats = replace(
-        statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
+        stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
     )
     choice = ModelChoice(point.model, HIDDEN, LAYERS, HIDDEN, heads=HEADS, time=TIME)
     return Workload(point.dataset, stats, shape_for(choice, stats, hyper), hyper)

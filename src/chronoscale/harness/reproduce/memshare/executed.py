@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
@@ -112,7 +112,7 @@ def executed(one: Together) -> dict[Case, Done]:
         items = []
         for number, case in enumerate(one.cases):
             hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,), events=EventHyper(PROTOCOL, sharing=case.sharing))
-            work = Workload(one.dataset, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+            work = Workload(one.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
             schedule = strategy(case.strategy).plan(work, RANKS, UNUSED)
             items.append(make_item(folder, f"{number}-{case.strategy}", schedule, folder / "prepared", hyper))
         settings = Settings(1, RATE, device="cpu", network=one.network, network_latency=LATENCY * (one.network > 0))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
@@ -44,7 +44,7 @@ def increments(events: EventStream, epochs: int, batch: int) -> tuple[Int64, Flo
         folder = Path(name)
         store.save(folder / "stream", events)
         data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
-        work = Workload(events.name, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+        work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = make_item(folder, "epoch", schedule, folder / "prepared", hyper)
         program = bound(one, schedule, choice, Context(Settings(1, RATE, device="cpu")))

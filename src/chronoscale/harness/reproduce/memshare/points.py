@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.reproduce.memshare.stand_ins import QUICK, SIMULATED, batch, counts, fanout, stream
@@ -105,7 +105,7 @@ def workload(point: Point) -> Workload:
     limit = every * wanted if point.tests else 0  # memory of what trains before is not read
     hyper = Hyper(batch_size=point.batch, fanout=(fanout(point.dataset),), validate=point.tests, batches=limit, events=given)
     widths = counts(point.dataset)
-    stats = replace(statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
+    stats = replace(stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
     choice = ModelChoice(point.model, WIDTH, 1, WIDTH, heads=HEADS, time=TIME, mails=MAILS)
     return Workload(f"{point.dataset}, generated", stats, shape_for(choice, stats, hyper), hyper)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
@@ -58,5 +58,5 @@ def stored_workload(experiment: StreamExperiment, folder: Path) -> Workload:
 
 def _workload(experiment: StreamExperiment, data: Prepared) -> Workload:
     """Combine events with the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
-    hyper, stats = experiment.hyper, statistics_of(data)
+    hyper, stats = experiment.hyper, stream_statistics(data)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)
