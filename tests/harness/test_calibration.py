@@ -59,7 +59,7 @@ def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> N
     asked = rows(10, 1050)  # a tenth above what is timed is taken
     assert [one.label for one in budget(asked, 100).choose(found)] == ["middle", "low", "high"]
     assert [one.label for one in budget(asked, 10**4).choose(found)] == ["middle", "again", "low", "high", "small"]
-    assert [one.label for one in budget(asked, 10**4, anything=True).choose(found)] == [one.label for one in found]
+    assert [one.label for one in budget(asked, 10**4, incomplete=True).choose(found)] == [one.label for one in found]
 
 
 def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
@@ -137,7 +137,7 @@ def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs
     assert not list(folder.glob("windows*")) and not (folder / "probes").exists()
     table = pd.read_parquet(folder / "probes.parquet")
     assert (table["ns"] > 0).all()
-    assert Noise.of(folder) is not None
+    assert Noise.load_from(folder) is not None
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
     command("validate", experiment(strategies=["psg"], repeats=7, profile_epochs=1e-3), "--json")
     assert all("noise" not in row for row in json.loads(capsys.readouterr().out))
-    assert Noise.of(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
+    assert Noise.load_from(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
 
 
 @pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 0), (4, 1, 1, 0), (2, 2, 1, 0), (9, 4, 1, 2)])

@@ -13,7 +13,6 @@ from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.execute.jobs import make_job
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.harness.workflows.snapshots import partitions
 from chronoscale.harness.workflows.snapshots.data import load_snapshots, workload
 from chronoscale.real_exec.job import Item
@@ -47,12 +46,13 @@ def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
     monkeypatch.setattr(partitions, "metis", cut)
     experiment, run = make(), Run(tmp_path / "run")
     for _ in range(2):
-        works = partitioned(experiment, workload(experiment), run)
+        works = partitions.partition_for_simulation(experiment, workload(experiment), experiment.gpus, run)
     assert asked == [1, 3] and works[3].partition.origin == "METIS"
     sequence = load_snapshots(experiment)
     halo = Cut(np.arange(30) % 3, 3).count(sequence)[2]
     assert (works[3].partition.halo == halo).all() and works[1].partition.halo.sum() == 0
-    assert partitioned(make(strategies=["psg"]), workload(experiment), run)[3].partition is None
+    unpartitioned = partitions.partition_for_simulation(make(strategies=["psg"]), workload(experiment), [3], run)
+    assert unpartitioned[3].partition is None
 
 
 def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
@@ -60,7 +60,7 @@ def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
         experiment = make(dataset=data, groups=3)
         work = workload(experiment)
         with pytest.warns(ChronoscaleWarning, match=r"an estimate from degrees; METIS would cut less"):
-            works = partitioned(experiment, work)
+            works = partitions.partition_for_simulation(experiment, work, experiment.gpus, None)
         partition = works[3].partition
         assert partition.origin.startswith("expected") and not works[1].partition.halo.any()
         assert (partition.rows.sum(1) == work.snapshots.num_nodes).all() and (partition.edges.sum(1) == work.snapshots.edges).all()
@@ -73,7 +73,7 @@ def test_scaled_and_streamed_sequences_get_an_estimate_that_says_so(make):
 def test_more_gpus_than_nodes(make):
     experiment = make(gpus=[4, 31])
     with pytest.raises(UserError, match="has 30 nodes, which cannot be cut into 31 parts"):
-        partitioned(experiment, workload(experiment))
+        partitions.partition_for_simulation(experiment, workload(experiment), experiment.gpus, None)
 
 
 def test_metis_that_fails_says_so(make, monkeypatch):

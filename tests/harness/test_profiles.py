@@ -8,9 +8,10 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.execute.profiles import PROBED, find_profile
+from chronoscale.harness.execute.profiles import find_profile
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.planning.estimate import affordable
+from chronoscale.harness.runs.profile_record import PROFILED
 from chronoscale.harness.runs.start import find_runs
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.strategies.cluster import same_device
@@ -65,7 +66,7 @@ def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):
 @pytest.mark.slow
 def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, capsys):
     command("profile", experiment("usual", **QUICK))
-    path = Path("runs/usual-profile-1/profile", PROBED)
+    path = Path("runs/usual-profile-1/profile", PROFILED)
     path.write_text('{"kinds": 3}')
     command("profile", experiment("other", training={"group_size": 2}, **QUICK))
     assert "left aside" not in said(capsys)  # another experiment's: not looked at
@@ -84,7 +85,7 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     file = experiment(**QUICK)
     command("profile", file)
     assert "costs are those" not in said(capsys)
-    path = Path("runs/small-profile-1/profile", PROBED)
+    path = Path("runs/small-profile-1/profile", PROFILED)
     path.write_text(json.dumps({**json.loads(path.read_text()), "at": "2026-01-02T03:04:05+00:00", "load": 1.25}))
     command("validate", file)
     told = said(capsys)

@@ -111,9 +111,9 @@ def _judged(task: Task) -> Verdict:
     work = workflow_of(experiment).partition_for_simulation(
         experiment, work, experiment.gpus, Run(_scratch() / _partition_key(experiment))
     )[gpus]
-    cluster = presets.cluster(experiment.cluster)
+    cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     costs = cluster_costs(experiment, cluster)
-    epoch = plan_and_replay(experiment, planner, work, gpus, cluster, costs)
+    epoch = plan_and_replay(planner, work, gpus, cluster, costs, experiment.uncertainty, experiment.seed)
     schedule, trace = epoch.schedule, epoch.trace
     path = critical(schedule, trace, cluster.device, epoch.launches)
     occupied = occupied_ns(trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.harness.keys.experiment import Experiment
@@ -36,3 +37,8 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
         launch=experiment.launch,
     )
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warming, settings, experiment.modules)
+
+
+def make_training(experiment: Experiment, item: Item, folder: Path) -> Job:
+    """Make a job that trains `item` for the experiment's epochs, and leaves them in `folder`."""
+    return replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.harness.planning.schedules import plan_epoch, plan_preparation
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
@@ -40,16 +40,15 @@ class ReplayedEpoch(NamedTuple):
 
 
 def plan_and_replay(
-    experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel
+    planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, uncertainty: UncertaintyKeys, seed: int
 ) -> ReplayedEpoch:
     """Simulate an epoch on as many of the cluster's machines as hold `gpus`; where times are uncertain in every draw, and the trace is of
     the middle one. Raises UserError as `plan_epoch` and `replay`.
     """
-    machines = replace(presets.scaled(cluster, gpus), contention=experiment.contention)
-    uncertainty = experiment.uncertainty.stated
+    machines, uncertain = presets.scaled(cluster, gpus), uncertainty.stated
     schedule = plan_epoch(planner, work, gpus, costs)
-    drawn = Draws.of(schedule, machines, costs, uncertainty, experiment.seed)
-    spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertainty.random else [0])
+    drawn = Draws.of(schedule, machines, costs, uncertain, seed)
+    spans = np.array([drawn.span(k) for k in range(uncertainty.draws)] if uncertain.random else [0])
     trace = drawn.trace(chosen := middle(spans))
     crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
     point = SimulatedPoint(
@@ -65,7 +64,7 @@ def plan_and_replay(
         idle_ranks=schedule.idle,
         few=few(costs, schedule),
         links=busiest(volumes(crossed, trace.span_ns)),
-        draws_s=tuple((spans / 1e9).tolist()) if uncertainty.random else (),
+        draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
     if planner.partitioned and work.partition is not None:
         point = replace(point, partition=work.partition.origin)

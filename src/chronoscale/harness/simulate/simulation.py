@@ -12,16 +12,17 @@ from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.cost_models import cluster_costs
 from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
-from chronoscale.harness.runs.points import SimulatedPoint, idle_ranks, points_of, refused_sentences
+from chronoscale.harness.runs.points import idle_ranks, points_of, refused_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.failures import simulate_failures
-from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
+from chronoscale.harness.simulate.plan_and_replay import ReplayedEpoch, plan_and_replay
 from chronoscale.harness.simulate.streaming import stream_point
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.traffic import volumes
 from chronoscale.simulator.uncertainty.assumptions import effects
+from chronoscale.simulator.uncertainty.spec import NOTHING
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
@@ -38,7 +39,7 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
     ends the run: it would not fit the next time. Warns of ranks without work.
     """
-    cluster = presets.cluster(experiment.cluster)
+    cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
     costs, strategies = cluster_costs(experiment, cluster), planners(experiment)
     workflow = workflow_of(experiment)
@@ -72,7 +73,7 @@ class PointSetting:
     def simulate(self, part: Path) -> None:
         """Plan and replay the epoch, and write the point, its schedule, its trace and its bytes by link to `part`."""
         experiment = self.experiment
-        result = plan_and_replay(experiment, self.planner, self.works[self.gpus], self.gpus, self.cluster, self.costs)
+        result = self._replay(self.works[self.gpus], self.gpus)
         schedule, trace = result.schedule, result.trace
         most = self.gpus == max(experiment.gpus)
         point = replace(
@@ -87,10 +88,14 @@ class PointSetting:
 
     def stream(self, part: Path) -> None:
         """Replay the epoch stretch by stretch, and write the point and its bytes by link to `part`."""
-        point: SimulatedPoint = stream_point(
-            self.experiment, self.planner, self.works[self.gpus], self.gpus, self.cluster, self.costs, part
-        )
-        point.save(part)
+        experiment = self.experiment
+        keys = (("uncertainty", experiment.uncertainty.stated != NOTHING), ("failures", experiment.failures))
+        ignored = " and ".join(name for name, stated in keys if stated)
+        stream_point(self.planner, self.works[self.gpus], self.gpus, self.cluster, self.costs, ignored, part).save(part)
+
+    def _replay(self, work: Workload, gpus: int) -> ReplayedEpoch:
+        experiment = self.experiment
+        return plan_and_replay(self.planner, work, gpus, self.cluster, self.costs, experiment.uncertainty, experiment.seed)
 
     def epoch_on(self, gpus: int) -> tuple[Schedule, Trace]:
         """Return an epoch on the number of GPUs that failures leave. Raises UserError where there is none."""
@@ -98,7 +103,7 @@ class PointSetting:
             work = self.works[gpus]
         else:
             work = workflow_of(self.experiment).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
-        result = plan_and_replay(self.experiment, self.planner, work, gpus, self.cluster, self.costs)
+        result = self._replay(work, gpus)
         if result.point.out_of_memory:
             raise UserError(result.point.out_of_memory)
         return result.schedule, result.trace

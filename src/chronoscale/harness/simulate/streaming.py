@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planning.schedules import plan_stretches
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
 from chronoscale.simulator.long_epochs.streamed import stream
 from chronoscale.simulator.network.traffic import busiest
-from chronoscale.simulator.uncertainty.spec import NOTHING
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.strategy import Strategy
@@ -20,13 +17,12 @@ from chronoscale.strategies.workload import Workload
 
 
 def stream_point(
-    experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, part: Path
+    planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, ignored: str, part: Path
 ) -> SimulatedPoint:
     """Replay an epoch stretch by stretch: return the point, and write its bytes by link to the folder `part`. One replay, whatever is
-    uncertain. Raises UserError as `Strategy.plan` and `engine.replay`."""
-    machines = replace(presets.scaled(cluster, gpus), contention=experiment.contention)
-    keys = (("uncertainty", experiment.uncertainty.stated != NOTHING), ("failures", experiment.failures))
-    ignored = " and ".join(name for name, stated in keys if stated)
+    uncertain. ignored: keys of the experiment that it does not follow, '' for none. Raises UserError as `Strategy.plan` and
+    `engine.replay`."""
+    machines = presets.scaled(cluster, gpus)
     left = f"; {ignored} left aside" if ignored else ""
     result = stream(plan_stretches(planner, work, gpus, costs), machines, costs)
     result.links.to_csv(part / "links.csv", index=False)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.execute.jobs import make_item
-from chronoscale.harness.keys.planners import planners
-from chronoscale.harness.keys.signals import SignalExperiment
-from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.signals.data import store_signal, stored_workload
 from chronoscale.harness.workflows.workflow import ProbeCandidate, Probes
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.signals.probe import SignalProbe, signal_probes
 from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
 
 
 def batch_planner(strategy: Strategy) -> SignalStrategy:
@@ -30,11 +27,9 @@ def batch_planner(strategy: Strategy) -> SignalStrategy:
 class SignalProbes(Probes):
     """Short epochs on the signal itself."""
 
-    def __init__(self, experiment: SignalExperiment, run: Run, folder: Path) -> None:
-        self._folder = folder
-        self._data = store_signal(experiment, run)
-        self._work = stored_workload(experiment, self._data)
-        self._planners = [batch_planner(planner) for planner in planners(experiment).values()]
+    def __init__(self, data: Path, work: Workload, strategies: Iterable[Strategy], folder: Path) -> None:
+        self._data, self._work, self._folder = data, work, folder
+        self._planners = [batch_planner(strategy) for strategy in strategies]
 
     def of(self, ranks: int) -> Iterator[ProbeCandidate]:
         for probe in signal_probes(self._work, self._planners, ranks):

@@ -6,6 +6,7 @@ import json
 
 from chronoscale.batching.signals.naive import naive_errors
 from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.planning.cost_models import datasheet_costs
@@ -34,5 +35,5 @@ def train(experiment: SignalExperiment, planner: Strategy, run: Run) -> None:
     for file, plan in zip(files, (schedule, plan_preparation(planner, work, ranks, UNUSED)), strict=True):
         plan.save(file)
     item = Item(planner.name, str(files[0]), str(data), experiment.hyper, prepare=str(files[1]))
-    run_epochs(experiment, item, folder)
+    run_epochs(make_training(experiment, item, folder), ranks)
     write_text(folder / NAIVE, json.dumps(naive_errors(map_signal(data), work.windows)))

@@ -28,7 +28,8 @@ class SignalWorkflow(Workflow[SignalExperiment]):
         return str(batch_planner(planner).feeding)
 
     def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
-        return SignalProbes(experiment, run, folder)
+        stored = data.store_signal(experiment, run)
+        return SignalProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
 
     def train(self, experiment: SignalExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         planner = batch_planner(next(iter(planners(experiment, executed=True).values())))

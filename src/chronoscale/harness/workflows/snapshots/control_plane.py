@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.execute.jobs import make_job
+from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, sharing, this_device, unmeasured_machine
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
@@ -81,7 +81,7 @@ def train(
     for part in ("plans", "epochs"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
-    job = replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    job = make_training(experiment, item, folder)
     plane = ControlPlane(experiment, planner, work, job, ranks, rough_costs())
     if newest(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))

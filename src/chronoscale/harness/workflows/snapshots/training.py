@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
@@ -52,7 +53,8 @@ def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, dat
         where.mkdir(parents=True, exist_ok=True)
         schedule.save(where / "schedule.parquet")
         write_text(where / PLAN, json.dumps(asdict(Published(STAGE, planner.name))))
-        run_epochs(setting, Item(planner.name, str(where / "schedule.parquet"), str(data), setting.hyper, partition), folder)
+        item = Item(planner.name, str(where / "schedule.parquet"), str(data), setting.hyper, partition)
+        run_epochs(make_training(setting, item, folder), ranks)
 
     train_into(tuned_experiment(experiment, planner, folder, train_into, fits), folder)
 

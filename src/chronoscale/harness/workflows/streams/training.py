@@ -7,6 +7,7 @@ import json
 from chronoscale.batching.streams.naive import naive_scores
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
@@ -31,5 +32,6 @@ def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     admit(schedule, unmeasured_machine(experiment, schedule), DatasheetCosts(presets.cluster(experiment.cluster).device))
     folder.mkdir(parents=True, exist_ok=True)
     schedule.save(folder / "schedule.parquet")
-    run_epochs(experiment, Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper), folder)
+    item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
+    run_epochs(make_training(experiment, item, folder), ranks)
     write_text(folder / NAIVE, json.dumps(naive_scores(Prepared.load(data), experiment.training.batch_size * ranks)))

@@ -24,17 +24,18 @@ class StreamWorkflow(Workflow[StreamExperiment]):
     stored = staticmethod(data.stored_workload)
 
     def store(self, experiment: StreamExperiment, run: Run) -> Path:
-        warn_of_unbound_threads(experiment)
+        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         return data.store_events(experiment, run)
 
     def probed(self, planner: Strategy) -> str:
         return batch_planner(planner).way
 
     def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
-        return StreamProbes(experiment, run, folder)
+        stored = data.store_events(experiment, run)
+        return StreamProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
 
     def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        warn_of_unbound_threads(experiment)
+        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
 
     def size(self, work: Workload) -> str:
