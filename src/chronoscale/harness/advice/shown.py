@@ -24,7 +24,7 @@ NAN = float("nan")
 FRONT = "•"
 
 
-def records(experiment: Experiment, run: Run) -> dict[str, Any]:
+def json_records(experiment: Experiment, run: Run) -> dict[str, Any]:
     """Return the results as JSON has them: headline, objective, what to mind, and a record a point: those that rank, then the others."""
     ranked = choices(experiment, run)
     objective = experiment.advise.objective
@@ -63,7 +63,9 @@ def report_advice(run: Run, experiment: Experiment, name: str, run_name: str) ->
     ranked = choices(experiment, run)
     title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
     table = pd.DataFrame([_row(choice, ranked) for choice in ranked if choice.rank is not None])
-    return Advice(name, title, headline(ranked, experiment.advise.objective), table, left(ranked), front(ranked, f"{name}-pareto"))
+    return Advice(
+        name, title, headline(ranked, experiment.advise.objective), table, not_ranked(ranked), pareto_drawing(ranked, f"{name}-pareto")
+    )
 
 
 def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
     }
 
 
-def terminal(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
+def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
     """Return a table of the first `top` that rank; a column of what all have in common is left out."""
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     several = len({choice.candidate.cluster for choice in choices_of_run}) > 1
@@ -111,7 +113,7 @@ def _behind(choice: Choice) -> str:
     return f"+{100 * choice.behind:.3g} %" if choice.behind < 1 else f"× {number(1 + choice.behind, 3)}"
 
 
-def left(choices_of_run: Sequence[Choice]) -> list[str]:
+def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
     """Say what does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
     same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
     for choice in choices_of_run:
@@ -128,7 +130,7 @@ def left(choices_of_run: Sequence[Choice]) -> list[str]:
     return lines
 
 
-def front(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
+def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
     """Draw time against GPU-hours; None where nothing ranks."""
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     marks = []

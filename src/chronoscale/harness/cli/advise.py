@@ -41,5 +41,5 @@ def advise(
         from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
 
     if dry_run:
-        return advising.listed(experiment, file, as_json)
+        return advising.list_points(experiment, file, as_json)
     advising.advise(experiment, file, root, workers, dask, plot, top, as_json)

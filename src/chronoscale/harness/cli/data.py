@@ -51,7 +51,7 @@ def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
     parts = f"{len(generator):,} {generator.unit}"
     try:
         with err.status(f"writing {out}") as status:
-            spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+            spec.write(out, generator, lambda written: status.update(f"writing {out}: {written:,} of {parts}"))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))

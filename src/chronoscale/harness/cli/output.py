@@ -27,8 +27,8 @@ PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication inc
 def print_executed_files(files: Sequence[str]) -> None:
     """Print that a dry run has executed the Python files that its experiment names: planning asks them."""
     if files:
-        told = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
-        err.print(told, highlight=False, soft_wrap=True)
+        sentence = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
+        err.print(sentence, highlight=False, soft_wrap=True)
 
 
 def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
@@ -47,15 +47,15 @@ def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     console.print(table)
 
 
-def print_facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
+def print_facts(facts: Sequence[Fact], title: str, as_json: bool) -> None:
     """Print facts, a line each; in JSON numbers are numbers."""
     if as_json:
-        typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in found]))
+        typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in facts]))
         return
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for name in ("what", "value"):
         table.add_column(name, no_wrap=True)
-    for fact in found:
+    for fact in facts:
         table.add_row(fact.what, escape(fact.shown))
     width = Console(width=10_000).measure(table).maximum
     Console(width=max(Console().width, width)).print(table)
@@ -88,11 +88,11 @@ def print_rows(
 
 
 @contextmanager
-def stage(what: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
+def stage(activity: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
     """Show a spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted.
     Raises Interrupted for KeyboardInterrupt."""
     try:
-        with err.status(what) as status:
-            yield lambda detail: status.update(f"{what}: {detail}")
+        with err.status(activity) as status:
+            yield lambda detail: status.update(f"{activity}: {detail}")
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted while {what}" + ("; the same command takes it up again" if resumes else "")) from None
+        raise Interrupted(f"interrupted while {activity}" + ("; the same command takes it up again" if resumes else "")) from None

@@ -50,63 +50,63 @@ def named(policies: Sequence[str]) -> list[str]:
 
 def events_of(name: str, seed: int) -> EventStream:
     """Open an event stream by name or path. Raises UserError where it is none."""
-    there = Path(name).exists()
-    if not there and (Path(name).suffix or len(Path(name).parts) > 1):
+    exists = Path(name).exists()
+    if not exists and (Path(name).suffix or len(Path(name).parts) > 1):
         raise UserError(f"{name}: no such file or folder")
-    found = open_data(Data(path=(name,)) if there else Data(name=name), seed)
-    if not isinstance(found, EventStream):
+    dataset = open_data(Data(path=(name,)) if exists else Data(name=name), seed)
+    if not isinstance(dataset, EventStream):
         raise UserError(f"'{name}' is not a stream of events, which alone is cut into parts by event")
-    return found
+    return dataset
 
 
 def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None) -> dict[str, object]:
     """Partition by one policy, and return what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as `divide`,
     and as `Division.of`."""
     start = time.perf_counter()
-    made = divide(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
+    parts = divide(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
     spent = time.perf_counter() - start
-    found = Division.of(stream, made, cutting.batch)
-    balance, (fetched, terms) = found.balance, _communication(stream, made, cutting)
+    division = Division.of(stream, parts, cutting.batch)
+    balance, (fetched, terms) = division.balance, _communication(stream, parts, cutting)
     mean, worst = (float(balance.mean()), float(balance.max())) if balance.size else (math.nan, math.nan)
     return {
         "policy": policy,
-        "shared": found.shared,
-        "cut": _percent(found.cut_ratio),
-        "remote": _percent(found.remote_ratio),
+        "shared": division.shared,
+        "cut": _percent(division.cut_ratio),
+        "remote": _percent(division.remote_ratio),
         "max/mean": _ratio(mean),
         "worst": _ratio(worst),
         **fetched,
         "seconds": Cell(spent, f"{spent:.2f}"),
-        "worst cut": float(found.cut_ratios.max(initial=0.0)),
-        "nodes": found.nodes.tolist(),
-        "events": found.events.tolist(),
-        "batches": {"max/mean": balance.tolist(), "cut": found.cut_ratios.tolist()},
+        "worst cut": float(division.cut_ratios.max(initial=0.0)),
+        "nodes": division.nodes.tolist(),
+        "events": division.events.tolist(),
+        "batches": {"max/mean": balance.tolist(), "cut": division.cut_ratios.tolist()},
         "bytes": terms,
-        "digest": made.digest,
+        "digest": parts.digest,
     }
 
 
-def _communication(stream: EventStream, made: Parts, cutting: Cutting) -> tuple[dict[str, object], dict[str, object]]:
+def _communication(stream: EventStream, parts: Parts, cutting: Cutting) -> tuple[dict[str, object], dict[str, object]]:
     """Bytes an event that are fetched at each of THETAS, and the terms of that, corrected and as published."""
     if not cutting.neighbours:
         return {}, {}
-    found = Remoteness.of(stream, made, cutting.neighbours, cutting.parts * cutting.batch)
+    remoteness = Remoteness.of(stream, parts, cutting.neighbours, cutting.parts * cutting.batch)
     columns: dict[str, object] = {}
     terms: dict[str, object] = {}
     for theta in THETAS:
-        exact = estimated(found, cutting.widths, theta)
-        printed = published(Cut.of(found), cutting.widths, cutting.neighbours, theta)
-        columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(found.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
+        exact = estimated(remoteness, cutting.widths, theta)
+        printed = published(Cut.of(remoteness), cutting.widths, cutting.neighbours, theta)
+        columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(remoteness.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
         terms[f"{theta:g}"] = {
-            variant: {name: value / max(found.events, 1) for name, value in asdict(one).items()}
-            for variant, one in (("exact", exact), ("as-published", printed))
+            variant: {name: value / max(remoteness.events, 1) for name, value in asdict(rows).items()}
+            for variant, rows in (("exact", exact), ("as-published", printed))
         }
     return columns, terms
 
 
-def by_part(found: dict[str, object]) -> list[dict[str, object]]:
+def by_part(row_of_policy: dict[str, object]) -> list[dict[str, object]]:
     """Return a row a part."""
-    nodes, events = found["nodes"], found["events"]
+    nodes, events = row_of_policy["nodes"], row_of_policy["events"]
     assert isinstance(nodes, list) and isinstance(events, list)
     total = max(sum(events), 1)
     return [

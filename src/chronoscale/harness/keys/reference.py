@@ -53,10 +53,10 @@ def keys(start: str = "") -> list[Key]:
     start = start.rstrip(".")
     by_family = {name: dict(_leaves(family.keys, "")) for name, family in FAMILIES.items()}
     merged: dict[tuple[str, str, str, str], list[str]] = {}
-    for family, found in by_family.items():
-        for path, (kind, default, meaning) in found.items():
+    for family, leaves in by_family.items():
+        for path, (kind, default, meaning) in leaves.items():
             merged.setdefault((path, kind, default, meaning), []).append(family)
-    order = {path: place for place, path in enumerate(dict.fromkeys(path for found in by_family.values() for path in found))}
+    order = {path: place for place, path in enumerate(dict.fromkeys(path for leaves in by_family.values() for path in leaves))}
     rows = [
         Key(path, kind, default, "all" if len(families) == len(FAMILIES) else ", ".join(families), meaning)
         for (path, kind, default, meaning), families in merged.items()

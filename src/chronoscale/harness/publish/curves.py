@@ -13,8 +13,8 @@ from chronoscale.strategies.costs import FittedCosts
 
 def profile_table(run: Run) -> pd.DataFrame:
     """Return the curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
-    found = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
-    files = sorted(found, key=lambda path: int(path.stem.split("-")[1]))
+    paths = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
+    files = sorted(paths, key=lambda path: int(path.stem.split("-")[1]))
     if not files:
         raise UserError(f"{run.folder / 'profile'}: no costs-<ranks>.json in it; {AGAIN}")
     return pd.concat([fit_table(FittedCosts.load(path)).assign(ranks=int(path.stem.split("-")[1])) for path in files], ignore_index=True)
@@ -50,18 +50,18 @@ def _learned(costs: FittedCosts) -> list[dict[str, object]]:
     """Rows of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
     return [
         {
-            "op": one.kind,
+            "op": held_out.kind,
             "implementation": 0,
             "width": Cell(None, "any"),
             "form": "perceptron",
-            "held-out error %": round(100 * one.median, 1),
+            "held-out error %": round(100 * held_out.median, 1),
             "held-out sum %": float("nan"),
             "spread %": float("nan"),
-            "others %": Cell({"p90": 100 * one.most}, f"90 % of tasks below {100 * one.most:.1f}"),
-            "samples": one.tasks,
+            "others %": Cell({"p90": 100 * held_out.most}, f"90 % of tasks below {100 * held_out.most:.1f}"),
+            "samples": held_out.tasks,
             "edges": Cell(None, ""),
         }
-        for one in (costs.predictor.held_out if costs.predictor is not None else ())
+        for held_out in (costs.predictor.held_out if costs.predictor is not None else ())
     ]
 
 

@@ -63,7 +63,7 @@ def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out
     profiles = [kineto.read(path) for path in paths]
     planned = None if schedule is None else Schedule.load(schedule)
     out.mkdir(parents=True, exist_ok=True)
-    samples_of, sentences = [copies(profiles)] if planned is None else [], []
+    frames, sentences = [copies(profiles)] if planned is None else [], []
     for profile in profiles:
         name = profile.path.name.partition(".")[0]
         kineto.trace(profile).save(out / f"{name}.parquet")
@@ -71,14 +71,14 @@ def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out
             joined = join(profile, planned)
             for k, trace in enumerate(joined.traces):
                 trace.save(out / f"{name}-r{k}.parquet")
-            samples_of.append(joined.samples)
+            frames.append(joined.samples)
             repeats = len(joined.traces)
             sentences.append(
                 f"{profile.path}: {len(joined.traces[0]):,} rows of rank {profile.rank}, {repeats} repeat{'s' * (repeats > 1)}"
             )
             if joined.missed:
                 sentences[-1] += f"; {joined.missed:,} rows not seen as often"
-    samples, few = fittable(pd.concat(samples_of, ignore_index=True))
+    samples, few = fittable(pd.concat(frames, ignore_index=True))
     if few:
         sentences.append(f"too few samples for a curve: {', '.join(few)}")
     names = pd.concat([kineto.by_name(profile).assign(rank=profile.rank) for profile in profiles], ignore_index=True)
