@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.harness.keys.tgl_sections import Memory, Network, Part, Sampling, Training
+from chronoscale.harness.keys.tgl_sections import TglMemory, TglNetwork, TglSampling, TglSection, TglTraining
 from chronoscale.validation_messages import mistake, shown
 from chronoscale.yaml_files import mapping
 
@@ -32,10 +32,10 @@ class TglConfiguration(NamedTuple):
 class _Parts:
     """The four sections."""
 
-    sampling: Sampling
-    memory: Memory
-    gnn: Network
-    train: Training
+    sampling: TglSampling
+    memory: TglMemory
+    gnn: TglNetwork
+    train: TglTraining
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ NOTED = {
     "train.ndim": "{value} is not followed: the dataset says it",
     "train.edim": "{value} is not followed: the dataset says it",
 }
-SECTIONS: dict[str, type[Part]] = {"sampling": Sampling, "memory": Memory, "gnn": Network, "train": Training}
-Section = TypeVar("Section", bound=Part)
+SECTIONS: dict[str, type[TglSection]] = {"sampling": TglSampling, "memory": TglMemory, "gnn": TglNetwork, "train": TglTraining}
+Section = TypeVar("Section", bound=TglSection)
 
 
 def read(path: Path) -> TglConfiguration:
@@ -187,7 +187,7 @@ def _unused(parts: _Parts, name: str) -> list[str]:
     if parts.sampling.no_sample:
         unread["sampling"] = {"layer", "neighbor", "strategy"}
     if parts.memory.type == "none":
-        unread["memory"] = {*Memory.model_fields} - {"type", "dim_out"}
+        unread["memory"] = {*TglMemory.model_fields} - {"type", "dim_out"}
     elif name != "apan":
         unread["memory"] = {"attention_head"}
     if parts.gnn.arch == "identity":

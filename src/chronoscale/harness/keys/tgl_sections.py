@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 
-class Part(BaseModel):
+class TglSection(BaseModel):
     """A section, its keys as TGL names them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Sampling(Part):
+class TglSampling(TglSection):
     layer: PositiveInt = 1
     neighbor: list[PositiveInt] = []
     strategy: Literal["recent", "uniform"] = "recent"
@@ -25,7 +25,7 @@ class Sampling(Part):
     no_neg: bool = False
 
 
-class Memory(Part):
+class TglMemory(TglSection):
     type: Literal["node", "none"]
     dim_time: NonNegativeInt = 0
     deliver_to: Literal["self", "neighbors"] = "self"
@@ -37,7 +37,7 @@ class Memory(Part):
     dim_out: NonNegativeInt
 
 
-class Network(Part):
+class TglNetwork(TglSection):
     arch: Literal["transformer_attention", "identity"]
     layer: PositiveInt | None = None
     att_head: PositiveInt | None = None
@@ -47,7 +47,7 @@ class Network(Part):
     time_transform: Literal["JODIE"] | None = None
 
 
-class Training(Part):
+class TglTraining(TglSection):
     epoch: PositiveInt
     batch_size: PositiveInt
     lr: PositiveFloat
