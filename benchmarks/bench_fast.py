@@ -37,7 +37,7 @@ from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 STRATEGIES = ("tgl", "etc", "taser", "simple", "fast", "tgl-unique", "fast-merged")

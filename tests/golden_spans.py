@@ -31,7 +31,7 @@ from chronoscale.strategies.registry import STRATEGIES, strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, SharingHyper, Workload
 
 FILE = Path(__file__).parent / "simulator" / "golden.json"

@@ -16,7 +16,7 @@ from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 MODELS = ("tgn", "tgat", "dysat", "jodie", "apan")

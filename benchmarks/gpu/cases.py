@@ -28,13 +28,12 @@ from chronoscale.strategies import registry
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.streams.models import STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.snapshots.variants import Form
+from chronoscale.strategies.streams.models import STREAM_MODELS, shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
 SEED = 3
@@ -99,7 +98,7 @@ def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule
 
 def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     """Every snapshot in one form."""
-    forms = plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+    forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
     costs = DatasheetCosts(presets.cluster("h200").device)
     return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
 

@@ -22,11 +22,11 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
+from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 from rivals.protocol import Figures

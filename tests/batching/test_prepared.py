@@ -13,7 +13,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Greedy
 
 
 def pairs(events):

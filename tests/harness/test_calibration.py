@@ -24,7 +24,7 @@ from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
 from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.pinning import share
-from chronoscale.strategies.costing.request import Asked
+from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
@@ -42,7 +42,7 @@ def candidate(label: str, schedule: Schedule) -> ProbeCandidate:
 
 
 def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
-    known = Asked(NsCosts())
+    known = CostRequests(NsCosts())
     known.note(asked)
     return Budget(known.ranges, allowed, NsCosts(), **more)
 

@@ -17,7 +17,7 @@ from chronoscale.harness.reproduce.fast.points import TGL, Point, iterations, sc
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Kind
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.baselines.streams.simple import SIMPLE
+from chronoscale.strategies.baselines.streams import SIMPLE
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.schedule import Lane, Op
 

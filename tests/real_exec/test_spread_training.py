@@ -13,10 +13,10 @@ from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.phase import TRAIN, VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Workload
 
 CASES = dict(cases())

@@ -23,11 +23,11 @@ from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import BACK, COMMON, IDS, ROWS
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS
+from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper, Workload
 

@@ -23,9 +23,9 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, Workload
@@ -337,9 +337,9 @@ def test_what_it_is_fed_by_is_read_back() -> None:
         made = strategy(name)
         assert isinstance(made, StreamStrategy)
         schedule = plan(name, work("tgat", hyper("tgat")))
-        assert schedule.feeding == str(made.feeding) and Feeding.of(schedule) == made.feeding
+        assert schedule.feeding == str(made.feeding) and StreamFeeding.of(schedule) == made.feeding
     with pytest.raises(UserError, match="feeding 'slots greedy compressed' is unknown; valid: slots or unique, then, or not, compressed, "):
-        Feeding.of(replace(schedule, feeding="slots greedy compressed"))
+        StreamFeeding.of(replace(schedule, feeding="slots greedy compressed"))
     with pytest.raises(UserError, match=r"cache_ratio expected in \[0, 1\], presample at least 1 batch, got 1.5 and 1"):
         EventHyper(cache_ratio=1.5, presample=1)
 
@@ -349,7 +349,7 @@ def test_what_simple_knows_ahead_lies_on_the_host() -> None:
     workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.5)))
     planned = {name: plan(name, workload, 2) for name in ("tgl", "simple", "fast")}
     assert planned["tgl"].host == planned["fast"].host == 0
-    feeding, most = Feeding(placement="retained"), 0
+    feeding, most = StreamFeeding(placement="retained"), 0
     sampling = feeding.sampling(workload.hyper, workload.model)
     for validates in (False, True):
         one = workload.events.work(validates, 2, 7, sampling, 0, 1, feeding.loading(workload.hyper, workload.model))

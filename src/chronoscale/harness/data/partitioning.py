@@ -18,7 +18,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.data.opening import open_data
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.keys.experiment import Data
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
+from chronoscale.strategies.memshare.communication import RowBytes, StreamCut, estimate_communication, published_communication
 
 ALL = "all"
 DETAIL = ("worst cut", "nodes", "events", "batches", "bytes", "digest")  # what JSON has besides
@@ -36,7 +36,7 @@ class Cutting:
     seed: int
     batch: int
     neighbours: int
-    widths: Widths
+    widths: RowBytes
 
 
 def named(policies: Sequence[str]) -> list[str]:
@@ -94,8 +94,8 @@ def _communication(stream: EventStream, parts: Parts, cutting: Cutting) -> tuple
     columns: dict[str, object] = {}
     terms: dict[str, object] = {}
     for theta in THETAS:
-        exact = estimated(remoteness, cutting.widths, theta)
-        printed = published(Cut.of(remoteness), cutting.widths, cutting.neighbours, theta)
+        exact = estimate_communication(remoteness, cutting.widths, theta)
+        printed = published_communication(StreamCut.of(remoteness), cutting.widths, cutting.neighbours, theta)
         columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(remoteness.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
         terms[f"{theta:g}"] = {
             variant: {name: value / max(remoteness.events, 1) for name, value in asdict(rows).items()}

@@ -37,7 +37,7 @@ from chronoscale.real_exec.measurement.kernels import launch_ns
 from chronoscale.real_exec.measurement.messages import all_reduces
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.ranks.pinning import share
-from chronoscale.strategies.costing.request import Asked
+from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import CostModel, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 
@@ -88,11 +88,11 @@ def measure_profile(
     shutil.rmtree(work)
 
 
-def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bool]:
+def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
     """What the experiment's plans ask of costs, and their rows would, as a datasheet makes them; the longest epoch's work by it, ns; and
     whether that is not all: what cannot be executed has no operations of its own here."""
     costs = datasheet_costs(experiment.cluster)
-    requests, longest, incomplete = Asked(costs), 0, False
+    requests, longest, incomplete = CostRequests(costs), 0, False
     data = workflow.store(experiment, run)
     work = workflow.stored(experiment, data)
     for planner in planners(experiment).values():
@@ -106,9 +106,9 @@ def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, r
     return requests, longest, incomplete
 
 
-def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[Asked, int]:
+def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
     """Return what a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
-    requests, longest = Asked(costs), 0
+    requests, longest = CostRequests(costs), 0
     for schedule in schedules:
         requests.note(schedule)
         longest = max(longest, work_ns(schedule, costs))
@@ -119,7 +119,7 @@ def choose_probes(
     experiment: Experiment,
     candidates: Iterable[ProbeCandidate],
     ranks: int,
-    requests: Asked,
+    requests: CostRequests,
     epoch_ns: float,
     passes: int,
     incomplete: bool = False,

@@ -21,7 +21,7 @@ from chronoscale.simulator.memory import check
 from chronoscale.simulator.uncertainty.draws import spans
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.costs import FittedCosts
-from chronoscale.strategies.planning.cuda_graphs import in_turn
+from chronoscale.strategies.planning.cuda_graphs import serialise_graphs
 
 DRAWS = 31  # of jitter
 JITTER = Uncertainty("fitted", "fitted")  # as repeats have shown it
@@ -45,7 +45,7 @@ def replay_executed(experiment: Experiment, run: Run) -> None:
         for name, schedule in load_schedules(folder).items():
             cluster = machine_for(experiment, known, schedule)
             last = load_passes(folder, name)[-1]
-            schedule = in_turn(schedule, last.trace)
+            schedule = serialise_graphs(schedule, last.trace)
             costs = costs_as_launched(known, last)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)

@@ -20,8 +20,8 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.keys.streams import StreamExperiment
-from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
-from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
+from chronoscale.strategies.baselines.streams import TGL_UNIQUE
+from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import MODELS

@@ -37,7 +37,7 @@ def costs_of_file(experiment: Experiment, device: str) -> FittedCosts:
             raise UserError(f"costs: {experiment.costs} was {reason}")
         return replace(costs, taken_for=device)
     try:
-        return costs.taken(device)
+        return costs.for_device(device)
     except UserError as error:
         raise UserError(f"costs: {experiment.costs} was {error}") from None
 

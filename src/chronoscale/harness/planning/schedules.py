@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.strategies.costing.request import CostsNeeded, Unknown
+from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.stretch import Stretch
 from chronoscale.strategies.schedule import Schedule
@@ -25,7 +25,7 @@ def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, 
 def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
     """Plan an epoch; `costs()`, which may have to be measured, is called only where the plan asks for the duration of something."""
     try:
-        return plan_epoch(planner, work, ranks, Unknown())
+        return plan_epoch(planner, work, ranks, UnmeasuredCosts())
     except CostsNeeded:
         return plan_epoch(planner, work, ranks, costs())
 

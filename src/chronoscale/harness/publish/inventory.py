@@ -14,7 +14,7 @@ from chronoscale.harness.runs.points import FILE, SimulatedPoint
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER, ended
 from chronoscale.real_exec.training.checkpoint import records
-from chronoscale.strategies.plugins import is_file
+from chronoscale.strategies.plugins import names_file
 
 
 class Lack(NamedTuple):
@@ -58,11 +58,11 @@ def simulated(run: Run, gpus: int, name: str) -> list[str]:
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:
     """Return the names that strategies have in the folder: a strategy of a file is called as it calls itself, which its results tell."""
-    named = [name for name in experiment.strategies if not is_file(name)]
+    named = [name for name in experiment.strategies if not names_file(name)]
     results = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]
     results += [folder.name.split("-", 2)[2] for folder in run.pieces("sim-")]
     from_files = [name for name in dict.fromkeys(results) if name not in named]
-    return [*named, *from_files, *[name for name in experiment.strategies if is_file(name)][len(from_files) :]]
+    return [*named, *from_files, *[name for name in experiment.strategies if names_file(name)][len(from_files) :]]
 
 
 def missing(run: Run, experiment: Experiment) -> list[str]:

@@ -17,8 +17,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import StreamShape, shape_for
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 

@@ -27,7 +27,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for, shape_of
+from chronoscale.strategies.streams.models import shape_for, shape_of
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 

@@ -26,8 +26,8 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.shapes import FP32, shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import FP32, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
@@ -137,7 +137,7 @@ def schedule_of(point: Point) -> Schedule:
 def simulate(point: Point, rates: Rates) -> Outcome:
     """An epoch of the paper's length: that of the planned batches, as many times as long as it has batches."""
     schedule = schedule_of(point)
-    costs = ServerCosts(rates, Feeding.of(schedule).operators == "edges" or point.strategy == "fast")
+    costs = ServerCosts(rates, StreamFeeding.of(schedule).operators == "edges" or point.strategy == "fast")
     trace = replay(schedule, rates.cluster, costs)
     factor = iterations(point.dataset) / schedule.iterations
     spent = {str(op): factor * float(s) for op, s in time_by_op(trace).items()}

@@ -12,7 +12,14 @@ from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, TRAINED, 
 from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
-from chronoscale.strategies.flaredtdg.footprint import Held, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes
+from chronoscale.strategies.flaredtdg.footprint import (
+    Footprint,
+    dynagraph_footprint,
+    dynahb_cache_bytes,
+    dynahb_footprint,
+    esdg_footprint,
+    feature_bytes,
+)
 from chronoscale.strategies.snapshots.rows import FP32
 
 GB = 1e9
@@ -41,7 +48,7 @@ def copies(dataset: str, strategy: str, gb: float) -> str:
     return "" if round(times) == gpus else f"{times:.0f} times Table 5's {each:g}, but {gpus} GPUs (Table 2): {gpus * each:.3g}; "
 
 
-def snapshots(held: Held, window: int, gb: float) -> float:
+def snapshots(held: Footprint, window: int, gb: float) -> float:
     """How many of `window` snapshots `gb` hold."""
     return (gb * GB - held.working) / (held.total - held.working) * window
 
@@ -51,7 +58,7 @@ def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
     ranks, low, high = printed(dataset).gpus or 1, 0.0, 1e4
 
     def cache(factor: float) -> float:
-        return dynahb_cache(replace(stats, edges=np.rint(stats.edges * factor).astype(np.int64)), width(dataset), ranks) / GB
+        return dynahb_cache_bytes(replace(stats, edges=np.rint(stats.edges * factor).astype(np.int64)), width(dataset), ranks) / GB
 
     if cache(high) < gb:
         return float("inf")
@@ -74,7 +81,7 @@ def features(dataset: str, theirs: float) -> Line:
 def snapshot_parallel(dataset: str, line: dict[str, float]) -> Line:
     """ESDG."""
     stats = trained(dataset)
-    held = esdg(stats, stack(dataset), len(stats))
+    held = esdg_footprint(stats, stack(dataset), len(stats))
     ours = held.total / GB
     if "esdg_above_gb" in line:
         theirs = line["esdg_above_gb"]
@@ -89,7 +96,7 @@ def snapshot_parallel(dataset: str, line: dict[str, float]) -> Line:
 def cached(dataset: str, line: dict[str, float]) -> Line:
     """DynaHB's host memory."""
     stats, ranks = statistics(dataset), printed(dataset).gpus or 1
-    ours = dynahb_cache(stats, width(dataset), ranks) / GB
+    ours = dynahb_cache_bytes(stats, width(dataset), ranks) / GB
     bound = "dynahb_host_above_gb" in line
     theirs = line["dynahb_host_above_gb" if bound else "dynahb_host_gb"]
     whole = ranks * len(stats) * feature_bytes(stats.num_nodes, width(dataset)) / GB
@@ -105,7 +112,7 @@ def cached(dataset: str, line: dict[str, float]) -> Line:
 
 def batched(dataset: str, line: dict[str, float]) -> Line:
     """DynaHB's devices."""
-    ours = dynahb(trained(dataset), stack(dataset), WINDOW, printed(dataset).gpus or 1).total / GB
+    ours = dynahb_footprint(trained(dataset), stack(dataset), WINDOW, printed(dataset).gpus or 1).total / GB
     if "dynahb_gb" not in line:
         return beside(f"{dataset}, DynaHB, devices, GB", float("nan"), ours, "printed: out of host memory")
     theirs = line["dynahb_gb"]
@@ -117,11 +124,11 @@ def batched(dataset: str, line: dict[str, float]) -> Line:
 def sampled(dataset: str, line: dict[str, float]) -> Line:
     """DynaGraph's devices."""
     theirs, model, stats = line["dynagraph_gb"], stack(dataset), trained(dataset)
-    held = dynagraph(stats, model, WINDOW)
+    held = dynagraph_footprint(stats, model, WINDOW)
     more = (theirs * GB - held.total) / (WINDOW * stats.num_nodes * FP32)
     why = f"met by {more:.3g} more numbers a row and step, {more / model.hidden:.1f} times the width; sums of gates kept beside gates are 8"
     if dataset in ASSUMED:
-        wider = dynagraph(stats, replace(model, hidden=model.hidden + 1), WINDOW).total - held.total
+        wider = dynagraph_footprint(stats, replace(model, hidden=model.hidden + 1), WINDOW).total - held.total
         why = f"met by a width of {model.hidden + (theirs * GB - held.total) / wider:.1f}; {model.hidden} is assumed"
     return beside(f"{dataset}, DynaGraph, devices, GB", theirs, held.total / GB, why)
 
@@ -145,9 +152,9 @@ def parts(dataset: str) -> list[Line]:
     """Terms of what devices hold, GB."""
     stats, model, gpus = trained(dataset), stack(dataset), printed(dataset).gpus or 1
     held = {
-        "esdg": esdg(stats, model, len(stats)),
-        "dynahb": dynahb(stats, model, WINDOW, gpus),
-        "dynagraph": dynagraph(stats, model, WINDOW),
+        "esdg": esdg_footprint(stats, model, len(stats)),
+        "dynahb": dynahb_footprint(stats, model, WINDOW, gpus),
+        "dynagraph": dynagraph_footprint(stats, model, WINDOW),
     }
     names = ("adjacency", "inputs", "kept", "working", "total")
     return [{"dataset": dataset, "system": system, **{name: getattr(one, name) / GB for name in names}} for system, one in held.items()]
@@ -159,9 +166,9 @@ def notes() -> tuple[str, ...]:
     stats, bed = statistics(papers), presets.cluster("a40-ib")
     gpus, every = printed(papers).gpus or 1, feature_bytes(stats.num_nodes, width(papers)) * len(stats) / GB
     apart = replace(stats, edges=stats.edges * 0 + (printed(papers).edges or 0) // len(stats))
-    whole = esdg(stats, stack(papers), len(stats)).total / GB
-    thin = dynahb_cache(statistics(amazon), stack(amazon).inputs, printed(amazon).gpus or 1) / GB
-    wide = esdg(trained(amazon), replace(stack(amazon), inputs=REGRESSION), len(trained(amazon))).total / GB
+    whole = esdg_footprint(stats, stack(papers), len(stats)).total / GB
+    thin = dynahb_cache_bytes(statistics(amazon), stack(amazon).inputs, printed(amazon).gpus or 1) / GB
+    wide = esdg_footprint(trained(amazon), replace(stack(amazon), inputs=REGRESSION), len(trained(amazon))).total / GB
     devices, hosts = bed.gpus * bed.device.memory / GB, bed.nodes * bed.host_memory / GB
     return (
         "Counts of Tables 1 and 2; no graph of that size is built. Assumed: edges a snapshot (31, 21 and 11 % of all by the published "
@@ -169,8 +176,8 @@ def notes() -> tuple[str, ...]:
         "papers100M's 2.",
         f"papers100M's features alone are {every:.0f} GB in all its snapshots, beyond the testbed's {devices:.0f} GB of devices and "
         f"{hosts:.0f} of hosts. ESDG on all {len(stats)} snapshots, not those that train alone: {whole:.0f}.",
-        f"Were its snapshots apart, each edge in one, DynaHB would cache {dynahb_cache(apart, width(papers), gpus) / GB:.0f}: the printed "
-        "bound needs snapshots that share edges.",
+        f"Were its snapshots apart, each edge in one, DynaHB would cache {dynahb_cache_bytes(apart, width(papers), gpus) / GB:.0f}: "
+        "the printed bound needs snapshots that share edges.",
         f"Two widths of features: devices agree with the two degrees (§4.1), with {REGRESSION} numbers ESDG would hold {wide:.0f} GB on "
         f"{amazon}; sizes of features and DynaHB's cache agree with {REGRESSION}, with two the cache would be {thin:.1f} GB there.",
         "ESDG's printed totals are 16 times Table 5's figures a GPU on all data sets, the others' as many as Table 2 has GPUs.",

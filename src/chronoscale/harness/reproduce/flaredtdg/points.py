@@ -26,7 +26,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns
+from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
@@ -182,7 +182,7 @@ def simulate(point: Point) -> Outcome:
         peak_gb=float(held.max()),
         mean_gb=float(held.mean()),
         idle_s=(trace.span_ns - float(np.mean(busy_ns(trace)))) / 1e9,
-        alone_s=float(np.mean(alone_ns(trace))) / 1e9,
+        alone_s=float(np.mean(exposed_communication_ns(trace))) / 1e9,
         parts=Breakdown.middle([trace]),
     )
     try:

@@ -12,7 +12,7 @@ from chronoscale.harness.reproduce.flaredtdg.stand_ins import printed, statistic
 from chronoscale.harness.reproduce.study import Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
-from chronoscale.strategies.flaredtdg.footprint import dynahb_cache, feature_bytes
+from chronoscale.strategies.flaredtdg.footprint import dynahb_cache_bytes, feature_bytes
 
 MODEL, RIVAL = "mpnn-lstm", "dynahb"
 GPUS, QUICK_GPUS = (1, 2, 4, 8, 16), (1, 4)
@@ -21,7 +21,7 @@ GPUS, QUICK_GPUS = (1, 2, 4, 8, 16), (1, 4)
 def host_gb(dataset: str, strategy: str, gpus: int) -> float:
     """All hosts together: the snapshots that train, of which parts are sent; DynaHB's caches besides, as Table 1 has them."""
     if strategy == RIVAL:
-        return dynahb_cache(statistics(dataset), width(dataset), gpus) / GB
+        return dynahb_cache_bytes(statistics(dataset), width(dataset), gpus) / GB
     stats = trained(dataset)
     features = len(stats) * feature_bytes(stats.num_nodes, printed(dataset).node_features or 1)
     return (float(WeightedCSR.nbytes_of(stats.num_nodes, stats.edges).sum()) + features) / GB

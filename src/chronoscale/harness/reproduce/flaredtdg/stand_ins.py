@@ -8,7 +8,7 @@ from functools import cache
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
-from chronoscale.strategies.flaredtdg.footprint import Stack
+from chronoscale.strategies.flaredtdg.footprint import MPNNSizes
 
 # Width of hidden states: the published code's (CONFIG_DATASET_TO_DIM), which has none for ASSUMED: soc-bitcoin's, the other set on 16 GPUs.
 HIDDEN = {"soc_flickr": 8, "rec_amazon": 16, "soc_youtube": 8, "soc_bitcoin": 2, "ogbn_papers100m": 2}
@@ -37,6 +37,6 @@ def trained(dataset: str) -> SnapshotStatistics:
     return replace(stats, **{name: getattr(stats, name)[:count] for name in COLUMNS})
 
 
-def stack(dataset: str) -> Stack:
+def stack(dataset: str) -> MPNNSizes:
     """MPNN-LSTM as it is trained: in- and out-degree a node, papers100M's 128 embeddings (§4.1)."""
-    return Stack(printed(dataset).node_features or 1, HIDDEN[dataset])
+    return MPNNSizes(printed(dataset).node_features or 1, HIDDEN[dataset])

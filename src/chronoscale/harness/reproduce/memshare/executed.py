@@ -25,7 +25,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
 
 RANKS, EPOCHS, QUICK_EPOCHS = 2, 3, 1

@@ -26,7 +26,7 @@ from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 BATCH, FANOUT, EPOCHS, PROTOCOL = 3_000, 10, 2, Protocol(ranked=1)

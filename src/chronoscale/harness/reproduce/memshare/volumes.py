@@ -15,17 +15,24 @@ from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import Range
 from chronoscale.reports.published import published as printed
-from chronoscale.strategies.memshare.communication import Communication, Cut, Widths, estimated, published, recommended_share
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.memshare.communication import (
+    Communication,
+    RowBytes,
+    StreamCut,
+    estimate_communication,
+    published_communication,
+    recommended_share,
+)
+from chronoscale.strategies.streams.models import FP32
 
 DATASET, THETA, SENT, POLICY = "gdelt", 0.1, 0.1, "shared-nodes"
 TERMS = tuple(one.name for one in fields(Communication) if one.name != "told")
 
 
-def widths() -> Widths:
+def widths() -> RowBytes:
     """GDELT's of Table 2, and a memory of §5.1."""
     known = counts(DATASET)
-    return Widths(FP32 * (known["node_width"] + WIDTH), FP32 * known["edge_width"], FP32 * WIDTH)
+    return RowBytes(FP32 * (known["node_width"] + WIDTH), FP32 * known["edge_width"], FP32 * WIDTH)
 
 
 def run(told: Told, quick: bool) -> Findings:
@@ -39,8 +46,8 @@ def run(told: Told, quick: bool) -> Findings:
         for share in shares:
             told(f"{name}, {share:g}")
             found = Remoteness.of(events, divide(events, PARTS, POLICY, share), fanout(DATASET), size)
-            ways = {"eq. 25": published(Cut.of(found), widths(), found.slots.sum() / found.roots.sum(), THETA, SENT),
-                    "each ratio of what it multiplies": estimated(found, widths(), THETA, SENT)}  # fmt: skip
+            ways = {"eq. 25": published_communication(StreamCut.of(found), widths(), found.slots.sum() / found.roots.sum(), THETA, SENT),
+                    "each ratio of what it multiplies": estimate_communication(found, widths(), THETA, SENT)}  # fmt: skip
             for how, one in ways.items():
                 each = {term: getattr(one, term) / len(events) for term in TERMS}
                 lined.append({"dataset": name, "k": share, "how": how, **each, "total": one.total / len(events)})

@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.data.opening import open_data
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import Workload
 
 

@@ -34,9 +34,9 @@ from chronoscale.real_exec.streams.spread.steps import SpreadSteps, Wanted
 from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import COMMON, IDS, OWN, ROWS
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Hyper
 
 
