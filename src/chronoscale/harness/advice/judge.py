@@ -29,7 +29,7 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
-from chronoscale.simulator.critical import blame, critical
+from chronoscale.simulator.critical_path import critical_path, path_shares
 from chronoscale.strategies.evaluation.metrics import occupied_ns
 from chronoscale.strategies.workload import Workload
 
@@ -115,13 +115,13 @@ def _judged(task: Task) -> Verdict:
     costs = cluster_costs(experiment, cluster)
     epoch = plan_and_replay(planner, work, gpus, cluster, costs, experiment.uncertainty, experiment.seed)
     schedule, trace = epoch.schedule, epoch.trace
-    path = critical(schedule, trace, cluster.device, epoch.launches)
+    path = critical_path(schedule, trace, cluster.device, epoch.launches)
     occupied = occupied_ns(trace)
     return Verdict(
         epoch.point,
         trace.span_ns / 1e9,
         schedule.iterations,
-        blame(path, schedule, trace, epoch.machines, epoch.crossed),
+        path_shares(path, schedule, trace, epoch.machines, epoch.crossed),
         float(occupied.max() - occupied.mean()) / max(trace.span_ns, 1),
     )
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
 ALSO = 0.2  # share of the epoch from which a second bound, or waiting, is told
@@ -42,9 +42,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def bounds(blames: Sequence[Blame]) -> list[Bound]:
+def bounds(blames: Sequence[PathShare]) -> list[Bound]:
     """Return the bounds of a critical path, the largest first."""
-    shares: dict[str, list[Blame]] = {}
+    shares: dict[str, list[PathShare]] = {}
     for blame in blames:
         shares.setdefault(_kind(blame), []).append(blame)
     limits = []
@@ -54,7 +54,7 @@ def bounds(blames: Sequence[Blame]) -> list[Bound]:
     return sorted(limits, key=lambda bound: -bound.share)
 
 
-def _kind(blame: Blame) -> str:
+def _kind(blame: PathShare) -> str:
     if not blame.op:
         return "launches"
     if Op[blame.op] in COLLECTIVES:

@@ -30,7 +30,7 @@ from chronoscale.harness.runs.start import start
 from chronoscale.harness.simulate.simulation import simulate
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.measurement.environment import fingerprint
-from chronoscale.reports.formats import seconds
+from chronoscale.reports.numbers import seconds
 from chronoscale.strategies.evaluation.fidelity import TOTAL
 
 MODEL = {"name": "wd-gcn", "hidden": 32, "inputs": 32}

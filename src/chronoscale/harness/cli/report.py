@@ -13,7 +13,7 @@ from chronoscale.harness.cli.output import stage
 from chronoscale.harness.publish.collect import write_page
 from chronoscale.harness.publish.export import export
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.folder import DATA
+from chronoscale.reports.report_folder import DATA
 
 
 def report(

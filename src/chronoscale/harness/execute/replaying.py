@@ -18,7 +18,7 @@ from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
-from chronoscale.simulator.uncertainty.draws import spans
+from chronoscale.simulator.uncertainty.draws import epoch_spans
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.planning.cuda_graphs import serialise_graphs
@@ -51,7 +51,7 @@ def replay_executed(experiment: Experiment, run: Run) -> None:
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")
             if ranks > 1 and costs.jitters:
-                drawn = spans(schedule, cluster, costs, JITTER, DRAWS, experiment.seed)
+                drawn = epoch_spans(schedule, cluster, costs, JITTER, DRAWS, experiment.seed)
                 write_text(part / f"{name}{SPANS}", json.dumps(drawn.tolist()))
 
     for ranks in experiment.ranks:

@@ -11,10 +11,10 @@ from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.training_record import FOLDER, idle_ranks, result
 from chronoscale.harness.workflows.registry import workflow_of
-from chronoscale.reports.charts.staged import Staged
+from chronoscale.reports.training_run import TrainingRun
 
 
-def run_training(experiment: Experiment, run: Run) -> Staged:
+def run_training(experiment: Experiment, run: Run) -> TrainingRun:
     """Train as the experiment's family trains, and write a timeline. Raises as `Workflow.train` and `check_seats`."""
     ranks = max(experiment.ranks)
     check_seats(experiment, [ranks])

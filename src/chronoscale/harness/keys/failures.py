@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.types import LISTED, MOST_DRAWS, Part, Size, Steps
-from chronoscale.simulator.failures.fault_plan import AtTask, FaultPlan
+from chronoscale.simulator.failures.fault_plan import FaultPlan, TaskFailure
 
 Seconds = Annotated[NonNegativeFloat, Field(le=1e9)]
 
@@ -59,5 +59,5 @@ class FailureKeys(Part):
             self.restart_s,
             self.mtbf_s,
             self.times_s,
-            tuple(AtTask(task.epoch, task.task) for task in self.tasks),
+            tuple(TaskFailure(task.epoch, task.task) for task in self.tasks),
         )

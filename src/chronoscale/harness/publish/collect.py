@@ -26,10 +26,10 @@ from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.runs.training_record import FOLDER, result
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.staged import Staged
-from chronoscale.reports.folder import write
-from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
+from chronoscale.reports.report_folder import write
+from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
+from chronoscale.reports.training_run import TrainingRun
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
@@ -41,8 +41,8 @@ NAN = float("nan")
 class Collection:
     """Results gathered so far from several runs, and sentences about what is missing or doubtful."""
 
-    results: list[Measured] = field(default_factory=list)
-    trainings: list[Staged] = field(default_factory=list)
+    results: list[StrategyResult] = field(default_factory=list)
+    trainings: list[TrainingRun] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -123,7 +123,7 @@ def _doubts(run: Run, experiment: Experiment) -> list[str]:
     return notes
 
 
-def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
+def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     setting = settings.executed(run, experiment)
     for ranks, folder in run.numbered("ranks-"):
         for name in inventory.strategies(run, experiment):
@@ -136,14 +136,14 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
             if schedule.note:
                 notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             yield replace(
-                Measured.of(setting, [each.trace for each in repeats], shown),
+                StrategyResult.of(setting, [each.trace for each in repeats], shown),
                 gap=schedule.gap,
                 prepare_s=Trace.load(before).span_ns / 1e9 if before.exists() else NAN,
                 host_bytes=schedule.host,
                 scores=repeats[-1].scores,
                 losses=tuple(losses),
-                failed=unsound(losses),
-                idle=schedule.idle,
+                failed=describe_bad_loss(losses),
+                idle_ranks=schedule.idle,
                 prediction=_prediction(run, schedule, name, [each.trace for each in repeats]),
             )
 
@@ -157,7 +157,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
     return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 
-def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
+def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     notes += points.refused_sentences(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
         folder = run.folder / f"sim-{gpus:05d}-{name}"
@@ -171,10 +171,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
         drawn = gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         if point.summary is None:
             trace, shown = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet") if drawn else None
-            measured = Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s)
+            measured = StrategyResult.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).with_draws(point.draws_s)
         else:
             setting = settings.simulated(run, experiment, point, point.summary.device)
-            measured = Measured(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
+            measured = StrategyResult(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
         if point.note:
             notes.append(f"{name} on {gpus} GPUs: {point.note}.")
         yield replace(
@@ -182,10 +182,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             gap=NAN if point.gap is None else point.gap,
             prepare_s=NAN if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
-            endured=point.endured,
+            failure_summary=point.endured,
             effects=point.effects,
-            idle=point.idle_ranks,
-            few=point.few,
-            there=point.preset_gpus,
+            idle_ranks=point.idle_ranks,
+            few_samples=point.few,
+            cluster_gpus=point.preset_gpus,
             links=point.links,
         )

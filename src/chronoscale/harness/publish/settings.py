@@ -8,7 +8,7 @@ from typing import Any
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.setting import Facts, Setting, told
+from chronoscale.reports.setting import Facts, Setting, describe
 
 LIBRARIES = ("share_gpu", "cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on
 DIGITS = 12  # of a digest
@@ -46,7 +46,7 @@ def simulated(run: Run, experiment: Experiment, point: SimulatedPoint, device: s
     if stated := str(experiment.uncertainty.stated):
         place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
     if experiment.failures is not None:
-        place["failures"] = told(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
+        place["failures"] = describe(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
     return Setting("simulated", _work(experiment, environment), _known({**place, "chronoscale": environment.get("chronoscale", "")}))
 
 

@@ -13,13 +13,13 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.breakdown import PARTS
-from chronoscale.reports.formats import number
-from chronoscale.reports.sensitivity import Moved, rests
-from chronoscale.reports.tables import ENDURED, breakdown, comparison
+from chronoscale.reports.numbers import number
+from chronoscale.reports.sensitivity import StrategyEffect, largest_effects
+from chronoscale.reports.tables import FAILURE_COLUMNS, breakdown, comparison
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "epoch_low_s", "epoch_high_s", "spread_s", "prepare_s", "speedup", "speedup_low", "speedup_high",
-    "parallel_efficiency", *ENDURED, *SCORES, "gap", "imbalance", "utilisation",
+    "parallel_efficiency", *FAILURE_COLUMNS, *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "rests_on", "sources", "failed",
 )  # fmt: skip
 
@@ -45,14 +45,14 @@ def assumption_table(run: Run) -> pd.DataFrame:
     """Return what the answers of a simulation rest on, a row an assumption: what either end of its range makes of each strategy's epoch,
     and of how many times as fast as the baseline it is; no rows where nothing was assumed."""
     rows = [
-        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {moved.strategy: _moves(moved) for moved in rest.moved}
+        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {moved.strategy: _moves(moved) for moved in rest.strategies}
         for section in collect([run]).sections
-        for rest in rests(section)
+        for rest in largest_effects(section)
     ]
     return pd.DataFrame(rows)
 
 
-def _moves(moved: Moved) -> Cell:
+def _moves(moved: StrategyEffect) -> Cell:
     middle, *ends = moved.epoch_s
     epoch = " .. ".join(f"{100 * (end / middle - 1):+z.0f} %" for end in ends) if middle > 0 else "–"
     usual, *gains = moved.speedup

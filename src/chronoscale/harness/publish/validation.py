@@ -9,7 +9,7 @@ import pandas as pd
 from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.passes import with_noise
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.findings import ordered
+from chronoscale.reports.findings import order_sentence
 from chronoscale.reports.tables import coverage, fidelity, order
 from chronoscale.strategies.evaluation.fidelity import TOTAL
 
@@ -41,7 +41,7 @@ class ValidationTables(NamedTuple):
         for make, columns in ((fidelity, PREDICTED), (order, PAIRED), (coverage, COVERED)):
             table = pd.concat([make(section) for section in sections], ignore_index=True)
             shown.append(table[[name for name in columns if name in table]])
-        return cls(with_noise(run, shown[0]), shown[1], shown[2], " ".join(filter(None, map(ordered, sections))))
+        return cls(with_noise(run, shown[0]), shown[1], shown[2], " ".join(filter(None, map(order_sentence, sections))))
 
     def records(self) -> pd.DataFrame:
         """Return the table as JSON has it: in the rows of whole epochs with `coverage`, and `order`: all pairs on as many ranks."""

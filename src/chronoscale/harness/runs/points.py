@@ -9,8 +9,8 @@ from pathlib import Path
 from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.records import read_json
-from chronoscale.reports.measured import Band
-from chronoscale.simulator.failures.endurance import Endured
+from chronoscale.reports.strategy_result import Band
+from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
 from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.evaluation.metrics import Summary
@@ -49,7 +49,7 @@ class SimulatedPoint:
     idle_ranks: int = 0
     links: tuple[LinkUse, ...] = ()
     draws_s: tuple[float, ...] = ()
-    endured: Endured | None = None
+    endured: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
     few: tuple[str, ...] = ()
 

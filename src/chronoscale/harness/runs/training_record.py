@@ -15,7 +15,7 @@ from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.staged import Activity, Epoch, Staged
+from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -34,7 +34,7 @@ class Control:
     missed: tuple[str, str] | None = None
 
 
-def result(run: Run, ranks: int) -> Staged:
+def result(run: Run, ranks: int) -> TrainingRun:
     """Return the epochs trained so far, what the control plane did meanwhile, and sentences to read with them."""
     folder = run.folder / FOLDER
     epochs_done = records(folder)
@@ -49,7 +49,7 @@ def result(run: Run, ranks: int) -> Staged:
         *early(folder, epochs_done),
         *tested(folder),
     )
-    return Staged(
+    return TrainingRun(
         run.folder.name,
         ranks,
         epochs,

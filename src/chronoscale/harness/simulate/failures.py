@@ -7,10 +7,10 @@ from functools import cache
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.failures import FailureKeys
-from chronoscale.simulator.failures.endurance import Endured
-from chronoscale.simulator.failures.fault_plan import Points
-from chronoscale.simulator.failures.faults import train
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.fault_plan import FailurePositions
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.summary import FailureSummary
+from chronoscale.simulator.failures.training import simulate_training
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -22,7 +22,7 @@ def simulate_failures(
     schedule: Schedule,
     trace: Trace,
     epoch_on: Callable[[int], tuple[Schedule, Trace]],
-) -> Endured | None:
+) -> FailureSummary | None:
     """Simulate a training of epochs such as `trace`; None where nothing fails.
 
     epoch_on: returns an epoch on fewer ranks, asked for once each; a UserError of it means that there is none. Raises UserError for a
@@ -34,7 +34,7 @@ def simulate_failures(
         if task.epoch >= epochs:
             raise UserError(f"failures.tasks: epoch {task.epoch}: the training has {epochs} (epochs), numbered from 0")
     plan = failures.plan(max(schedule.iterations, 1))
-    points = Points.of(plan, schedule, trace)
+    points = FailurePositions.of(plan, schedule, trace)
 
     @cache
     def pace_on(ranks: int) -> Pace | None:
@@ -45,5 +45,5 @@ def simulate_failures(
 
     draws = range(1 if failures.mtbf_s is None else failures.draws)
     pace = Pace.of(schedule, trace)
-    trainings = [train(plan, pace, schedule.ranks, epochs, points, pace_on, seed, draw) for draw in draws]
-    return Endured.of(trainings, epochs)
+    trainings = [simulate_training(plan, pace, schedule.ranks, epochs, points, pace_on, seed, draw) for draw in draws]
+    return FailureSummary.of(trainings, epochs)

@@ -20,9 +20,9 @@ from chronoscale.harness.simulate.streaming import stream_point
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.traffic import volumes
+from chronoscale.simulator.network.traffic import link_utilisation
 from chronoscale.simulator.uncertainty.assumptions import effects
-from chronoscale.simulator.uncertainty.spec import NOTHING
+from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
@@ -81,7 +81,7 @@ class PointSetting:
             effects=effects(schedule, result.machines, self.costs, experiment.uncertainty.stated, experiment.seed) if most else (),
             endured=simulate_failures(experiment.failures, experiment.epochs, experiment.seed, schedule, trace, self.epoch_on),
         )
-        volumes(result.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)
+        link_utilisation(result.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)
         schedule.save(part / "schedule.parquet")
         trace.save(part / "trace.parquet")
         point.save(part)
@@ -89,7 +89,7 @@ class PointSetting:
     def stream(self, part: Path) -> None:
         """Replay the epoch stretch by stretch, and write the point and its bytes by link to `part`."""
         experiment = self.experiment
-        keys = (("uncertainty", experiment.uncertainty.stated != NOTHING), ("failures", experiment.failures))
+        keys = (("uncertainty", experiment.uncertainty.stated != CERTAIN), ("failures", experiment.failures))
         ignored = " and ".join(name for name, stated in keys if stated)
         stream_point(self.planner, self.works[self.gpus], self.gpus, self.cluster, self.costs, ignored, part).save(part)
 

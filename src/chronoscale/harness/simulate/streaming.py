@@ -8,8 +8,8 @@ from chronoscale.errors import UserError
 from chronoscale.harness.planning.schedules import plan_stretches
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
-from chronoscale.simulator.long_epochs.streamed import stream
-from chronoscale.simulator.network.traffic import busiest
+from chronoscale.simulator.long_epochs.replay import replay_stretches
+from chronoscale.simulator.network.traffic import busiest_links
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.strategy import Strategy
@@ -24,7 +24,7 @@ def stream_point(
     `engine.replay`."""
     machines = presets.scaled(cluster, gpus)
     left = f"; {ignored} left aside" if ignored else ""
-    result = stream(plan_stretches(planner, work, gpus, costs), machines, costs)
+    result = replay_stretches(plan_stretches(planner, work, gpus, costs), machines, costs)
     result.links.to_csv(part / "links.csv", index=False)
     try:
         result.check()
@@ -41,7 +41,7 @@ def stream_point(
         preset_gpus=cluster.gpus,
         note=f"{result.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{left}",
         idle_ranks=result.tally.idle,
-        links=busiest(result.links),
+        links=busiest_links(result.links),
         partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
         out_of_memory=out_of_memory,
         summary=result.summary,

@@ -124,5 +124,5 @@ def notes(datasets: tuple[str, ...], epochs: int, quick: bool, absent: tuple[str
         f"learning rate {RATE:g}, one seed, {epochs} epoch{'s' * (epochs > 1)}; 10 % of the months validate, the last 20 % test.",
         "Models are tested as they were trained: of flaredtdg and full-history the state runs on through all months; recent-only, "
         "dynagraph and dynahb see a window and begin with none, esdg its group.",
-        "So few epochs are no convergence. More, and seeds: `python benchmarks/bench_flaredtdg.py errors`.",
+        "So few epochs are no convergence. More, and seeds: `python benchmarks flaredtdg what=errors`.",
     )
