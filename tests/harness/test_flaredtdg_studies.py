@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.flaredtdg import breakdown, errors, points, reductions, scaling, sensitivity, systems, trained
@@ -39,7 +39,7 @@ def test_points_are_on_the_printed_gpus() -> None:
 def test_points_are_of_the_printed_size(names) -> None:
     for name in names:
         work = points.workload(Point(name, "mpnn-lstm"))
-        found = work.chunking.blocks(Epoch(0, 0), points.DECAY, Point(name, "t-gcn").ranks)
+        found = work.chunking.count_blocks(EpochDraws(0, 0), points.DECAY, Point(name, "t-gcn").ranks)
         assert found.rows[0].sum() == work.snapshots.num_nodes == points.printed(name).nodes
         assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(points.trained(name))
 
@@ -82,7 +82,7 @@ def test_what_does_not_fit_has_memory_and_no_time() -> None:
 
 def test_apart_is_the_same_chunks_without_exchange() -> None:
     cut, whole = (points.workload(Point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
-    one, other = (chunking.blocks(Epoch(0, 0), points.DECAY, 4) for chunking in (cut, whole))
+    one, other = (chunking.count_blocks(EpochDraws(0, 0), points.DECAY, 4) for chunking in (cut, whole))
     assert one.halo.any() and not other.halo.any() and not other.sent.any()
     assert (one.rows == other.rows).all() and (one.edges == other.edges).all()
     assert points.simulate(Point("soc_flickr", "t-gcn", cut=False)).peak_gb < points.simulate(FLICKR).peak_gb

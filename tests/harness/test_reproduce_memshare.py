@@ -258,7 +258,7 @@ def test_increments_are_those_of_the_memory() -> None:
     """Each update once: as many as there are different ends of a batch's events, at most."""
     events = stand_ins.stream("stackof", 15_000)
     degree, added = increments.increments(events, 1, 200)
-    trained = points.prepared("stackof", 15_000).trained
+    trained = points.prepared("stackof", 15_000).training_events
     most = sum(np.unique([events.src[first : min(first + 200, trained)], events.dst[first : min(first + 200, trained)]]).size
                for first in range(0, trained, 200))  # fmt: skip
     assert 0 < len(added) == len(degree) <= most

@@ -15,7 +15,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
+from chronoscale.datasets.streams.statistics import count_stream, distinct_labels, stream_shape
 from chronoscale.errors import UserError
 from chronoscale.harness.display.fact import Fact, Facts, spread
 
@@ -82,7 +82,7 @@ def _window_bytes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any
 
 def count_events(stream: EventStream, horizon: int) -> Facts:
     """Count nodes, events, repetitions and features, and measure how skewed and bursty an event stream is."""
-    counted = count(stream)
+    counted = count_stream(stream)
     facts = [Fact("nodes", stream.num_nodes), Fact("events", len(stream)), *_times(stream)]
     facts += [
         Fact("self-loops", counted.self_loops),
@@ -96,7 +96,7 @@ def count_events(stream: EventStream, horizon: int) -> Facts:
 
 
 def _shape(stream: EventStream, repetition: float) -> Facts:
-    measured = shape(stream)
+    measured = stream_shape(stream)
     facts = [Fact("nodes with an event", measured.active_nodes), Fact("repetition", repetition, f"{repetition:.2%} of the events")]
     skews = {"source skew": measured.source_skew, "destination skew": measured.destination_skew}
     facts += [Fact(name, value, f"{value:.2f} (Zipf exponent)") for name, value in skews.items() if not math.isnan(value)]

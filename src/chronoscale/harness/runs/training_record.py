@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
-from chronoscale.datasets.scores import Scores, present
+from chronoscale.datasets.scores import Scores, scores_present
 from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.records import read_json
@@ -84,7 +84,7 @@ def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdo
 
 def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
     """Say where training ended before the epochs that were asked for."""
-    end, scores_shown = ended(folder), present(record.scores for record in epochs)
+    end, scores_shown = ended(folder), scores_present(record.scores for record in epochs)
     if end is None or end.best is None or not scores_shown or end.epochs == (asked := Job.load(folder / JOB).repeats):
         return []
     since = end.epochs - 1 - end.best
@@ -126,11 +126,11 @@ def tested(folder: Path) -> list[str]:
     if not (folder / TEST).exists():
         return []
     (_, model), *naive = scores(folder).items()
-    if not (scores_shown := present([model])):
+    if not (scores_shown := scores_present([model])):
         return [f"Test period, {period(folder)}: there is nothing to test on."]
     first = scores_shown[0]
     known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
-    sentence = f"Test period, {period(folder)}: {', '.join(score.told(model[score.key]) for score in scores_shown)}."
+    sentence = f"Test period, {period(folder)}: {', '.join(score.describe(model[score.key]) for score in scores_shown)}."
     beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
     return [sentence, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Blocks, Chunks, Counted, chunked
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.chunks import BlockCounts, Chunks, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
@@ -64,17 +64,17 @@ class Point:
 class Apart:
     """Chunks as counted, of which none reads another rank's rows."""
 
-    counted: Counted
+    counted: ExactChunking
     origin: ClassVar[str] = "METIS, nothing cut"
 
-    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
-        """As `Counted.blocks`."""
-        found = self.counted.blocks(epoch, decay, ranks)
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
+        """As `ExactChunking.blocks`."""
+        found = self.counted.count_blocks(epoch, decay, ranks)
         return replace(found, halo=0 * found.halo, sent=0 * found.sent)
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
-        """As `Counted.sampled`."""
-        found = self.counted.sampled(sampling, ranks)
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        """As `ExactChunking.sampled`."""
+        found = self.counted.count_samples(sampling, ranks)
         return replace(found, halo=0 * found.halo, sent=0 * found.sent)
 
 
@@ -116,13 +116,15 @@ def factor(dataset: str) -> int:
 @cache
 def chunks(dataset: str) -> Chunks:
     """METIS's, of the stand-in."""
-    return chunked(sequence(dataset), CHUNKS)
+    return cut_into_chunks(sequence(dataset), CHUNKS)
 
 
 @cache
 def partition(dataset: str, parts: int) -> Partition:
     """METIS's cut of the stand-in, counts at full size."""
-    rows, edges, halo, sent = (column * factor(dataset) for column in Cut(metis(sequence(dataset), parts), parts).count(sequence(dataset)))
+    rows, edges, halo, sent = (
+        column * factor(dataset) for column in VertexPartition(metis_partition(sequence(dataset), parts), parts).count(sequence(dataset))
+    )
     return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
@@ -139,7 +141,7 @@ def workload(point: Point, decay: Decay = DECAY) -> Workload:
     length = len(trained(name)) - 1 if point.strategy == ESDG else decay.window
     hyper = Hyper(group_size=length, recency=Recency(decay, CHUNKS), task=task)
     cut = partition(name, point.ranks) if planner.partitioned else None
-    counted = Counted(sequence(name), chunks(name), factor(name))
+    counted = ExactChunking(sequence(name), chunks(name), factor(name))
     model = model_shape(MODELS[point.model], read, HIDDEN[name], LAYERS, predicted)
     return Workload(f"{name}, generated", trained(name), model, hyper, cut, counted if point.cut else Apart(counted))
 
@@ -206,7 +208,7 @@ def line(number: int, dataset: str, model: str) -> dict[str, float]:
 
 def kept(decay: Decay = DECAY) -> float:
     """Whole snapshots that a window keeps, its parts added up."""
-    return float(decay.kept(CHUNKS).sum()) / CHUNKS
+    return float(decay.kept_chunks(CHUNKS).sum()) / CHUNKS
 
 
 def notes(quick: bool, ran: str = "soc_flickr and rec_amazon, T-GCN") -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def statistics(dataset: str) -> SnapshotStatistics:
     """Counts of the stand-in at the published size: streamed at a thousandth or less of it, multiplied."""
     entry = catalogue.entry(f"{dataset}_like")
     factor = entry.stands_for.factor if entry.stands_for else 1
-    return statistics_of(catalogue.stream(entry.name)).scaled(factor)
+    return statistics_of(catalogue.iterate_snapshots(entry.name)).scaled(factor)
 
 
 def trained(dataset: str) -> SnapshotStatistics:

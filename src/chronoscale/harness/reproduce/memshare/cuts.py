@@ -6,8 +6,8 @@ from functools import cache
 
 import pandas as pd
 
-from chronoscale.batching.streams.partitioning.divide import divide
-from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
@@ -22,9 +22,9 @@ LEAST = 20  # batches, where a real stream is short: its batches are then smalle
 
 
 @cache
-def division(stream: EventStream, policy: str, shared: float, size: int) -> Division:
+def division(stream: EventStream, policy: str, shared: float, size: int) -> PartitionQuality:
     """Eight parts, hot nodes by what trains; once a process."""
-    return Division.of(stream, divide(stream, PARTS, policy, shared, trained=int(TRAINED * len(stream))), size)
+    return PartitionQuality.of(stream, partition_stream(stream, PARTS, policy, shared, trained=int(TRAINED * len(stream))), size)
 
 
 def size(name: str, stream: EventStream, divisor: int) -> int:

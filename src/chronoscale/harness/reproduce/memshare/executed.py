@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -108,7 +108,7 @@ def executed(one: Together) -> dict[Case, Done]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", events(one.dataset, one.quick))
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
         items = []
         for number, case in enumerate(one.cases):
             hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,), events=EventHyper(PROTOCOL, sharing=case.sharing))

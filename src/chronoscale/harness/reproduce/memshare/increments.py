@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
@@ -43,7 +43,7 @@ def increments(events: EventStream, epochs: int, batch: int) -> tuple[Int64, Flo
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", events)
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
         work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = make_item(folder, "epoch", schedule, folder / "prepared", hyper)

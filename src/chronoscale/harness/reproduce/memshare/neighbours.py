@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.batching.streams.partitioning.divide import default_decay
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.harness.reproduce.memshare.cuts import PARTS
@@ -35,10 +35,10 @@ def run(told: Told, quick: bool) -> Findings:
         told(name)
         data = prepared(name, divisors[name])
         size = max(batch(name) // divisors[name], 50)
-        every = max(data.trained // (PARTS * size * STEPS), 1)
+        every = max(data.training_events // (PARTS * size * STEPS), 1)
         for way, boundary in ways(default_decay(data.whole.stream)).items():
             sampling = Sampling((fanout(name),), boundary=boundary)
-            work = Spreading(data, Spread(shared=SHARED), PARTS).work(False, size, sampling, 0, every, True)
+            work = DistributedStream(data, StreamDistribution(shared=SHARED), PARTS).work(False, size, sampling, 0, every, True)
             roots = float(work.roots.sum())
             figures = {"neighbours": work.sampled, "events asked of other ranks": work.asked_edges, "nodes asked of them": work.asked_nodes}
             rows += [row(f"{name}, {way}, {what}, of a root", None, [float(found.sum()) / roots], NOT_PRINTED)

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.reproduce.memshare.stand_ins import QUICK, SIMULATED, batch, counts, fanout, stream
 from chronoscale.simulator import presets
@@ -82,9 +82,9 @@ class Outcome:
 
 
 @cache
-def prepared(dataset: str, divisor: int) -> Prepared:
+def prepared(dataset: str, divisor: int) -> PreparedStream:
     """A stand-in, split by time."""
-    return Prepared.of(stream(dataset, divisor), Protocol())
+    return PreparedStream.of(stream(dataset, divisor), Protocol())
 
 
 @cache
@@ -98,7 +98,9 @@ def workload(point: Point) -> Workload:
     data = prepared(point.dataset, point.part)
     wanted = point.least or (QUICK_STEPS if point.quick else STEPS)
     of, ranks = (
-        (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if point.tests else (data.trained, point.gpus)
+        (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus)
+        if point.tests
+        else (data.training_events, point.gpus)
     )
     every = max(of // (point.batch * ranks * wanted), 1)
     given = EventHyper(Protocol(), every=every, sharing=point.sharing)

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pandas as pd
 
-from chronoscale.batching.streams.partitioning.divide import divide
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
 from chronoscale.harness.reproduce.memshare.cuts import PARTS, QUICK_SHARES, SHARES
 from chronoscale.harness.reproduce.memshare.points import WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, counts, fanout, notes, stream
@@ -45,7 +45,7 @@ def run(told: Told, quick: bool) -> Findings:
         bars = {}
         for share in shares:
             told(f"{name}, {share:g}")
-            found = Remoteness.of(events, divide(events, PARTS, POLICY, share), fanout(DATASET), size)
+            found = Remoteness.of(events, partition_stream(events, PARTS, POLICY, share), fanout(DATASET), size)
             ways = {"eq. 25": published_communication(StreamCut.of(found), widths(), found.slots.sum() / found.roots.sum(), THETA, SENT),
                     "each ratio of what it multiplies": estimate_communication(found, widths(), THETA, SENT)}  # fmt: skip
             for how, one in ways.items():

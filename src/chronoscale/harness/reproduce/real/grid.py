@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
@@ -89,7 +89,7 @@ def statistics(dataset: str) -> SnapshotStatistics:
     """Counts of the stand-in for a dataset of Table 3, at its size."""
     entry = catalogue.entry(f"{dataset}_like")
     factor = entry.stands_for.factor if entry.stands_for else 1
-    return statistics_of(catalogue.stream(entry.name)).scaled(factor)
+    return statistics_of(catalogue.iterate_snapshots(entry.name)).scaled(factor)
 
 
 @cache
@@ -98,7 +98,7 @@ def partition(dataset: str, parts: int) -> Partition:
     entry, sequence = catalogue.entry(f"{dataset}_like"), catalogue.load(f"{dataset}_like")
     assert isinstance(sequence, SnapshotSequence)
     factor = entry.stands_for.factor if entry.stands_for else 1
-    rows, edges, halo, sent = (column * factor for column in Cut(metis(sequence, parts), parts).count(sequence))
+    rows, edges, halo, sent = (column * factor for column in VertexPartition(metis_partition(sequence, parts), parts).count(sequence))
     return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 

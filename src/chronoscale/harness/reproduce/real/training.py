@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.convert import by_width
+from chronoscale.datasets.convert import snapshots_by_width
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
@@ -47,7 +47,7 @@ def snapshots() -> SnapshotSequence:
     found = catalogue.load(DATASET)
     if not isinstance(found, EventStream):
         raise UserError(f"dataset '{DATASET}': expected events")
-    return by_width(found, WEEK_S).head(GROUPS + 4).without_self_edges()
+    return snapshots_by_width(found, WEEK_S).head(GROUPS + 4).without_self_edges()
 
 
 def weights(schedule: Schedule) -> Floats:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate.spec import traffic
+from chronoscale.datasets.generate.generators import build_traffic
 from chronoscale.datasets.generate.specs import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
@@ -45,7 +45,7 @@ def load_signal(experiment: SignalExperiment) -> Signal:
     if data.calendar is not None:
         signal = replace(signal, calendar=data.calendar)
     if data.missing is not None:
-        signal = signal.masked(data.missing)
+        signal = signal.mark_missing(data.missing)
     if data.time_of_day is not None:
         signal = with_time_of_day(signal, data.time_of_day)
     return signal
@@ -72,7 +72,7 @@ def store_signal(experiment: SignalExperiment, run: Run) -> Path:
 
     def make(part: Path) -> None:
         if (spec := _generated(data)) is not None:
-            generator = traffic(spec, str(data.name), experiment.seed)
+            generator = build_traffic(spec, str(data.name), experiment.seed)
             store.save_signal(part / "signal", generator, *generator.graph(), str(data.name), generator.calendar)
         else:
             store.save(part / "signal", load_signal(experiment))
@@ -115,7 +115,7 @@ def workload(experiment: SignalExperiment) -> Workload:
     """Return the workload of the experiment's readings, or of counts alone where a paper prints them and the readings are not at hand."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
-        edges = traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
+        edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
         stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges, calendar=spec.channels - 1)
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
         stats = _printed(data.name)

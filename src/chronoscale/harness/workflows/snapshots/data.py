@@ -39,9 +39,9 @@ def load_snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
         if cut is None:
             raise UserError(stream_refusal(data.label))
         if cut.width is not None:
-            dataset = convert.by_width(dataset, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
+            dataset = convert.snapshots_by_width(dataset, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
         else:
-            dataset = convert.by_count(dataset, int(cut.count or 0), cumulative=cut.cumulative, sliding=cut.sliding)
+            dataset = convert.snapshots_by_count(dataset, int(cut.count or 0), cumulative=cut.cumulative, sliding=cut.sliding)
     elif data.cut is not None:
         raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
     if not isinstance(dataset, SnapshotSequence):
@@ -66,7 +66,9 @@ def is_generated(data: SnapshotData) -> bool:
 def iterate_snapshots(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
     """Yield the snapshots one by one, `scale` left aside; generated ones are never held together. Raises UserError as `load_snapshots`."""
     data = experiment.dataset
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if is_generated(data) else _unscaled(experiment)
+    stream: Iterable[Snapshot] = (
+        catalogue.iterate_snapshots(str(data.name), experiment.seed) if is_generated(data) else _unscaled(experiment)
+    )
     return (snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
 
 
@@ -106,7 +108,7 @@ def _counted(experiment: SnapshotExperiment) -> SnapshotStatistics:
 def _enough(experiment: SnapshotExperiment, available: int) -> None:
     """Raises UserError where there are fewer snapshots than `groups` asks for."""
     if experiment.length is not None and experiment.length > available:
-        trained = experiment.hyper.held.trained(available)
+        trained = experiment.hyper.held.training_count(available)
         most = max((trained - experiment.training.group_size - experiment.training.horizon) // experiment.training.stride + 1, 0)
         has = f"dataset '{experiment.dataset.label}' has {available}, enough for {most} groups"
         raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, {has}; without groups: all are taken")

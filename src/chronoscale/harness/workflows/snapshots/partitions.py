@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Counted, Expected
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.chunks import ExactChunking, ExpectedChunking
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.planners import planners
@@ -27,14 +27,14 @@ def cut_parts(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
     """Return the file of METIS's assignment, int32 [N], made once a run: a piece `parts-<n>`."""
 
     def make(part: Path) -> None:
-        np.save(part / "assignment.npy", metis(sequence, parts))
+        np.save(part / "assignment.npy", metis_partition(sequence, parts))
 
     return run.piece(f"parts-{parts}", make) / "assignment.npy"
 
 
 def count_partition(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
     """Count the rows and edges of every part, exactly. assignment: a file of `cut_parts`."""
-    return Partition(*Cut(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
+    return Partition(*VertexPartition(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
 def partition_over_ranks(
@@ -48,7 +48,7 @@ def partition_over_ranks(
     if planner.chunked:
         file = cut_chunks(run, sequence, experiment.training.chunks)
         warn_of_broken_lags(experiment.hyper.recency.decay)
-        return str(file), replace(work, chunking=Counted(sequence, load_chunks(file, sequence, experiment.training.chunks)))
+        return str(file), replace(work, chunking=ExactChunking(sequence, load_chunks(file, sequence, experiment.training.chunks)))
     return "", work
 
 
@@ -87,9 +87,9 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
     if run is None:
         warning = f"dataset '{experiment.dataset.label}': chunks are taken for random ones, an estimate from degrees; METIS would cut less"
         warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
-        return Expected.of(iterate_snapshots(experiment), count, experiment.dataset.scale)
+        return ExpectedChunking.of(iterate_snapshots(experiment), count, experiment.dataset.scale)
     sequence = load_snapshots(experiment)
-    return Counted(sequence, load_chunks(cut_chunks(run, sequence, count), sequence, count))
+    return ExactChunking(sequence, load_chunks(cut_chunks(run, sequence, count), sequence, count))
 
 
 def random_partitions(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.run_folder import write_text
@@ -45,7 +45,7 @@ def tuned_experiment(
             where = folder / "tuning" / f"{decay.full}-{decay.alpha:g}"
             train(_with(experiment, decay).model_copy(update={"epochs": experiment.training.tune_epochs}), where)
             last = records(where)[-1].scores
-            first = present([last])[0]
+            first = scores_present([last])[0]
             return last[first.key] if first.better == "lower" else -last[first.key]
 
         result = tune(decay, loss, lambda decay: fits(_with(experiment, decay)))

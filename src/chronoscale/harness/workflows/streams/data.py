@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -33,7 +33,7 @@ def load_events(experiment: StreamExperiment) -> EventStream:
 def store_events(experiment: StreamExperiment, run: Run) -> Path:
     """Prepare the data that ranks read, once a run, and return their folder: events, T-CSR, negatives of the evaluation, and the work of
     batches that has been counted. Events that are stored already stay where they are. Raises UserError as `load_events`, and as
-    `Prepared.make`."""
+    `PreparedStream.make`."""
     data = experiment.dataset
     in_place = len(data.files) == 1 and (Path(data.files[0]) / store.META).exists() and not data.options
 
@@ -41,22 +41,22 @@ def store_events(experiment: StreamExperiment, run: Run) -> Path:
         stream = Path(data.files[0]).absolute() if in_place else Path("..") / "stream"
         if not in_place:
             store.save(part / "stream", load_events(experiment))
-        Prepared.make(part / "prepared", stream, experiment.protocol)
+        PreparedStream.make(part / "prepared", stream, experiment.protocol)
 
     return run.piece("data", make) / "prepared"
 
 
 def workload(experiment: StreamExperiment) -> Workload:
     """Return the workload of the experiment's events. Raises UserError as `load_events`, and where they cannot be split."""
-    return _workload(experiment, Prepared.of(load_events(experiment), experiment.protocol))
+    return _workload(experiment, PreparedStream.of(load_events(experiment), experiment.protocol))
 
 
 def stored_workload(experiment: StreamExperiment, folder: Path) -> Workload:
     """Return the workload of events that `store_events` has prepared in `folder`."""
-    return _workload(experiment, Prepared.load(folder))
+    return _workload(experiment, PreparedStream.load(folder))
 
 
-def _workload(experiment: StreamExperiment, data: Prepared) -> Workload:
+def _workload(experiment: StreamExperiment, data: PreparedStream) -> Workload:
     """Combine events with the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
     hyper, stats = experiment.hyper, stream_statistics(data)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)

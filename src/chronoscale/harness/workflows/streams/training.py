@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from chronoscale.batching.streams.naive import naive_scores
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.harness.execute.epochs import run_epochs
 from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
@@ -34,4 +34,4 @@ def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     schedule.save(folder / "schedule.parquet")
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
     run_epochs(make_training(experiment, item, folder), ranks)
-    write_text(folder / NAIVE, json.dumps(naive_scores(Prepared.load(data), experiment.training.batch_size * ranks)))
+    write_text(folder / NAIVE, json.dumps(naive_scores(PreparedStream.load(data), experiment.training.batch_size * ranks)))
