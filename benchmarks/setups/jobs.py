@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.harness.execute import execution
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.runs import run_folder
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.execution.interpreter import Pass
@@ -44,7 +44,7 @@ def execute(
     """Return the passes of each strategy, after one to warm up; all take turns in one job."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
-        items = tuple(replace(item(out, key, plan, data, work.hyper), parts=parts) for key, plan in schedules.items())
+        items = tuple(replace(make_item(out, key, plan, data, work.hyper), parts=parts) for key, plan in schedules.items())
         launch(Job("benchmark", items, str(out), choice, repeats, 1, settings), ranks, out)
         return {key: load_passes(out, key) for key in schedules}
 
@@ -66,6 +66,6 @@ def losses_agree(passes: Mapping[str, Sequence[Pass]], allowed: float) -> None:
 def experiment_run(folder: Path, settings: Mapping[str, object], command: str = "bench") -> Run:
     """Execute an experiment as `chronoscale bench` does, and return its run."""
     experiment = check(dict(settings), "bench")
-    run, _ = start(folder, command, experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
+    run, _ = start(folder, command, experiment, as_yaml(experiment), fingerprint(this_device(experiment.device)))
     execution.execute(experiment, run)
     return run

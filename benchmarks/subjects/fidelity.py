@@ -15,13 +15,13 @@ from functools import partial
 
 from core.case import Case, Passes, Setting, Subject
 
-from chronoscale.harness.execute import execution
+from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.execute.validation import Validated
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.practice import Candidate
-from chronoscale.harness.runs import run_folder
+from chronoscale.harness.execute.replaying import replay_executed
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.start import start
+from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.measurement.environment import fingerprint
 
 SETTINGS: Mapping[str, dict[str, object]] = {
@@ -43,7 +43,7 @@ SAME: Mapping[str, object] = {
 QUICK = {"dataset": "growth_small", "model": {"name": "t-gcn", "hidden": 4, "inputs": 4}, "strategies": ["psg"], "ranks": [1], "repeats": 2}
 
 
-def generated(candidate: Candidate) -> bool:
+def generated(candidate: ProbeCandidate) -> bool:
     """Return whether a probe is of a generated graph, no window of the data set's."""
     return not candidate.label.startswith(("windows", "own", "rising", "falling"))
 
@@ -53,13 +53,13 @@ def measure(given: Mapping[str, object], setting: Setting) -> Passes:
     passes: dict[str, list[dict[str, float]]] = {}
     for number in range(setting.repeats):
         experiment = check({**SAME, **given, "name": f"run{number}"}, "bench")
-        run, _ = start(setting.scratch, "validate", experiment, run_folder.as_given(experiment), fingerprint(this_device(experiment)))
+        run, _ = start(setting.scratch, "validate", experiment, as_yaml(experiment), fingerprint(this_device(experiment.device)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `noisy` says what is not to be believed
-            execution.execute(experiment, run, replayed=True, probed=generated)
-            execution.rehearse(experiment, run)
+            execute(experiment, run, replayed=True, takes_probe=generated)
+            replay_executed(experiment, run)
         run.finish()
-        table = Validated.of(run).table
+        table = ValidationTables.of(run).table
         for row in table[table["op"] == "TOTAL"].to_dict("records"):
             figures = {"error, %": row["error_pct"], "spread, %": row["spread_pct"], "noisy": float(bool(row.get("noise")))}
             passes.setdefault(f"{row['strategy']} on {row['ranks']}", []).append({"seconds": row["measured_ms"] / 1e3, **figures})

@@ -11,7 +11,7 @@ from functools import partial
 from core.case import Case, Passes, Setting, Subject
 from setups import jobs
 
-from chronoscale.harness.execute import execution
+from chronoscale.harness.runs.passes import passes_of
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.strategies.schedule import Op
 
@@ -25,7 +25,7 @@ def measure(strategy: str, hidden: int, setting: Setting) -> Passes:
     passes = {}
     for who, threaded in (("in line", False), ("thread", True)):
         run = jobs.experiment_run(setting.scratch / who, {**given, "transfer_thread": threaded})
-        passes[who] = execution.passes(run, 1, strategy)
+        passes[who] = passes_of(run, 1, strategy)
 
     def tasks(who: str, one: Pass) -> dict[str, float]:
         trace = one.trace

@@ -23,7 +23,7 @@ from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import start, wait
@@ -74,7 +74,7 @@ def train(data: Path, batch: int, width: int, who: str, seeds: Iterator[int]) ->
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "epochs").mkdir()
-        one = item(folder, who, jobs.plans(work, [who], RANKS)[who], data, work.hyper)
+        one = make_item(folder, who, jobs.plans(work, [who], RANKS)[who], data, work.hyper)
         Job("scores", (one,), name, choice, EPOCHS, 0, Settings(learning_rate=RATE, device="cpu", seed=seed)).save(folder / "job.json")
         spent = seconds_of(lambda: wait(start(ENTRY, folder / "job.json", RANKS, 1), "scores"))
         records = [json.loads(path.read_text()) for path in sorted((folder / "epochs").glob("*.json"))]

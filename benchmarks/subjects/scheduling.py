@@ -23,7 +23,7 @@ from core.turns import in_turns, seconds_of
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.snapshots.data import workload
+from chronoscale.harness.workflows.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy

@@ -14,8 +14,7 @@ from itertools import product
 from core.case import Case, Passes, Setting, Subject
 from setups import jobs
 
-from chronoscale.harness.execute import execution
-from chronoscale.harness.execute.jobs import schedules
+from chronoscale.harness.runs.passes import load_schedules, passes_of
 from chronoscale.strategies.schedule import Op
 
 STRATEGIES = ("real-g+", "psg", "esdg", "distdgl", "blad", "real-reuse", "real-g")
@@ -26,12 +25,12 @@ def measure(settings: dict[str, object], setting: Setting) -> Passes:
     given = {**settings, "strategies": [*STRATEGIES], "repeats": setting.repeats, "threads": setting.threads, "device": "cpu"}
     run = jobs.experiment_run(setting.scratch, given)
     (ranks,) = settings["ranks"]  # type: ignore[misc]
-    plans = schedules(run.folder / f"ranks-{ranks}")
+    plans = load_schedules(run.folder / f"ranks-{ranks}")
     shares = {}
     for name, plan in plans.items():
         ways = {"maps, %": len(plan.tasks(Op.RECONSTRUCT)), "increments, %": len(plan.tasks(Op.INCREMENT))}
         shares[name] = {key: 100 * count / int((plan.op == Op.H2D).sum()) for key, count in ways.items()}
-    return jobs.figures({name: execution.passes(run, ranks, name) for name in STRATEGIES}, lambda who, one: shares[who])
+    return jobs.figures({name: passes_of(run, ranks, name) for name in STRATEGIES}, lambda who, one: shares[who])
 
 
 def cases(quick: bool) -> Iterator[Case]:

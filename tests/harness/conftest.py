@@ -12,7 +12,7 @@ from one_rank import here
 
 from chronoscale.errors import MachineError
 from chronoscale.harness.execute import calibration, epochs, execution
-from chronoscale.harness.snapshots import control_plane
+from chronoscale.harness.workflows.snapshots import control_plane
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import checkpoint, epoch_loop
 from chronoscale.real_exec.training.checkpoint import EpochRecord

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronoscale.harness.advice.candidates import Candidate, short, value_of
+from chronoscale.harness.advice.candidate import Candidate, short_key, value_text
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
-from chronoscale.harness.advice.shown import left, terminal
+from chronoscale.harness.advice.shown import not_ranked, terminal_table
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
-POINT = Point("psg", 4, 1000, "datasheet", "h200", 32)
+POINT = SimulatedPoint("psg", 4, 1000, "datasheet", "h200", 32)
 
 
 def verdict(epoch_s=1.0, *blames: PathShare, waits=0.0, **point) -> Verdict:
@@ -131,7 +131,7 @@ def test_how_sure_the_first_is():
     assert headline(unsure, "time").endswith(
         "Under the uncertainty it is not told apart from the second, nor from 1 more: it is ahead in 60 % of 10 draws."
     )
-    table = terminal(unsure, 20)
+    table = terminal_table(unsure, 20)
     assert table["first ahead in"].tolist() == ["", "60 % of draws", "90 % of draws", "100 % of draws"]
     assert unsure[1].band == pytest.approx((0.9, 1.25))
     hours = ranked(drawn("a", *[1.0] * 10), drawn("b", *[1.25] * 10), objective="gpu-hours")
@@ -152,7 +152,7 @@ def test_what_does_not_rank_for_one_reason_is_one_line():
     over, no = {"out_of_memory": "out of memory"}, Verdict(None, refused="no vertices")
     found = [(candidate(name, gpus), no) for name in ("a", "b") for gpus in (1, 2)] + [(candidate("c", 1), no), (candidate("c", 1024), no)]
     found += [(candidate("a", 1, size=4), no), (candidate("a", 1, "a100"), no), (candidate("d", 8), verdict(1.0, gpus=8, **over))]
-    assert left(ranked(*found)) == [
+    assert not_ranked(ranked(*found)) == [
         "a, b on 1, 2 GPUs of h200: no vertices",
         "c on 1, 1,024 GPUs of h200: no vertices",
         "a on 1 GPU of h200, size 4: no vertices",
@@ -170,4 +170,4 @@ def test_candidates_in_words():
     assert str(candidate(gpus=1)) == "psg on 1 GPU of h200"
     several = Candidate("h200", "psg", 1024, {"training.batch_size": 4, "training.fanout": (10, 5), "launch": None, "model.time": True})
     assert str(several) == "psg on 1,024 GPUs of h200, batch_size 4, fanout [10, 5], launch none, time true"
-    assert short("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_of((1, True)) == "[1, true]"
+    assert short_key("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_text((1, True)) == "[1, true]"

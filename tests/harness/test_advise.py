@@ -17,10 +17,10 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.advice import advise as running
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.judge import judge
-from chronoscale.harness.keys.advise import Advised
+from chronoscale.harness.keys.advise import AdviceKeys
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.snapshots import partitions
+from chronoscale.harness.workflows.snapshots import partitions
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -379,7 +379,7 @@ def test_a_changed_dataset_begins_a_new_run(experiment, capsys):
 def test_the_documents_keys_and_the_example_are_taken():
     page = (ROOT / "docs/advise.md").read_text()
     (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    found = Advised.model_validate(yaml.safe_load(block)["advise"])
+    found = AdviceKeys.model_validate(yaml.safe_load(block)["advise"])
     assert found.budget.memory == 70_000_000_000 and found.prices == {"h200": 3.5, "my-cluster.yaml": 2}
     example = candidates(load(ROOT / "examples/advise.yaml"))
     assert len(example) == 32 and {one.settings["training.group_size"] for one in example} == {4, 8}

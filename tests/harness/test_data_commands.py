@@ -21,7 +21,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.statistics import stream_shape
 from chronoscale.errors import UserError
 from chronoscale.harness.keys import experiment_files
-from chronoscale.harness.practices import PRACTICES
+from chronoscale.harness.workflows.registry import WORKFLOWS
 
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
 
@@ -293,7 +293,7 @@ def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict
 
     def statistics() -> int:
         experiment = experiment_files.check(keys, "e.yaml")
-        return len(PRACTICES["snapshots"].workload(experiment).snapshots)
+        return len(WORKFLOWS["snapshots"].workload(experiment).snapshots)
 
     if not message:
         assert statistics() == 8

@@ -135,7 +135,7 @@ def test_reasons_say_what_would_meet_the_printed() -> None:
     assert why["rec_amazon, ESDG, devices, GB"].startswith("16 times Table 5's 4.9, but 4 GPUs (Table 2): 19.6; ")
     assert why["soc_bitcoin, ESDG, devices, GB"].startswith("a whole window; ")
     assert "2 is assumed" in why["ogbn_papers100m, DynaGraph, devices, GB"]
-    held = memory.esdg(stand_ins.trained("soc_bitcoin"), stand_ins.stack("soc_bitcoin"), 36)
+    held = memory.esdg_footprint(stand_ins.trained("soc_bitcoin"), stand_ins.stack("soc_bitcoin"), 36)
     assert memory.snapshots(held, 36, held.total / 1e9) == pytest.approx(36)
 
 

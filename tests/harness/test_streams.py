@@ -15,9 +15,9 @@ from command_line import command, killed_at, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.keys.experiment_files import check, load
-from chronoscale.harness.runs.inventory import missing
+from chronoscale.harness.publish.inventory import missing
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import of_run
+from chronoscale.harness.runs.start import load_experiment
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
@@ -115,13 +115,13 @@ def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
     assert "Training ended after 3 of 9 epochs: the 2 epochs after epoch 0 have no better AP (training.patience)." in err
     assert "Test period, with the model of epoch 0, the best of 0..2: AP" in err
     run = Run(Path("runs/small-train-1"))
-    assert missing(run, of_run(run)) == []
+    assert missing(run, load_experiment(run)) == []
     command("report", run.folder, "--out", "page")
     text = Path("page/report.md").read_text()
     assert "not there" not in text and "Training ended after 3 of 9 epochs" in text and "| tested_epoch | predictor |" in text
     assert json.loads((run.folder / "train" / "ended.json").read_text()) == {"epochs": 3, "best": 0}
     (run.folder / "train" / "epochs" / "000001.json").unlink()
-    assert "1 of 3 epochs, the first of them 1" in missing(run, of_run(run))[0]
+    assert "1 of 3 epochs, the first of them 1" in missing(run, load_experiment(run))[0]
 
 
 def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):

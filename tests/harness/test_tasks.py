@@ -11,8 +11,8 @@ from command_line import command, killed_at, one_line
 from chronoscale.datasets import store
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.snapshots.data import snapshots, workload
-from chronoscale.harness.snapshots.experiment import SnapshotTraining
+from chronoscale.harness.keys.snapshots import SnapshotTraining
+from chronoscale.harness.workflows.snapshots.data import load_snapshots, workload
 from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.strategies.snapshots.tasks import TASKS
 
@@ -74,7 +74,7 @@ def test_groups_are_as_many_as_asked(experiment, groups):
     experiment()
     asked = experiment_of(training=DEGREES, groups=groups)
     assert workload(asked).groups == groups
-    found = len(snapshots(asked))
+    found = len(load_snapshots(asked))
     parts = asked.hyper.held.split(found)
     assert len(parts.training) == 4 + groups and parts.validation and parts.test
 

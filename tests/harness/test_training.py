@@ -12,10 +12,11 @@ from command_line import command, killed_at, one_line
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
-from chronoscale.harness import families, practices
+from chronoscale.harness.keys import families
 from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.training_record import result
-from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.harness.workflows import registry
+from chronoscale.harness.workflows.snapshots import control_plane as training
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import train
@@ -229,7 +230,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
         asked.append(experiment.strategies)
         raise UserError("")
 
-    monkeypatch.setattr(type(practices.PRACTICES["snapshots"]), "train", staticmethod(note))
+    monkeypatch.setattr(type(registry.WORKFLOWS["snapshots"]), "train", staticmethod(note))
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)

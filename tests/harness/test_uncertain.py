@@ -11,7 +11,7 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.strategies.costing.samples import FEW, thinly_sampled
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Schedule
@@ -25,9 +25,9 @@ def rows(capsys) -> list[dict]:
     return json.loads(capsys.readouterr().out)
 
 
-def point(name: str, run: str = "small-simulate-1") -> tuple[Point, Trace]:
+def point(name: str, run: str = "small-simulate-1") -> tuple[SimulatedPoint, Trace]:
     folder = Path("runs", run, name)
-    return Point.load(folder), Trace.load(folder / "trace.parquet")
+    return SimulatedPoint.load(folder), Trace.load(folder / "trace.parquet")
 
 
 def test_every_point_has_the_band_of_its_draws(experiment, capsys):

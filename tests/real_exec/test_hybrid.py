@@ -43,7 +43,7 @@ def oracle(case, ranks, choices):
             y, total = [], 0.0
             for rank in range(ranks):
                 torch.nn.utils.vector_to_parameters(x[rank].clone(), model.parameters())
-                first, nodes = WindowBatches(7, epoch).drawn(own[rank], len(GRAPHS) - 1, window, vertices, iteration, rank)
+                first, nodes = WindowBatches(7, epoch).draw(own[rank], len(GRAPHS) - 1, window, vertices, iteration, rank)
                 outputs = trainer.outputs(range(first, first + window))
                 steps = range(window) if case.shape.evolves_weights else [window - 1]
                 errors = [

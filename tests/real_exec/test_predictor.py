@@ -17,7 +17,7 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness import curves
+from chronoscale.harness.publish import curves
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement import predictor as learning
 from chronoscale.real_exec.measurement.fit import tabulate_samples
@@ -231,9 +231,9 @@ def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
 
 
 def test_a_table_shows_its_error() -> None:
-    reported = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, reported)
-    result = curves.fits(FittedCosts("d", (CURVE,), {}, predictor=sound))
-    assert result["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and result["held-out error %"].tolist() == [10.0, 8.1, 2.0]
-    assert result["others %"][1].text == "90 % of tasks below 25.4" and result["samples"].tolist() == [4, 40, 12]
-    assert curves.fits(FittedCosts("d", (CURVE,), {}))["op"].tolist() == ["H2D"]
+    told = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
+    found = curves.fit_table(FittedCosts("d", (CURVE,), {}, predictor=sound))
+    assert found["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and found["held-out error %"].tolist() == [10.0, 8.1, 2.0]
+    assert found["others %"][1].text == "90 % of tasks below 25.4" and found["samples"].tolist() == [4, 40, 12]
+    assert curves.fit_table(FittedCosts("d", (CURVE,), {}))["op"].tolist() == ["H2D"]

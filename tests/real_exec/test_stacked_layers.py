@@ -109,7 +109,7 @@ WAYS = {
 def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
     """What no model of ours is made of, too: in groups and in cells, losses and weights after all steps of an epoch."""
     monkeypatch.setitem(MODELS, "stacked", kind)
-    monkeypatch.setattr(Kernels, "count_kernels", classmethod(lambda cls, *_: SINGLE))  # kernels of these were not counted
+    monkeypatch.setattr(Kernels, "of_model", classmethod(lambda cls, *_: SINGLE))  # kernels of these were not counted
     shape = model_shape("stacked", 6, 5, layers)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER)
     material = SnapshotMaterial(GRAPHS, 6, weighted=kind.spatial == "gcn")

@@ -116,7 +116,7 @@ def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_pa
     own = given("tgat", 0.4, 100)
     merged = "tgl-unique" if name in MERGED else "tgl"
     first, other = (Watched(monkeypatch, folder, "tgat", each, own) for each in (merged, name))
-    assert 0 < first.made.data.trained < first.made.data.split.train_end
+    assert 0 < first.made.data.training_events < first.made.data.split.train_end
     assert same(first, other) and (first.done.losses == other.done.losses).all()
     np.testing.assert_array_equal([size for _, size in other.sent], other.schedule.bytes[other.schedule.tasks(Op.H2D)])
 
@@ -162,7 +162,7 @@ def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
     for validates in (False, True):
         deal, source = built.deals[validates], data.whole if validates else data.training
         for iteration in range(deal.iterations):
-            part = deal.own(iteration, 0)
+            part = deal.rank_events(iteration, 0)
             result = built.steps.find(
                 source, part, data.told_from(validates, 0, 0)(part), part.start, derive_key(0, FIXED_EPOCH if validates else 0)
             )[1]

@@ -123,7 +123,7 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
     oracle = oracle_of(folder, model, arguments, built)
     done = execute(schedule, built, CpuLanes(False), "cpu")
     data = built.data
-    drawn = data.negatives_of_training(range(data.trained), 0, 0)[:, 0]
+    drawn = data.negatives_of_training(range(data.training_events), 0, 0)[:, 0]
     losses = oracle.train(batches(built.deals[0]), drawn)
     np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
     fixed = data.negatives("validation").dst

@@ -16,7 +16,7 @@ from command_line import command
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.output import say
+from chronoscale.harness.cli.output import print_table
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy_plus
@@ -159,5 +159,5 @@ def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
 
 @pytest.mark.parametrize(("gap", "said"), [(0.0312, "3.1 %"), (-2e-9, "0.0 %"), (3e-9, "0.0 %"), (float("nan"), "–")])
 def test_a_gap_is_a_percentage_on_the_terminal(capsys, gap, said):
-    say(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
+    print_table(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
     assert capsys.readouterr().out.splitlines()[-1].strip().startswith(said + " ")

@@ -1,4 +1,4 @@
-"""Data: get, make, convert."""
+"""Commands `data get`, `data make` and `data convert`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chronoscale.datasets.generate import generators
 from chronoscale.errors import Interrupted, UserError
 from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
-from chronoscale.harness.fact import understood
+from chronoscale.harness.display.fact import facts_of
 
 
 def get(
@@ -51,7 +51,7 @@ def _make(generator: generators.Generator, out: Path, as_json: bool) -> None:
     parts = f"{len(generator):,} {generator.unit}"
     try:
         with err.status(f"writing {out}") as status:
-            generators.write_dataset(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+            generators.write_dataset(out, generator, lambda written: status.update(f"writing {out}: {written:,} of {parts}"))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
@@ -72,9 +72,9 @@ def convert(
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")
-    found = open_dataset(sources, form, **settings(option, sort, strict))
-    store.save(out, found)
+    dataset = open_dataset(sources, form, **settings(option, sort, strict))
+    store.save(out, dataset)
     if not as_json:
-        for fact in understood(found.account):
+        for fact in facts_of(dataset.account):
             err.print(f"{fact.what}: {fact.shown}", highlight=False, markup=False, soft_wrap=True)
-    typer.echo(json.dumps({"folder": str(out), **found.account}) if as_json else str(out))
+    typer.echo(json.dumps({"folder": str(out), **dataset.account}) if as_json else str(out))

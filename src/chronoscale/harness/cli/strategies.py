@@ -1,9 +1,9 @@
-"""Strategies."""
+"""Command `strategies`."""
 
 from __future__ import annotations
 
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import listed
+from chronoscale.harness.cli.output import print_rows
 from chronoscale.strategies.registry import installed_strategies
 
 
@@ -19,4 +19,4 @@ def strategies(as_json: AsJson = False) -> None:
         }
         for strategy in installed_strategies().values()
     ]
-    listed(rows, "strategies", as_json, wrapped=("does", "source"), left_out=("title",))
+    print_rows(rows, "strategies", as_json, wrapped=("does", "source"), left_out=("title",))

@@ -18,9 +18,10 @@ from chronoscale.datasets import store
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.reproduce.fast.points import HEADS, HIDDEN, LAYERS, TIME, widths_of
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
@@ -79,7 +80,9 @@ def passes(one: Executed) -> dict[str, list[Pass]]:
         store.save(folder / "stream", stream(one.dataset, one.events))
         data = PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
         work = workload(one, data)
-        items = [item(folder, label, strategy(label).plan(work, 1, UNUSED), folder / "prepared", work.hyper) for label in one.strategies]
+        items = [
+            make_item(folder, label, strategy(label).plan(work, 1, UNUSED), folder / "prepared", work.hyper) for label in one.strategies
+        ]
         settings = Settings(one.threads, 1e-4, device="cpu", bus=one.bus)
         launch(Job("study", tuple(items), str(folder), choice(one), one.epochs, 1, settings), 1, folder)
         return {label: load_passes(folder, label) for label in one.strategies}

@@ -10,11 +10,10 @@ from pathlib import Path
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.harness.execute.training import train
-from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.execute.training import run_training
+from chronoscale.harness.keys.experiment_files import as_yaml, check
 from chronoscale.harness.reproduce.flaredtdg.points import CHUNKS, DECAY, GB, LAYERS, MODELS
 from chronoscale.harness.reproduce.study import Told
-from chronoscale.harness.runs.run_folder import as_given
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import FOLDER, scores
 from chronoscale.real_exec.training.checkpoint import epoch_records
@@ -90,8 +89,8 @@ def trained(one: Training) -> Trained:
         "flaredtdg",
     )
     with tempfile.TemporaryDirectory() as name:
-        run, _ = start(Path(name), "train", experiment, as_given(experiment), {})
-        train(experiment, run)
+        run, _ = start(Path(name), "train", experiment, as_yaml(experiment), {})
+        run_training(experiment, run)
         folder = run.folder / FOLDER
         done, found = epoch_records(folder), list(scores(folder).values())
         named = dict(zip(list(scores(folder))[1:], (float(other["mse"]) for other in found[1:]), strict=True))

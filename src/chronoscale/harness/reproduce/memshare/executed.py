@@ -16,9 +16,10 @@ from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, TRAINED, real, stream
 from chronoscale.harness.reproduce.study import Told
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
@@ -113,7 +114,7 @@ def executed(one: Together) -> dict[Case, Done]:
             hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,), events=EventHyper(PROTOCOL, sharing=case.sharing))
             work = Workload(one.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
             schedule = strategy(case.strategy).plan(work, RANKS, UNUSED)
-            items.append(item(folder, f"{number}-{case.strategy}", schedule, folder / "prepared", hyper))
+            items.append(make_item(folder, f"{number}-{case.strategy}", schedule, folder / "prepared", hyper))
         settings = Settings(1, RATE, device="cpu", network=one.network, network_latency=LATENCY * (one.network > 0))
         launch(Job("study", tuple(items), str(folder), choice, epochs(one.quick), 0, settings), RANKS, folder)
         return {case: Done.of(load_passes(folder, made.label)) for case, made in zip(one.cases, items, strict=True)}

@@ -14,7 +14,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
 from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
@@ -46,7 +46,7 @@ def increments(events: EventStream, epochs: int, batch: int) -> tuple[Int64, Flo
         data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
         work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
-        one = item(folder, "epoch", schedule, folder / "prepared", hyper)
+        one = make_item(folder, "epoch", schedule, folder / "prepared", hyper)
         program = bind_program(one, schedule, choice, Context(Settings(1, RATE, device="cpu")))
         assert isinstance(program, EventProgram)
         for epoch in range(epochs):

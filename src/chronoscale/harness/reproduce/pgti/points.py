@@ -10,8 +10,9 @@ import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.practices import practice_of
+from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.reproduce.study import NAN
+from chronoscale.harness.workflows.signals.data import workload
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check as fits
@@ -99,7 +100,8 @@ def planned(point: Point) -> Workload:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
         experiment = check({"dataset": point.dataset, "model": model, "training": training, "cluster": "polaris"}, "pgt-i")
-        return practice_of(experiment).workload(experiment)
+        assert isinstance(experiment, SignalExperiment)
+        return workload(experiment)
 
 
 @cache

@@ -11,11 +11,11 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
 from chronoscale.harness.reproduce.study import NAN
-from chronoscale.harness.signals.data import planned, statistics
-from chronoscale.harness.signals.experiment import SignalExperiment
+from chronoscale.harness.workflows.signals.data import _workload, statistics_of
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelChoice
@@ -73,7 +73,7 @@ def trained(one: Training) -> dict[str, Trained]:
     training = {"batch_size": one.batch, "window": one.horizon, "horizon": one.horizon, "batches": one.batches}
     experiment = check({"dataset": one.dataset, "model": model, "training": training}, "pgt-i")
     assert isinstance(experiment, SignalExperiment)
-    work = planned(experiment, statistics(data))
+    work = _workload(experiment, statistics_of(data))
     plans = {}
     for name in one.strategies:
         planner = strategy(name)

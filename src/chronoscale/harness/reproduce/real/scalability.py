@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.practices import practice_of
 from chronoscale.harness.reproduce import notes
 from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, row
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
@@ -40,7 +40,7 @@ def run(told: Told, quick: bool) -> Findings:
     """10,000 generated snapshots, counts times 100; each strategy against its own single GPU, and against the best single GPU."""
     printed = published("real").figures[15]
     experiment = check({**EXPERIMENT, **({"groups": QUICK_GROUPS} if quick else {})}, "figure 15")
-    work, cluster = practice_of(experiment).workload(experiment), presets.cluster(experiment.cluster)
+    work, cluster = workflow_of(experiment).workload(experiment), presets.cluster(experiment.cluster)
     costs = DatasheetCosts(cluster.device)
     found: dict[str, dict[int, Summary]] = {}
     moved: dict[tuple[str, int], float] = {}
