@@ -98,7 +98,7 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
     for each in result:
         assert each.schedule.kind == "blocks" and each.schedule.ranks == ranks
         assert each.parts.dtype == np.int32 and each.parts.shape == (each.snapshots.num_nodes,) and each.parts.max() < 16
-    chunks = probe.chunked(snapshots, 16)
+    chunks = probe.cut_into_chunks(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
         work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=ExactChunking(snapshots, chunks))
         covers(result, planner.plan(work, ranks, COSTS))

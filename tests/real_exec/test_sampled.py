@@ -43,7 +43,7 @@ def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
             into[v] += 1
             out[u] += 1
         matrix = np.diag(1 / np.sqrt((into + 1) * (out + 1)))
-        for u, v, remaining in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
+        for u, v, remaining in zip(snapshot.src, snapshot.dst, drawn.edge_mask(snapshot, t), strict=True):
             if remaining:
                 matrix[v, u] = into[v] / min(into[v], case.fanout) / np.sqrt((into[v] + 1) * (out[u] + 1))
         result.append(torch.from_numpy(matrix))

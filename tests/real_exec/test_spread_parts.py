@@ -324,7 +324,7 @@ def test_replicas_take_turns(tmp_path) -> None:
             turn = (rank + built.epoch) % 2
             assert built.turn == turn and built.tasks == tasks_of(built._schedule, turn)
             assert bool(built.memory_part.state.memory.any()) == (turn == 1)
-            row_frequencies = [built.allotments[0].own(i, built.turn) for i in range(built.allotments[0].iterations)]
+            row_frequencies = [built.allotments[0].rank_events(i, built.turn) for i in range(built.allotments[0].iterations)]
             half = built.data.trained // 2
             assert np.concatenate(row_frequencies).tolist() == list((range(half), range(half, built.data.trained))[turn])
         plain = replica(folder, rank, "tgl-dist")

@@ -63,7 +63,7 @@ class Judged:
         self.oracle.reset()
         self.oracle.updated = dict.fromkeys(range(self.oracle.nodes), float(self.data.whole.stream.t[0]))
         built, deal = self.made, self.made.deals[0]
-        spans = [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+        spans = [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
         losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.training_events), number, built.seed)[:, 0])
         self.sees(self.data.whole)
         return done, losses

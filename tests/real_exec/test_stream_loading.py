@@ -164,7 +164,7 @@ def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
         for iteration in range(deal.iterations):
             part = deal.rank_events(iteration, 0)
             result = built.steps.find(
-                source, part, data.told_from(validates, 0, 0)(part), part.start, derive_key(0, FIXED_EPOCH if validates else 0)
+                source, part, data.negatives_of(validates, 0, 0)(part), part.start, derive_key(0, FIXED_EPOCH if validates else 0)
             )[1]
             asked_nodes[np.unique(result.nodes)] += 1
             asked_edges[np.unique(result.edges)] += 1
