@@ -53,10 +53,6 @@ class Workflow(ABC, Generic[E]):
         """Return the workload of the data that `store` has prepared in `folder`."""
 
     @abstractmethod
-    def probed(self, planner: Strategy) -> str:
-        """Name what a profile must have probed to know the strategy's costs."""
-
-    @abstractmethod
     def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
         """Return what a profile may time. Files go to `folder`."""
 

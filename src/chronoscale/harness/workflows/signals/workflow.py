@@ -13,7 +13,6 @@ from chronoscale.harness.workflows.signals.probing import SignalProbes, batch_pl
 from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 
@@ -23,9 +22,6 @@ class SignalWorkflow(Workflow[SignalExperiment]):
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_signal)
     stored = staticmethod(data.stored_workload)
-
-    def probed(self, planner: Strategy) -> str:
-        return str(batch_planner(planner).feeding)
 
     def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
         stored = data.store_signal(experiment, run)

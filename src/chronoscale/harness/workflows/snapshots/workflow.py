@@ -24,7 +24,6 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_snapshots)
-    probed = staticmethod(probing.probed_kind)
 
     def stored(self, experiment: SnapshotExperiment, folder: Path) -> Workload:
         return data.stored_workload(experiment, folder)[0]

@@ -9,11 +9,10 @@ from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.streams import data, training
-from chronoscale.harness.workflows.streams.probing import StreamProbes, batch_planner, warn_of_unbound_threads
+from chronoscale.harness.workflows.streams.probing import StreamProbes, warn_of_unbound_threads
 from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 
@@ -26,9 +25,6 @@ class StreamWorkflow(Workflow[StreamExperiment]):
     def store(self, experiment: StreamExperiment, run: Run) -> Path:
         warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         return data.store_events(experiment, run)
-
-    def probed(self, planner: Strategy) -> str:
-        return batch_planner(planner).way
 
     def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
         stored = data.store_events(experiment, run)
