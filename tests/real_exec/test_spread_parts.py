@@ -325,8 +325,8 @@ def test_replicas_take_turns(tmp_path) -> None:
             assert built.turn == turn and built.tasks == tasks_of(built._schedule, turn)
             assert bool(built.memory_part.state.memory.any()) == (turn == 1)
             row_frequencies = [built.allotments[0].rank_events(i, built.turn) for i in range(built.allotments[0].iterations)]
-            half = built.data.trained // 2
-            assert np.concatenate(row_frequencies).tolist() == list((range(half), range(half, built.data.trained))[turn])
+            half = built.data.training_events // 2
+            assert np.concatenate(row_frequencies).tolist() == list((range(half), range(half, built.data.training_events))[turn])
         plain = replica(folder, rank, "tgl-dist")
         plain.epoch = 1
         plain.memory_part.state.memory.fill_(3)
