@@ -398,7 +398,7 @@ def test_an_uncertain_first_is_compared_draw_by_draw(advised, capsys):
     command("advise", Path("small.yaml"))
     assert "first ahead in" in capsys.readouterr().out
     command("report", "runs/small-advise-1")
-    assert "Bars: nine tenths of the draws." in Path("report/index.html").read_text()
+    assert "Bars cover nine tenths of the draws." in Path("report/index.html").read_text()
 
 
 def test_hours_are_of_a_candidates_own_epochs(advised):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -260,6 +261,8 @@ def test_a_lost_training_goes_on(experiment, lose, capsys):
     lose(5)
     command("train", file, "--strategy", "real-type1", expect=1)
     assert "rank 0 of 'train' was lost (SIGKILL)" in one_line(capsys)
+    for thread in [thread for thread in threading.enumerate() if thread.name == training.PLANE]:
+        thread.join()  # a command of its own would have ended with its process
     goes_on(file, "lost", capsys)
 
 

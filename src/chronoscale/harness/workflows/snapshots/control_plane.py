@@ -59,6 +59,7 @@ FIRST = 2  # epochs of the first stage that the second one's forms are chosen by
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
+PLANE = "control plane"  # the thread; where training fails it ends by itself, and nobody waits for it
 
 
 def serves(planner: Strategy, hyper: Hyper) -> bool:
@@ -87,7 +88,7 @@ def train(
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
     job.save(folder / JOB)
     worker = start(ENTRY, folder / JOB, ranks, job.settings.threads)
-    thread = threading.Thread(target=plane.run, args=(worker,), daemon=True)
+    thread = threading.Thread(target=plane.run, args=(worker,), name=PLANE, daemon=True)
     thread.start()
     try:
         wait(worker, job.name, Patience(experiment.hang_after))
