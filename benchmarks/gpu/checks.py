@@ -7,7 +7,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_, rebuild
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from gpu import rivals
 from gpu.record import Failed
 

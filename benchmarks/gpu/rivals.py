@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from gpu import twin
 from gpu.timing import Call
 

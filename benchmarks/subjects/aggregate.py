@@ -17,7 +17,7 @@ from rivals import reductions
 from setups.graphs import assert_equal, csr, delta, dgl, edges, keep_memory
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_
-from chronoscale.cuda_ext.operators.graph import row_ids
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 
 CHANGED = 0.05
 

@@ -18,7 +18,8 @@ from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.cuda_ext.operators.graph import CSR, PIECE, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import PIECE
 
 LENGTHS = [
     [511], [512], [513], [1024], [0, 512, 0], [1, 512], [512, 512], [513, 511, 513], [100, 900, 30, 700, 5], [511, 1, 512], [5000, 3, 511],

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import BackendName, select_kernels
 from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, column_counts, describe, extent, is_plain, require_apart, transpose
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import column_counts, describe, extent, is_plain, require_apart, transpose
 from chronoscale.cuda_ext.reference.aggregation import sum_dtype
 from chronoscale.errors import UserError, unknown
 

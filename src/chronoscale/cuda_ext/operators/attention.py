@@ -17,7 +17,8 @@ from torch import Tensor
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.backend import BackendName, select_kernels
 from chronoscale.cuda_ext.operators.aggregation import VARIANTS
-from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, EdgeMap, describe, extent, is_plain, require_apart
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, extent, is_plain, require_apart
 from chronoscale.errors import UserError, unknown
 
 Values = tuple[Tensor, Tensor, Tensor]  # z, left, right

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import FLOATS
-from chronoscale.cuda_ext.operators.graph import describe
+from chronoscale.cuda_ext.operators.sparse_arrays import describe
 from chronoscale.errors import UserError
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import edges as edges_native
 from chronoscale.cuda_ext.native.backend import TRITON, BackendName, backends, select_kernels, triton_interpreted, unavailable_reason
-from chronoscale.cuda_ext.operators.graph import describe, is_plain
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.cuda_ext.reference import edges as edges_reference
 from chronoscale.errors import UserError

@@ -11,7 +11,7 @@ from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
 from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
 from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
-from chronoscale.cuda_ext.operators.graph import describe, is_plain
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.errors import UserError
 

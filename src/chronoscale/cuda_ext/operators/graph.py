@@ -6,18 +6,26 @@ rows of a checked operand count as checked, and `mark_checked` says so of one th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
-from operator import index
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.operators.sparse_arrays import (
+    PIECE,
+    check_column,
+    check_csr,
+    check_ids,
+    check_numbers,
+    check_size,
+    extent,
+    list_pieces,
+    reorder,
+    row_ids,
+)
 from chronoscale.errors import UserError
-
-PIECE = 512  # entries, of which CUDA's kernels give a block one piece (csrc/cuda/pieces.cuh)
 
 
 class _Operand:
@@ -89,7 +97,7 @@ class _Operand:
     def _measure(self, lengths: Tensor) -> None:
         """Remember the layout of rows of those lengths."""
         longest_row = int(lengths.max()) if len(lengths) else 0
-        row_pieces = _list_pieces(self.indptr, lengths) if longest_row >= PIECE else None
+        row_pieces = list_pieces(self.indptr, lengths) if longest_row >= PIECE else None
         self._set_layout(longest_row, row_pieces.pin_memory() if row_pieces is not None and self.indptr.is_pinned() else row_pieces)
 
     @property
@@ -146,7 +154,7 @@ class CSR(_Operand):
     _transpose_cache: ClassVar[tuple[list[int], CSR, Tensor | None] | None] = None
 
     def __post_init__(self) -> None:
-        _check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
+        check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
 
     @property
     def num_rows(self) -> int:
@@ -160,7 +168,7 @@ class CSR(_Operand):
         return self._transposed()[0]
 
     def _check_values(self) -> None:
-        self._measure(_check_numbers("CSR", self.indptr, self.indices, self.num_cols))
+        self._measure(check_numbers("CSR", self.indptr, self.indices, self.num_cols))
 
     def order(self) -> Tensor:
         """Return where each entry of `transpose()` lies in this matrix, int64 [nnz]. It is kept with the transpose
@@ -187,7 +195,7 @@ class CSR(_Operand):
         if self._transpose_cache is None or self._transpose_cache[0] != self._written():
             self.check()
             order = torch.sort(self.indices, stable=True).indices
-            transposed = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).mark_checked()
+            transposed = CSR(*reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).mark_checked()
             self.__dict__["_transpose_cache"] = self._written(), transposed, order if self.values is None else None
         assert self._transpose_cache is not None
         return self._transpose_cache[1:]
@@ -222,13 +230,13 @@ class Delta(_Operand):
     fresh: Tensor | None = None
 
     def __post_init__(self) -> None:
-        _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
-        _check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
-        _check_size("Delta.num_rows", self.num_rows)
+        check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
+        check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        check_size("Delta.num_rows", self.num_rows)
         if not len(self.rows) <= self.num_rows:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
         if self.fresh is not None:
-            _check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
+            check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
 
     def compact(self) -> CSR:
         """Return its touched rows alone: a matrix [R, num_cols] that shares its tensors."""
@@ -239,8 +247,8 @@ class Delta(_Operand):
         return self._compact.transpose()
 
     def _check_values(self) -> None:
-        self._measure(_check_numbers("Delta", self.indptr, self.indices, self.num_cols))
-        _check_ids("Delta.rows", self.rows, self.num_rows)
+        self._measure(check_numbers("Delta", self.indptr, self.indices, self.num_cols))
+        check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
         if self.fresh is not None and bool((self.fresh > 1).any()):
@@ -272,9 +280,9 @@ class EdgeMap(_Operand):
     net: int | None = None
 
     def __post_init__(self) -> None:
-        _check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
-        _check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
-        _check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
+        check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
+        check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
         if self.net is None and self.sign.device.type == "cpu":
             object.__setattr__(self, "net", int(self.sign.sum()))
 
@@ -298,8 +306,8 @@ class EdgeMap(_Operand):
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
     def _check_values(self) -> None:
-        self._measure(_check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes))
-        _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
+        self._measure(check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes))
+        check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()) or bool((self.indptr.diff() <= 0).any()):
             raise UserError("EdgeMap: rows must ascend, and sources within a row, which has one at least")
@@ -315,110 +323,3 @@ class AttentionEntries(NamedTuple):
     matrix: CSR  # [R, num_cols]; its values are not read
     rows: Tensor | None  # int32 [R], the row of `right` for each of the matrix's; None: its own
     slope: float
-
-
-def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return indptr, indices and values of the transpose of a CSR matrix, by a stable (counting) sort of its columns."""
-    return _reorder(torch.sort(indices, stable=True).indices, indptr, indices, values, num_cols)
-
-
-def _reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return indptr, indices and values of the transpose, whose entries lie in `order` in the matrix."""
-    pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
-    torch.cumsum(column_counts(indices, num_cols), 0, out=pointer[1:])
-    return pointer, row_ids(indptr, len(indices)).to(torch.int32)[order], None if values is None else values[order]
-
-
-def column_counts(indices: Tensor, num_cols: int) -> Tensor:
-    """Return how often each column id occurs, int32 [num_cols]. Unlike torch.bincount it does not wait for a device."""
-    ones = torch.ones(1, dtype=torch.int32, device=indices.device).expand(len(indices))
-    return torch.zeros(num_cols, dtype=torch.int32, device=indices.device).index_add_(0, indices, ones)
-
-
-def row_ids(indptr: Tensor, nnz: int) -> Tensor:
-    """Return the row of each stored entry, int64 [nnz]."""
-    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
-
-
-def is_plain(tensor: Tensor) -> bool:
-    """Tell whether a kernel may read the tensor's memory as it is: contiguous, all of it there, and no sign to be turned on reading."""
-    if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
-        return False
-    stored, is_empty = tensor.untyped_storage().nbytes(), tensor.numel() == 0
-    return is_empty or stored >= tensor.storage_offset() * tensor.element_size() + tensor.nbytes
-
-
-def describe(tensor: Tensor) -> str:
-    """Return dtype, shape and device in words, for an error."""
-    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if is_plain(tensor) else ', not contiguous (call .contiguous())'}"
-
-
-def extent(tensor: Tensor) -> tuple[int, int]:
-    """Return where a contiguous tensor begins and ends in memory."""
-    begin = tensor.data_ptr()
-    return begin, begin + tensor.nbytes
-
-
-def require_apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
-    """Raise UserError when memory that a kernel writes is also memory that it reads (given by begin and end)."""
-    first, last = extent(written)
-    for begin, end in read:
-        if begin < last and first < end and max(begin, first) < min(end, last):
-            raise UserError(f"{name} is written in place and shares its memory with another argument")
-
-
-def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
-    """Raise UserError unless the tensor is a contiguous vector of that dtype on that device."""
-    if tensor.dtype != dtype or tensor.dim() != 1 or not is_plain(tensor) or tensor.device != device:
-        raise UserError(f"{name} is {describe(tensor)}; expected a contiguous {dtype} vector on {device}")
-
-
-def _check_size(name: str, size: int) -> None:
-    """Raise UserError unless the size is in [0, 2^31)."""
-    if not 0 <= index(size) < 2**31:
-        raise UserError(f"{name} is {size}; expected a size below 2^31: ids are int32")
-
-
-def _check_column(name: str, tensor: Tensor, dtype: torch.dtype, count: int, of: str, device: torch.device) -> None:
-    """Raise UserError unless the tensor is a contiguous vector of that dtype, device and length; `of` says in words of what."""
-    _check_vector(name, tensor, dtype, device)
-    if len(tensor) != count:
-        raise UserError(f"{name} has {len(tensor)} entries, expected {count} (one for {of})")
-
-
-def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> None:
-    """Raise UserError unless dtypes, shapes and devices are those of a CSR matrix; numbers are not read."""
-    _check_vector(f"{name}.indptr", indptr, torch.int64, indptr.device)
-    _check_vector(f"{name}.indices", indices, torch.int32, indptr.device)
-    if len(indptr) == 0:
-        raise UserError(f"{name}.indptr is empty; expected one entry more than there are rows")
-    _check_size(f"{name}.num_cols", num_cols)
-    _check_size(f"{name}.num_rows", len(indptr) - 1)
-    if values is not None:
-        _check_column(f"{name}.values", values, torch.float32, len(indices), "each of indices", indptr.device)
-        if values.requires_grad:
-            raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
-
-
-def _list_pieces(indptr: Tensor, lengths: Tensor) -> Tensor:
-    """List the rows of PIECE entries or more with each piece of PIECE entries that they lie in: int32 [n, 2]."""
-    rows = (lengths >= PIECE).nonzero()[:, 0]
-    first = indptr[rows] // PIECE
-    count = (indptr[rows + 1] - 1) // PIECE - first + 1
-    before = torch.repeat_interleave(count.cumsum(0) - count - first, count)
-    return torch.stack([torch.repeat_interleave(rows, count), torch.arange(len(before), device=rows.device) - before], 1).int()
-
-
-def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> Tensor:
-    """Raise UserError unless indptr ascends from 0 and column ids are in range; return the rows' lengths."""
-    lengths = indptr.diff()
-    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((lengths < 0).any()):
-        raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
-    _check_ids(f"{name}.indices", indices, num_cols)
-    return lengths
-
-
-def _check_ids(name: str, ids: Tensor, below: int) -> None:
-    """Raise UserError unless all ids are in [0, below)."""
-    if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < below):
-        raise UserError(f"{name} must lie in [0, {below})")

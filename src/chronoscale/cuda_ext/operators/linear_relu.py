@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels_without_cuda
-from chronoscale.cuda_ext.operators.graph import describe
 from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
+from chronoscale.cuda_ext.operators.sparse_arrays import describe
 from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.errors import UserError
 

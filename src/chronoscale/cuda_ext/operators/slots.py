@@ -16,7 +16,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.native import slots as slots_native
 from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
 from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
-from chronoscale.cuda_ext.operators.graph import describe, is_plain
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, is_plain
 from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.cuda_ext.reference.slots import SlotOperands, Slots

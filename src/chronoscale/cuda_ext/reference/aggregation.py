@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from chronoscale.errors import UserError
 
 Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import row_ids
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from chronoscale.errors import UserError
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.windows.host_blocks import SnapshotRows
 
