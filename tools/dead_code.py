@@ -24,24 +24,21 @@ CALLED = [
 DECORATED = ["@field_validator", "@model_validator", "@pydantic.*", "@register*", "@atexit.register"]
 
 
-def main() -> int:
-    """Print what is unused, a line each; return 1 if there is anything."""
+def unused(folders: list[Path], reported: Path) -> list[str]:
+    """Say, a line each, which definitions below `reported` are used nowhere in any of the folders."""
     vulture = Vulture(ignore_names=CALLED, ignore_decorators=DECORATED)
-    vulture.scavenge([str(ROOT / folder) for folder in LOOKED_AT if (ROOT / folder).exists()], exclude=["*/build/*", "*/.venv/*"])
-    named = commands()
-    unused = [
-        item
+    vulture.scavenge([str(folder) for folder in folders if folder.exists()], exclude=["*/build/*", "*/.venv/*"])
+    named = commands(reported)
+    return [
+        f"{Path(item.filename).relative_to(reported)}:{item.first_lineno}: {item.typ} {item.name} is used nowhere"
         for item in vulture.get_unused_code(min_confidence=60)
-        if REPORTED in Path(item.filename).parents and item.typ in KINDS and item.name not in named
+        if reported in Path(item.filename).parents and item.typ in KINDS and item.name not in named
     ]
-    for item in unused:
-        print(f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno}: {item.typ} {item.name} is used nowhere")
-    return bool(unused)
 
 
-def commands() -> set[str]:
+def commands(package: Path) -> set[str]:
     """Functions that tables of the package name as text, `module:function`, and import when they are called."""
-    texts = (path.read_text() for path in REPORTED.rglob("*") if path.suffix in (".py", ".yaml"))
+    texts = (path.read_text() for path in package.rglob("*") if path.suffix in (".py", ".yaml"))
     return {name for text in texts for name in _targets(text)}
 
 
@@ -50,4 +47,6 @@ def _targets(text: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    lines = unused([ROOT / folder for folder in LOOKED_AT], REPORTED)
+    print("\n".join(lines), end="\n" * bool(lines))
+    sys.exit(bool(lines))
