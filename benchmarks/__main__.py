@@ -22,15 +22,15 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 
 def parser() -> argparse.ArgumentParser:
     """Return the only parser of the benchmarks."""
-    made = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    made.add_argument("subject", help="a subject, `list`, or `compare`")
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("subject", help="a subject, `list`, or `compare`")
     words = "filter of cases, KEY=VALUE[,VALUE] or a part of a name; of `compare` two results, or two commits, a subject and its filter"
-    made.add_argument("words", nargs="*", help=words)
-    made.add_argument("--quick", action="store_true", help="smallest cases, one pass: whether it runs, not how fast")
-    made.add_argument("--repeats", type=int, help="passes of every case; of two commits, turns")
-    made.add_argument("--threads", type=int, default=1, help="of torch and the native kernels (default: 1)")
-    made.add_argument("--out", type=Path, help="the result (default: results/benchmarks/SUBJECT.json; with --quick none)")
-    return made
+    parser.add_argument("words", nargs="*", help=words)
+    parser.add_argument("--quick", action="store_true", help="smallest cases, one pass: whether it runs, not how fast")
+    parser.add_argument("--repeats", type=int, help="passes of every case; of two commits, turns")
+    parser.add_argument("--threads", type=int, default=1, help="of torch and the native kernels (default: 1)")
+    parser.add_argument("--out", type=Path, help="the result (default: results/benchmarks/SUBJECT.json; with --quick none)")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,13 +28,13 @@ Flow = tuple[int, int, float]  # from, to (a rank; -1: the memory of the other's
 
 def way(graph: LinkGraph, a: int, b: int) -> list[int]:
     """Links from rank to rank, or from a host's memory to one of its devices (a < 0)."""
-    one, other = np.array([a]), np.array([b])
+    source, target = np.array([a]), np.array([b])
     if a < 0:
-        ways = [graph.to_device(other)]
+        ways = [graph.to_device(target)]
     elif a // graph.gpus == b // graph.gpus:
-        ways = [graph.inside(one, other)]
+        ways = [graph.inside(source, target)]
     else:
-        ways = [graph.leaving(one), graph.between(one // graph.gpus, other // graph.gpus), graph.entering(other)]
+        ways = [graph.leaving(source), graph.between(source // graph.gpus, target // graph.gpus), graph.entering(target)]
     return [int(link) for part in ways for link in part[0] if link >= 0]
 
 
@@ -87,7 +87,7 @@ def theirs(graph: LinkGraph, wanted: dict[str, list[list[Flow]]]) -> dict[str, f
             known.add((a, b))
             zone.add_route(memory[b] if a < 0 else host[a], host[b], [simgrid.LinkInRoute(link[i]) for i in way(graph, a, b)], False)
     zone.seal()
-    found = {}
+    seconds = {}
 
     def play() -> None:
         for name, rounds in wanted.items():
@@ -96,20 +96,20 @@ def theirs(graph: LinkGraph, wanted: dict[str, list[list[Flow]]]) -> dict[str, f
                 sent = [simgrid.Comm.sendto_async(memory[b] if a < 0 else host[a], host[b], round(moved)) for a, b, moved in flows]
                 for one in sent:
                     one.wait()
-            found[name] = simgrid.Engine.clock - start
+            seconds[name] = simgrid.Engine.clock - start
 
     host[0].add_actor("play", play)
     engine.run()
-    return found
+    return seconds
 
 
 def check(name: str) -> None:
     graph = LinkGraph.of(presets.scaled(presets.cluster(name), GPUS))
     wanted = scenarios(graph)
-    found = theirs(graph, {scenario: rounds for scenario, (_, rounds) in wanted.items()})
+    expected = theirs(graph, {scenario: rounds for scenario, (_, rounds) in wanted.items()})
     for scenario, (seconds, _) in wanted.items():
-        error = seconds / found[scenario] - 1
-        print(f"{name:<12}{scenario:<22}{seconds * 1e3:>12.4f}{found[scenario] * 1e3:>12.4f}{100 * error:>+10.4f} %", flush=True)
+        error = seconds / expected[scenario] - 1
+        print(f"{name:<12}{scenario:<22}{seconds * 1e3:>12.4f}{expected[scenario] * 1e3:>12.4f}{100 * error:>+10.4f} %", flush=True)
         if abs(error) > ALLOWED:
             sys.exit(1)
 
@@ -117,10 +117,10 @@ def check(name: str) -> None:
 def main() -> None:
     print(f"{'cluster':<12}{'flows':<22}{'ours, ms':>12}{'SimGrid, ms':>12}{'error':>12}")
     for name in sys.argv[1:] or ("h200", "h20", "a40-ib", "polaris"):
-        one = get_context("spawn").Process(target=check, args=(name,))  # SimGrid has one engine a process
-        one.start()
-        one.join()
-        if one.exitcode:
+        process = get_context("spawn").Process(target=check, args=(name,))  # SimGrid has one engine a process
+        process.start()
+        process.join()
+        if process.exitcode:
             sys.exit(1)
 
 

@@ -309,8 +309,8 @@ def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float
 
     def solved(chosen: Sequence[str]) -> tuple[Floats, float]:
         features = np.stack([columns[term] for term in chosen], 1)
-        found = np.rint(np.linalg.lstsq(features, counts, rcond=None)[0])
-        return found, float(np.abs(features @ found - counts).max())
+        coefficients = np.rint(np.linalg.lstsq(features, counts, rcond=None)[0])
+        return coefficients, float(np.abs(features @ coefficients - counts).max())
 
     for term in reversed(list(kept)):
         fewer = [other for other in kept if other != term]

@@ -226,8 +226,8 @@ def _celled(
 
 
 def _head(planner: Any, work: Workload, ranks: int) -> Schedule:
-    found: Schedule = planner.plan(work, ranks, UNUSED).head(2)
-    return found
+    schedule: Schedule = planner.plan(work, ranks, UNUSED).head(2)
+    return schedule
 
 
 def blocks(folder: Path) -> Iterator[Case]:

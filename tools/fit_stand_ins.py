@@ -33,8 +33,8 @@ def rates(made: SessionStream, batches: int) -> tuple[Float64, Redundancy]:
     """The five rates in points, in the order of RATES."""
     stream = made.stream()
     deal = BatchAssignment(range(len(stream)), 1, BATCH, every=max(len(stream) // BATCH // batches, 1))
-    found = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
-    return np.array([*found.match, *found.repeat, found.unbalance]) * 100, found
+    redundancy = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
+    return np.array([*redundancy.match, *redundancy.repeat, redundancy.unbalance]) * 100, redundancy
 
 
 def moved(made: SessionStream, by: Float64) -> SessionStream:

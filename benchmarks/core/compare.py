@@ -17,9 +17,9 @@ def compare(first: Result, second: Result) -> Iterator[str]:
     if first.subject != second.subject:
         raise UserError(f"'{first.subject}' and '{second.subject}' are different subjects")
     for key in sorted(first.environment.keys() | second.environment.keys()):
-        one, other = (result.environment.get(key, "–") for result in (first, second))
-        if one != other:
-            yield f"{key}: {one}, then {other}"
+        facts = [result.environment.get(key, "–") for result in (first, second)]
+        if facts[0] != facts[1]:
+            yield f"{key}: {facts[0]}, then {facts[1]}"
     known = {(entry.case, entry.contestant): entry for entry in first.entries}
     pairs = [(known[key], entry) for entry in second.entries if (key := (entry.case, entry.contestant)) in known]
     if not pairs:

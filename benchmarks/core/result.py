@@ -30,13 +30,13 @@ KEY = "chronoscale"  # of what pytest-benchmark does not have
 
 def environment(threads: int, packages: Sequence[str] = ()) -> dict[str, str]:
     """Return the device, kernels and versions that figures depend on; `packages`: distributions of rivals."""
-    found = {**fingerprint(torch.device("cpu")), "native": str(versions()["cpu"]), "threads": str(threads)}
+    environment = {**fingerprint(torch.device("cpu")), "native": str(versions()["cpu"]), "threads": str(threads)}
     for package in packages:
         try:
-            found[package] = version(package)
+            environment[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            environment[package] = "not installed"
+    return environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,8 @@ def profile(place: Place, record: Record) -> None:
 
 def costs_of(place: Place, folder: Path) -> tuple[Path, Setting]:
     """Return the cost model of the profile that ran, as a file in `folder`, and what it profiled. Raises Failed, NoDevice without one."""
-    found = place.found("profile")
-    data = Record.read(found) if found else {}
+    profile = place.found("profile")
+    data = Record.read(profile) if profile else {}
     if data.get("status") == NO_DEVICE:
         raise NoDevice("no profile of one")
     if "costs" not in data or data.get("rehearsal") != place.rehearsal:

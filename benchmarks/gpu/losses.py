@@ -56,5 +56,5 @@ def _losses(job: Job, device: str) -> np.ndarray:
 
 def _compared(here: np.ndarray, there: np.ndarray) -> dict[str, float]:
     relative = np.abs(there - here) / np.maximum(np.abs(here), 1e-12)
-    found = {"cpu": float(here[0]), "device": float(there[0]), "iterations": len(here)}
-    return {**found, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}
+    losses = {"cpu": float(here[0]), "device": float(there[0]), "iterations": len(here)}
+    return {**losses, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}

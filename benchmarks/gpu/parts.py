@@ -20,8 +20,8 @@ class Part(NamedTuple):
 
     def run(self) -> Callable[[Place, Record], None]:
         """Imported now: parts need packages that the first one unpacks. Raises record.Failed when the part does not pass."""
-        found: Callable[[Place, Record], None] = getattr(import_module(self.module), self.function)
-        return found
+        function: Callable[[Place, Record], None] = getattr(import_module(self.module), self.function)
+        return function
 
 
 # Limits such that each command of docs/gpu.md, build included, ends within 9.5 minutes.

@@ -63,13 +63,13 @@ class Place:
 
 def digest(*names: str) -> str:
     """Of the sources under these names, relative to the repository: equal sources have equal digests."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
         top = ROOT / name
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             if path.suffix in KINDS:
-                found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:12]
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @cache

@@ -52,8 +52,8 @@ class Record:
     @classmethod
     def read(cls, path: Path) -> dict[str, Any]:
         """What a file holds."""
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        content: dict[str, Any] = json.loads(path.read_text())
+        return content
 
     def put(self, **found: Any) -> None:
         """Set keys."""

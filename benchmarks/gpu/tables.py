@@ -17,11 +17,11 @@ SIZES = ("graph", "targets", "F", "edges", "longest", "share")
 
 def write(place: Place) -> str:
     """Into tables.md in `out`, and the fitted cost models beside it, named as in real_exec/profiles; the tables."""
-    found = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
-    text = document(found)
+    records = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
+    text = document(records)
     place.out.mkdir(parents=True, exist_ok=True)
     (place.out / "tables.md").write_text(text)
-    for data in found.values():
+    for data in records.values():
         if "costs" in data and not data.get("rehearsal"):
             (place.out / data["file"]).write_text(json.dumps(data["costs"], indent=1))
     return text
@@ -137,11 +137,11 @@ def timed(data: Data, keys: Sequence[str]) -> str:
 
 
 def _ms(row: Data, who: str, first: str) -> str:
-    one, base = row["times"].get(who, {}), row["times"].get(first, {})
-    if "ms" not in one:
+    times, base = row["times"].get(who, {}), row["times"].get(first, {})
+    if "ms" not in times:
         return "–"
-    ratio = f", {one['ms'] / base['ms']:.2f} times" if who != first and "ms" in base else ""
-    return f"{one['ms']:.3f} (±{one['spread']:.0%}){ratio}"
+    ratio = f", {times['ms'] / base['ms']:.2f} times" if who != first and "ms" in base else ""
+    return f"{times['ms']:.3f} (±{times['spread']:.0%}){ratio}"
 
 
 def _crossed(row: Data) -> list[object]:

@@ -55,8 +55,8 @@ class Apart:
     def timed(self, threads: int) -> float:
         """Seconds of an epoch, a window. Raises EOFError where the process has failed; it has said why."""
         self._pipe.send(threads)
-        found: float = self._pipe.recv()
-        return found
+        answer: float = self._pipe.recv()
+        return answer
 
 
 def _serve(pipe: Connection, asked: Asked) -> None:
@@ -78,10 +78,10 @@ def _trainer(asked: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
     if asked.name == "flaredtdg":
         return WindowTrainer(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
-    made = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
+    trainer = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     if asked.name == "psg":
-        return made
-    windows = Windows.of(asked.sequence, made.material, asked.hyper, asked.shape.predicts_each)
+        return trainer
+    windows = Windows.of(asked.sequence, trainer.material, asked.hyper, asked.shape.predicts_each)
     if asked.name == "torch":
-        return PlainTorch(made.model, windows, asked.rate)
-    return Pygt(made.model, windows, asked.rate, Taken(once=asked.name == "once"))
+        return PlainTorch(trainer.model, windows, asked.rate)
+    return Pygt(trainer.model, windows, asked.rate, Taken(once=asked.name == "once"))

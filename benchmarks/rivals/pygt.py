@@ -41,13 +41,13 @@ def package() -> ModuleType:
         lent: Any = ModuleType("torch_sparse")
         lent.SparseTensor = typing.SparseTensor
         sys.modules["torch_sparse"] = lent
-    made: Any = ModuleType(PACKAGE)
-    made.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
-    sys.modules[PACKAGE] = made
-    made.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
+    module: Any = ModuleType(PACKAGE)
+    module.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
+    sys.modules[PACKAGE] = module
+    module.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
     for name in ("o", "h"):
-        setattr(made, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
-    result: ModuleType = made
+        setattr(module, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
+    result: ModuleType = module
     return result
 
 

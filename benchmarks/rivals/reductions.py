@@ -45,15 +45,15 @@ def sums(indptr: Tensor, target: Tensor, source: Tensor | None) -> dict[str, Sum
     def read(x: Tensor) -> Tensor:
         return x if source is None else x.index_select(0, source)
 
-    made: dict[str, Sum] = {
+    sums_by_name: dict[str, Sum] = {
         "index_add_": lambda x: x.new_zeros(rows, x.shape[1]).index_add(0, target, read(x)),
         "segment_reduce": lambda x: torch.segment_reduce(read(x), "sum", offsets=indptr, axis=0, initial=0.0),
     }
     if PYG is not None:
-        made["PyG"] = lambda x: PYG.scatter(read(x), target, 0, rows, "sum")
+        sums_by_name["PyG"] = lambda x: PYG.scatter(read(x), target, 0, rows, "sum")
     if PYG_LIB is not None:
-        made["pyg-lib"] = lambda x: PYG_LIB.segment_sum_csr(read(x), indptr)
-    return made
+        sums_by_name["pyg-lib"] = lambda x: PYG_LIB.segment_sum_csr(read(x), indptr)
+    return sums_by_name
 
 
 def softmax(indptr: Tensor, target: Tensor) -> dict[str, Sum]:

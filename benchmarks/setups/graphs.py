@@ -84,9 +84,9 @@ def keep_memory() -> None:
         ctypes.CDLL(None).mallopt(option, 1 << 30)
 
 
-def assert_equal(what: str, found: Tensor, expected: Tensor, allowed: float = 1e-4) -> None:
+def assert_equal(what: str, result: Tensor, expected: Tensor, allowed: float = 1e-4) -> None:
     """Assert that two results differ by at most `allowed` of the largest expected value."""
-    error = float((found - expected).detach().abs().max() / expected.detach().abs().max())
+    error = float((result - expected).detach().abs().max() / expected.detach().abs().max())
     assert error <= allowed, f"{what}: results differ by {error:.1e} of the largest"
 
 

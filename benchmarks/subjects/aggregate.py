@@ -46,8 +46,8 @@ def measure(name: str, width: int, setting: Setting) -> Passes:
     calls["increment_"] = lambda: increment_(sums, change, x)
     calls["bfloat16"] = lambda: aggregate(graph, half)
     calls["bfloat16, increment_"] = lambda: increment_(sums, change, half)
-    found = dict(seconds(time_calls(calls, setting.repeats, setting.threads)))
-    return {**found, "bfloat16": [{**one, "error": error} for one in found["bfloat16"]]}
+    passes = dict(seconds(time_calls(calls, setting.repeats, setting.threads)))
+    return {**passes, "bfloat16": [{**one, "error": error} for one in passes["bfloat16"]]}
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -25,8 +25,8 @@ CHANGES = (0.01, 0.05, 0.2)
 
 def csr(snapshot: Snapshot) -> CSR:
     """Return the unweighted adjacency."""
-    made = snapshot.csr()
-    return CSR(torch.from_numpy(made.indptr), torch.from_numpy(made.indices), None, snapshot.num_nodes)
+    csr = snapshot.csr()
+    return CSR(torch.from_numpy(csr.indptr), torch.from_numpy(csr.indices), None, snapshot.num_nodes)
 
 
 def dgl_attention(graph: object, z: Tensor, left: Tensor, right: Tensor) -> Tensor:

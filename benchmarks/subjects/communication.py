@@ -83,17 +83,17 @@ def slots(of: PartedStream, theta: float, seed: int = 0) -> Remoteness:
             if not (own := allotment.rank_events(iteration, rank)).size:
                 continue
             roots = source.roots(own, others(own)[:, None], allotment.before(iteration, rank))
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=LocalPart(parts, rank))
-            tree = found.trees[0]
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=LocalPart(parts, rank))
+            tree = sampled.trees[0]
             kind = np.where(parts.node[roots[0]] == SHARED, HOT, COLD)
             kind[2 * own.size :] = NEGATIVE
-            there, home = tree.hops[0].there, parts.node[found.nodes]
+            there, home = tree.hops[0].there, parts.node[sampled.nodes]
             kinds, slot = kind.repeat(there.sum(1)), home[tree.levels[1][tree.hops[0].slot[there]]]
             totals[0] += np.bincount(kind, minlength=3)
             totals[2] += np.bincount(kinds, minlength=3)
             away = (home[tree.levels[0]] != rank) & (home[tree.levels[0]] != SHARED)
             totals[1] += np.bincount(kind[away], minlength=3)
-            totals[3] += np.bincount(kinds[parts.event[found.edges[tree.hops[0].edge[there]]] != rank], minlength=3)
+            totals[3] += np.bincount(kinds[parts.event[sampled.edges[tree.hops[0].edge[there]]] != rank], minlength=3)
             totals[4] += np.bincount(kinds[(slot != rank) & (slot != SHARED)], minlength=3)
     first, second = (parts.node[end] for end in ends)
     cut = int(np.count_nonzero((first != second) & (first != SHARED) & (second != SHARED)))
@@ -126,9 +126,9 @@ def compare(stream: EventStream, parts: int, policy: str, share: float, theta: f
     start = time.perf_counter()
     exact = estimate_communication(slots(of, theta), WIDTHS, 1.0)
     counting, work, events, hot = time.perf_counter() - start, once(of, theta), len(stream), float(found.roots[HOT])
-    asked = float(WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum())
+    fetched_bytes = float(WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum())
     unique = {
-        "fetched once a batch": asked / exact.fetched,
+        "fetched once a batch": fetched_bytes / exact.fetched,
         "synchronised once a batch": float(work.shared.sum()) / hot if hot else float("nan"),
     }
     estimates = {"printed": printed, "approximated": near, "corrected": corrected}

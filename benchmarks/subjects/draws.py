@@ -33,8 +33,8 @@ def measure(snapshots: int, ranks: int, draws: int, name: str, each: int, reuse:
 
     def draw(uncertainty: Uncertainty) -> dict[str, float]:
         start = time.process_time()
-        found = epoch_spans(schedule, cluster, costs, uncertainty, draws, seed=0)
-        return {"seconds": time.process_time() - start, "mean, ms": float(found.mean()) / 1e6}
+        spans = epoch_spans(schedule, cluster, costs, uncertainty, draws, seed=0)
+        return {"seconds": time.process_time() - start, "mean, ms": float(spans.mean()) / 1e6}
 
     def assume() -> dict[str, float]:
         start = time.process_time()

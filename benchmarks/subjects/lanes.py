@@ -21,10 +21,10 @@ OPS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TEMPORAL)
 def measure(strategy: str, hidden: int, setting: Setting) -> Passes:
     """Execute a strategy in line and with a thread, a job each."""
     model = {"name": "wd-gcn", "hidden": hidden, "inputs": hidden}
-    given = {"dataset": "growth_small", "model": model, "strategies": [strategy], "ranks": [1], "repeats": setting.repeats, "device": "cpu"}
+    keys = {"dataset": "growth_small", "model": model, "strategies": [strategy], "ranks": [1], "repeats": setting.repeats, "device": "cpu"}
     passes = {}
     for who, threaded in (("in line", False), ("thread", True)):
-        run = jobs.experiment_run(setting.scratch / who, {**given, "transfer_thread": threaded})
+        run = jobs.experiment_run(setting.scratch / who, {**keys, "transfer_thread": threaded})
         passes[who] = passes_of(run, 1, strategy)
 
     def tasks(who: str, one: Pass) -> dict[str, float]:

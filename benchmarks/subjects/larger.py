@@ -92,9 +92,9 @@ def main(path: str) -> int:
 
 def measure(name: str, gib: float, batch: int, steps: int, what: str, setting: Setting) -> Passes:
     """Start the ranks."""
-    given = {"what": what, "signal": str(stored(name, setting.scratch)), "out": str(setting.scratch)}
+    arguments = {"what": what, "signal": str(stored(name, setting.scratch)), "out": str(setting.scratch)}
     file = setting.scratch / "options.json"
-    file.write_text(json.dumps({"given": given, "gib": gib, "batch": batch, "steps": steps}))
+    file.write_text(json.dumps({"given": arguments, "gib": gib, "batch": batch, "steps": steps}))
     wait(start("subjects.larger", file, RANKS, 1), what)
     return {f"rank {rank}": [json.loads((setting.scratch / f"rank-{rank}.json").read_text())] for rank in range(RANKS)}
 

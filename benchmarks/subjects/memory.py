@@ -45,8 +45,8 @@ def taken(name: str, graph: GrowthGraph, model: str, layers: int, hidden: int) -
     learner = Learner(SnapshotModel(shape), context)
     program = SnapshotProgram(schedule, SnapshotMaterial(graphs, hidden, weighted=shape.spatial == "gcn"), learner, work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
-    held = bytes_held(partial(execute, schedule, program, CpuLanes(False), "cpu"))
-    ratio = (held + schedule.resident) / planned  # parameters, gradients and moments were taken before
+    peak = bytes_held(partial(execute, schedule, program, CpuLanes(False), "cpu"))
+    ratio = (peak + schedule.resident) / planned  # parameters, gradients and moments were taken before
     return {"seconds": time.perf_counter() - start, "planned, MB": planned / 1e6, "taken / planned": ratio}
 
 

@@ -74,15 +74,19 @@ def train(data: Path, batch: int, width: int, who: str, seeds: Iterator[int]) ->
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "epochs").mkdir()
-        one = make_item(folder, who, jobs.plans(work, [who], RANKS)[who], data, work.hyper)
-        Job("scores", (one,), name, choice, EPOCHS, 0, Settings(learning_rate=RATE, device="cpu", seed=seed)).save(folder / "job.json")
+        job_item = make_item(folder, who, jobs.plans(work, [who], RANKS)[who], data, work.hyper)
+        Job("scores", (job_item,), name, choice, EPOCHS, 0, Settings(learning_rate=RATE, device="cpu", seed=seed)).save(folder / "job.json")
         spent = seconds_of(lambda: wait(start(ENTRY, folder / "job.json", RANKS, 1), "scores"))
         records = [json.loads(path.read_text()) for path in sorted((folder / "epochs").glob("*.json"))]
         test, counts = json.loads((folder / "test.json").read_text()), records[-1].get("counts") or {}
     shares = {"synchronised, %": 100 * counts["shared_spoken"] / counts["shared_changes"]} if counts.get("shared_changes") else {}
     return {
         **{"seconds": spent, "test AP": test["ap"], "test MRR": test["mrr"]},
-        **{"validation AP": max(one["scores"]["ap"] for one in records), "fetched MB": counts.get("fetched_bytes", 0) / 1e6, **shares},
+        **{
+            "validation AP": max(record["scores"]["ap"] for record in records),
+            "fetched MB": counts.get("fetched_bytes", 0) / 1e6,
+            **shares,
+        },
     }
 
 

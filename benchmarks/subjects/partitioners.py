@@ -96,9 +96,9 @@ def cut_files(folder: Path, share: float, parts: int) -> dict[str, float]:
     for column in (stream.src, stream.dst, stream.t):
         release(column)
     before, start = reset_peak(), time.perf_counter()
-    made = partition_stream(stream, parts, shared=share, folder=folder / "parts")
+    partition = partition_stream(stream, parts, shared=share, folder=folder / "parts")
     spent, most = time.perf_counter() - start, memory("VmHWM") - before
-    return {"seconds": spent, "memory, MB": most / 1e6, **quality(PartitionQuality.of(stream, made, 3000))}
+    return {"seconds": spent, "memory, MB": most / 1e6, **quality(PartitionQuality.of(stream, partition, 3000))}
 
 
 def on_disk(events: int, share: float, parts: int, setting: Setting) -> Passes:

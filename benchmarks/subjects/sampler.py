@@ -67,9 +67,9 @@ def measure(name: str, fanout: int, setting: Setting) -> Passes:
     edges = next(iter(counted.values()))
     moved = sum(len(node) for node, _ in roots) * (4 + 4 + 16 + 4 + 8 * fanout) + 8 * int(edges)
     least = moved / bytes_copied_s(moved // 2)
-    found = in_turns({who: partial(epoch, sample, roots) for who, sample in samples.items()}, setting.repeats)
-    threads = {who: 1 if who.startswith("numpy") else setting.threads for who in found}
-    return {who: [{**one, "of roofline": least / one["seconds"] / threads[who]} for one in several] for who, several in found.items()}
+    passes = in_turns({who: partial(epoch, sample, roots) for who, sample in samples.items()}, setting.repeats)
+    threads = {who: 1 if who.startswith("numpy") else setting.threads for who in passes}
+    return {who: [{**one, "of roofline": least / one["seconds"] / threads[who]} for one in several] for who, several in passes.items()}
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -50,8 +50,8 @@ def problem(name: str) -> Benefit:
         experiment = load(FIGURE, {})
     else:
         experiment = Experiment.model_validate({"dataset": {"name": data, "window": 12}, "cluster": "h200"})
-    found = compute_benefit(workload(experiment), DatasheetCosts(presets.cluster(experiment.cluster).device))
-    return Benefit(found.times[: int(groups)], found.reuse[: int(groups)]) if groups else found
+    benefits = compute_benefit(workload(experiment), DatasheetCosts(presets.cluster(experiment.cluster).device))
+    return Benefit(benefits.times[: int(groups)], benefits.reuse[: int(groups)]) if groups else benefits
 
 
 def drawn(groups: int, sigma: float, share: float, seed: int = 0) -> Benefit:
@@ -75,8 +75,8 @@ def algorithm_1(of: Benefit, gpus: int, targets: int | None = None) -> Placement
     """Return real-g's placement; all targets are candidates up to greedy.EXACT groups."""
     if targets is None:
         targets = 0 if len(of.times) <= greedy.EXACT else greedy.THINNED
-    found = pair_groups(of.times, of.reuse, gpus, targets, threads=1)
-    return Placement(gpus, found.gpu.astype(np.int64), found.iteration.astype(np.int64), found.slot.astype(np.int64))
+    pairs = pair_groups(of.times, of.reuse, gpus, targets, threads=1)
+    return Placement(gpus, pairs.gpu.astype(np.int64), pairs.iteration.astype(np.int64), pairs.slot.astype(np.int64))
 
 
 def heuristics(name: str, gpus: int, setting: Setting) -> Passes:
@@ -100,8 +100,8 @@ def thinned(name: str, gpus: int, setting: Setting) -> Passes:
     """Compare Algorithm 1 with all candidate targets and with greedy.THINNED."""
     of = problem(name)
 
-    def seen(found: Placement) -> dict[str, float]:
-        return {"makespan, ms": check(found, of) / 1e6, "refilled, ms": makespan(of, mates(found), gpus) / 1e6}
+    def seen(placement: Placement) -> dict[str, float]:
+        return {"makespan, ms": check(placement, of) / 1e6, "refilled, ms": makespan(of, mates(placement), gpus) / 1e6}
 
     targets = {"all targets": 0, f"{greedy.THINNED} targets": greedy.THINNED}
     return in_turns({who: partial(timed, partial(algorithm_1, of, gpus, count), seen) for who, count in targets.items()}, setting.repeats)

@@ -53,9 +53,9 @@ def read(path: Path, name: str, batch: int) -> tuple[int, int]:
 def train(path: Path, name: str, batch: int) -> int:
     """Return the peak of preparing and a few optimiser steps of the program that trains."""
     hyper = Hyper(batch_size=batch, window=HORIZON, horizon=HORIZON, batches=STEPS)
-    one = item(name, name, path, 1, hyper, MODEL, path.parent)
+    job_item = item(name, name, path, 1, hyper, MODEL, path.parent)
     base = reset_peak()
-    run_job(Job("memory", (one,), str(path.parent), ModelChoice(*MODEL), 1, settings=Settings(device="cpu")))
+    run_job(Job("memory", (job_item,), str(path.parent), ModelChoice(*MODEL), 1, settings=Settings(device="cpu")))
     return memory("VmHWM") - base
 
 

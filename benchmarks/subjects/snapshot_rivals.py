@@ -74,17 +74,17 @@ def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence
 
 def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> tuple[Psg, Windows]:
     """Return our trainer, and the same windows for others."""
-    made = Psg(sequence, shape, HYPER, rate, SEED)
-    return made, Windows.of(sequence, made.material, HYPER, shape.predicts_each)
+    trainer = Psg(sequence, shape, HYPER, rate, SEED)
+    return trainer, Windows.of(sequence, trainer.material, HYPER, shape.predicts_each)
 
 
 def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterator[tuple[str, Callable[[], tuple[Losses, Losses]]]]:
     """Yield what is compared, and an epoch's losses of both."""
 
     def whole() -> tuple[Losses, Losses]:
-        made, _ = ours(sequence, shape, 0.0)
+        trainer, _ = ours(sequence, shape, 0.0)
         windowed = WindowTrainer(sequence, shape, HYPER, 0.0, SEED, strategy=WHOLE)
-        losses, order = made.epoch(), windowed.order
+        losses, order = trainer.epoch(), windowed.order
         return windowed.epoch(), [losses[window] for window in order]
 
     def plain() -> tuple[Losses, Losses]:

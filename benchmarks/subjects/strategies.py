@@ -22,8 +22,8 @@ STRATEGIES = ("real-g+", "psg", "esdg", "distdgl", "blad", "real-reuse", "real-g
 
 def measure(settings: dict[str, object], setting: Setting) -> Passes:
     """Execute all strategies, and add how snapshots arrive."""
-    given = {**settings, "strategies": [*STRATEGIES], "repeats": setting.repeats, "threads": setting.threads, "device": "cpu"}
-    run = jobs.experiment_run(setting.scratch, given)
+    keys = {**settings, "strategies": [*STRATEGIES], "repeats": setting.repeats, "threads": setting.threads, "device": "cpu"}
+    run = jobs.experiment_run(setting.scratch, keys)
     (ranks,) = settings["ranks"]  # type: ignore[misc]
     plans = load_schedules(run.folder / f"ranks-{ranks}")
     shares = {}

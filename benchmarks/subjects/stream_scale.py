@@ -96,8 +96,8 @@ def run(folder: Path, events: int, lean: bool) -> Steps:
     meter, few = Meter(), RandomStream(10, 1_000, 20).stream()  # what is imported late is there before anything is measured
     write_text(few, folder / "few.csv", late=False)
     store.save(folder / "few", open_dataset(folder / "few.csv"))
-    made = RandomStream(NODES, events, max(events // 16, NODES))
-    meter.step("generated and written", lambda: store.save_events(folder / "stream", made))
+    generator = RandomStream(NODES, events, max(events // 16, NODES))
+    meter.step("generated and written", lambda: store.save_events(folder / "stream", generator))
     meter.size = sum(file.stat().st_size for file in (folder / "stream").iterdir())
     stream = meter.step("loaded and checked", lambda: store.load(folder / "stream"))
     assert isinstance(stream, EventStream)

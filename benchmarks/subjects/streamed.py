@@ -36,9 +36,9 @@ def replay(snapshots: int, ranks: int, layers: int) -> dict[str, float]:
     work = Workload(graph.name, stats, model_shape("wd-gcn", 64, 64, layers), Hyper(), Partition(rows, edges, halo, halo))
     cluster = presets.scaled(presets.cluster("h200"), ranks)
     costs, start = DatasheetCosts(cluster.device), time.perf_counter()
-    found = replay_stretches(DistDGL().stretches(work, ranks, costs), cluster, costs)
+    result = replay_stretches(DistDGL().stretches(work, ranks, costs), cluster, costs)
     spent = time.perf_counter() - start
-    epoch = {"epoch, s": found.summary.epoch_s, "rows": found.rows, "rows/s": found.rows / spent}
+    epoch = {"epoch, s": result.summary.epoch_s, "rows": result.rows, "rows/s": result.rows / spent}
     return {"seconds": spent, **epoch, "peak, GB": memory("VmHWM") / 1e9}
 
 

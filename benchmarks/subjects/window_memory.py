@@ -69,8 +69,8 @@ def on_rank(rank: int, ranks: int, data: str, name: str, kind: str, layers: int,
         program, lanes = WindowProgram(schedule, material, chunks, learner, hyper, context), context.lanes(schedule)
         execute(schedule, program, lanes, "cpu")
         program.epoch = 0
-        held = bytes_held(partial(execute, schedule, program, lanes, "cpu"))
-        taken = held + 16 * shape.parameters  # parameters, gradients and moments were taken before
+        peak = bytes_held(partial(execute, schedule, program, lanes, "cpu"))
+        taken = peak + 16 * shape.parameters  # parameters, gradients and moments were taken before
     figures = {"seconds": time.perf_counter() - start, "planned, MB": planned / 1e6, "taken / planned": taken / planned}
     (folder / f"rank-{rank}.json").write_text(json.dumps(figures))
 
