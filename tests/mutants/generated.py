@@ -36,9 +36,10 @@ WRONG = {
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
-# A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
-# saves copies.
+# Marks that no case of these tests needs: transformed features that attention over all rows has marked before; sums of errors, which
+# live as long as their program. And a pin that only saves copies.
 UNTRIED = {
+    ("real_exec/signals/program.py", "SignalProgram._all_reduce", "acquire(self.errors.sums)"),
     ("real_exec/snapshots/convolution.py", "GatConvolution.increment", "acquire(part)"),
     ("real_exec/snapshots/sampled/share.py", "EpochShare._pin", "features.pin_memory()"),
 }
