@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.flaredtdg import breakdown, errors, points, reductions, scaling, sensitivity, systems, trained
 from chronoscale.harness.reproduce.flaredtdg.points import OURS, Point
-from chronoscale.harness.reproduce.study import Findings
+from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns

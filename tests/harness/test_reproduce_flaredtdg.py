@@ -11,7 +11,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.flaredtdg import memory, stand_ins
-from chronoscale.harness.reproduce.study import Findings
+from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache
 

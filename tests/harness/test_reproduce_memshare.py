@@ -23,7 +23,8 @@ from chronoscale.harness.reproduce.memshare import (
     volumes,
 )
 from chronoscale.harness.reproduce.memshare.executed import RANKS, STAND_IN, events
-from chronoscale.harness.reproduce.study import Findings, Kind
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 

@@ -5,37 +5,7 @@ from __future__ import annotations
 from chronoscale.harness.reproduce.imported import Imported
 from chronoscale.harness.reproduce.study import Study
 
-LIMIT = "loss only (accuracy: not reached, no labelled dynamic graph is at hand)"
 ALL: tuple[Study, ...] = (
-    # real
-    Study("figure", 13, "simulated", 90, Imported("real.ablation:run", 13, "h200")),
-    Study("figure", 22, "simulated", 90, Imported("real.ablation:run", 22, "h20")),
-    Study("table", 3, "counted", 15, Imported("real.attributes:run")),
-    Study("figure", 17, "executed", 20, Imported("real.degree:run")),
-    Study("table", 1, "counted", 15, Imported("real.dimensions:run")),
-    Study("figure", 11, "counted", 90, Imported("real.flops:run", 11, "h200")),
-    Study("figure", 20, "counted", 90, Imported("real.flops:run", 20, "h20")),
-    Study("table", 5, "counted", 25, Imported("real.footprint:run")),
-    Study("figure", 3, "counted", 5, Imported("real.overlap:run")),
-    Study("figure", 27, "executed", 60, Imported("real.prediction:run")),
-    Study("table", 4, "executed", 20, Imported("real.preprocessing:run")),
-    Study("figure", 15, "simulated", 60, Imported("real.scalability:run")),
-    Study("figure", 8, "simulated", 120, Imported("real.speedups:run", 8, (1, 2), "h200", (8,), ())),
-    Study("figure", 9, "simulated", 60, Imported("real.speedups:run", 9, (1, 2), "h200", (32,), ("arxiv_300", "products_300"))),
-    Study("figure", 18, "simulated", 150, Imported("real.speedups:run", 18, (1, 2), "h20", (8, 16), ())),
-    Study("figure", 23, "simulated", 60, Imported("real.speedups:run", 23, (3,), "h200", (8,), ())),
-    Study("figure", 14, "executed", 80, Imported("real.training:run", 14), LIMIT),
-    Study("figure", 25, "executed", 120, Imported("real.training:run", 25), LIMIT),
-    Study("figure", 26, "executed", 120, Imported("real.training:run", 26), LIMIT),
-    Study("figure", 2, "simulated", 15, Imported("real.transfers:forward")),
-    Study("figure", 10, "simulated", 60, Imported("real.transfers:breakdown", 10, "h200")),
-    Study("figure", 19, "simulated", 60, Imported("real.transfers:breakdown", 19, "h20")),
-    Study("figure", 4, "simulated", 12, Imported("real.utilisation:run", 4, "h200", ("esdg", "blad"), ("stackoverflow",), ("wd-gcn",))),
-    Study("figure", 12, "simulated", 56, Imported("real.utilisation:run", 12, "h200", ("real-l",), (), ())),
-    Study(
-        "figure", 21, "simulated", 248, Imported("real.utilisation:run", 21, "h20", ("esdg", "distdgl", "blad", "real-g", "real-l"), (), ())
-    ),
-    Study("figure", 24, "simulated", 200, Imported("real.utilisation:run", 24, "h200", ("esdg", "distdgl", "blad", "real-g"), (), ())),
     # pgt-i
     Study("table", 3, "executed", 300, Imported("pgti.accuracy:table"), "scaled down", paper="pgt-i"),
     Study("figure", 5, "executed", 240, Imported("pgti.accuracy:curves"), "scaled down", paper="pgt-i"),

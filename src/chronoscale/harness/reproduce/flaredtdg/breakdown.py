@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import ESDG, LARGE, OURS, SMALL, Outcome, Point, notes, simulate
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, beside, row
+from chronoscale.harness.study.findings import NOT_PRINTED, Findings, Told, beside, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import BASELINES, FULL, LARGE, MODELS, OURS, line, regresses
 from chronoscale.harness.reproduce.flaredtdg.trained import EPOCHS, QUICK_EPOCHS, Trained, Training, at_hand, notes, trained
-from chronoscale.harness.reproduce.study import Findings, Told, row
+from chronoscale.harness.study.findings import Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 from chronoscale.strategies.registry import strategy

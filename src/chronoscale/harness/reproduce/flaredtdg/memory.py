@@ -9,7 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, TRAINED, WINDOW, printed, stack, statistics, trained
-from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import AGREES, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.flaredtdg.footprint import Held, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes

@@ -18,7 +18,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import ASSUMED, HIDDEN, TRAINED, WINDOW, printed, trained
-from chronoscale.harness.reproduce.study import NAN
+from chronoscale.harness.study.findings import NAN
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets

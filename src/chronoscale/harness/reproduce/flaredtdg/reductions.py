@@ -21,7 +21,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     notes,
     simulate,
 )
-from chronoscale.harness.reproduce.study import AGREES, Findings, Told, beside
+from chronoscale.harness.study.findings import AGREES, Findings, Told, beside
 
 MB = 1e3  # of a GB
 Why = Callable[[Point, float, float], str]

@@ -9,7 +9,7 @@ from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.harness.reproduce.flaredtdg.memory import width
 from chronoscale.harness.reproduce.flaredtdg.points import GB, OURS, SMALL, Point, notes, simulate
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import printed, statistics, trained
-from chronoscale.harness.reproduce.study import Findings, Told, row
+from chronoscale.harness.study.findings import Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache, feature_bytes

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.flaredtdg.points import OURS
 from chronoscale.harness.reproduce.flaredtdg.trained import EPOCHS, QUICK_EPOCHS, Trained, Training, at_hand, notes, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, row
+from chronoscale.harness.study.findings import NAN, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 

@@ -22,7 +22,7 @@ from chronoscale.harness.reproduce.flaredtdg.points import (
     simulate,
 )
 from chronoscale.harness.reproduce.flaredtdg.stand_ins import trained
-from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has much more than others

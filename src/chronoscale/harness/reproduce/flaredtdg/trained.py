@@ -13,10 +13,10 @@ from chronoscale.errors import UserError
 from chronoscale.harness.execute.training import train
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.reproduce.flaredtdg.points import CHUNKS, DECAY, GB, LAYERS, MODELS
-from chronoscale.harness.reproduce.study import Told
 from chronoscale.harness.runs.run_folder import as_given
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import FOLDER, scores
+from chronoscale.harness.study.findings import Told
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay

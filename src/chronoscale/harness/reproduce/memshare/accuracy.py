@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.executed import Case, Together, datasets, executed, notes
-from chronoscale.harness.reproduce.study import Findings, Told, row
+from chronoscale.harness.study.findings import Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.executed import Case, Done, Together, datasets, executed, notes
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper

@@ -10,7 +10,7 @@ from chronoscale.batching.streams.partitioning.divide import divide
 from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 

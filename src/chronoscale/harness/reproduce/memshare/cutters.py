@@ -9,7 +9,7 @@ from chronoscale.harness.reproduce.memshare.executed import Case, Together
 from chronoscale.harness.reproduce.memshare.points import Point, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, NAMES, QUICK
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 

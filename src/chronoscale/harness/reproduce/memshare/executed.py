@@ -18,7 +18,7 @@ from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.harness.execute.jobs import item, load_passes
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, TRAINED, real, stream
-from chronoscale.harness.reproduce.study import Told
+from chronoscale.harness.study.findings import Told
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch

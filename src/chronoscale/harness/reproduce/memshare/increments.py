@@ -17,7 +17,7 @@ from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import item
 from chronoscale.harness.reproduce.memshare.executed import HEADS, RATE, WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, degrees, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, Findings, Told, row
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Settings

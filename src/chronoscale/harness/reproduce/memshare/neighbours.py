@@ -12,7 +12,7 @@ from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.harness.reproduce.memshare.cuts import PARTS
 from chronoscale.harness.reproduce.memshare.points import prepared
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, batch, fanout, notes
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, Findings, Told, row
 
 DATASETS, SHARED, THETA, STEPS = ("stackof", "wikitalk"), 0.1, 0.1, 4
 

@@ -9,7 +9,7 @@ from chronoscale.harness.reproduce.memshare.executed import Case, Together
 from chronoscale.harness.reproduce.memshare.points import Point, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper

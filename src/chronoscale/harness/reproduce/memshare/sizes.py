@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, EVENTS_APART, NAMES, QUICK, SIMULATED, TRAINED, counts, hot_share, stream
-from chronoscale.harness.reproduce.study import Findings, Told, beside
+from chronoscale.harness.study.findings import Findings, Told, beside
 
 
 def run(told: Told, quick: bool) -> Findings:

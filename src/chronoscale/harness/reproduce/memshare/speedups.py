@@ -11,7 +11,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import GPUS_A_MACHINE, TGL, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import AGREES, UNKNOWN, Findings, Told, row
+from chronoscale.harness.study.findings import AGREES, UNKNOWN, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 

@@ -7,7 +7,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import STAGES, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 

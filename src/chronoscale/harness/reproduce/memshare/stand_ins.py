@@ -13,7 +13,7 @@ from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.study import Told
+from chronoscale.harness.study.findings import Told
 from chronoscale.reports.published import published
 
 NAMES = ("lastfm", "wikitalk", "stackof", "gdelt")

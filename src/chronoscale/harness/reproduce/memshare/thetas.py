@@ -9,7 +9,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.memshare.points import STAGES, Outcome, Point, label, notes, simulate
 from chronoscale.harness.reproduce.memshare.stand_ins import NAMES, QUICK, SIMULATED
 from chronoscale.harness.reproduce.memshare.stand_ins import notes as streams
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper

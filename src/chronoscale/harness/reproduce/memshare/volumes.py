@@ -11,7 +11,7 @@ from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.harness.reproduce.memshare.cuts import PARTS, QUICK_SHARES, SHARES
 from chronoscale.harness.reproduce.memshare.points import WIDTH
 from chronoscale.harness.reproduce.memshare.stand_ins import CUT, QUICK, at_hand, batch, counts, fanout, notes, stream
-from chronoscale.harness.reproduce.study import NOT_PRINTED, Findings, Told, row
+from chronoscale.harness.study.findings import NOT_PRINTED, Findings, Told, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import Range
 from chronoscale.reports.published import published as printed

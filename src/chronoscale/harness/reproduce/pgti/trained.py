@@ -11,11 +11,11 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
-from chronoscale.harness.reproduce.study import NAN
 from chronoscale.harness.signals.data import planned, statistics
 from chronoscale.harness.signals.experiment import SignalExperiment
+from chronoscale.harness.study import execution as executed
+from chronoscale.harness.study.findings import NAN
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelChoice
