@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import small_studies
+from small_studies import measured, names_of, study_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -14,17 +16,14 @@ from chronoscale.harness import cli
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.reproduce import document, pages, registry
 from chronoscale.harness.reproduce.study import Study
-from chronoscale.harness.study import evaluation, execution
-from chronoscale.harness.study.evaluation import Task, evaluate
+from chronoscale.harness.study import execution
 from chronoscale.harness.study.expressions import value
 from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, by_copies, row
 from chronoscale.harness.study.hooks import common
 from chronoscale.harness.study.hooks import real as hooks
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
-from chronoscale.harness.study.replay import KINDS, Replayed, plan_and_replay
-from chronoscale.harness.study.study_file import folder, paper_file
-from chronoscale.harness.study.study_file import load as load_study
-from chronoscale.harness.study.study_run import run
+from chronoscale.harness.study.replay import KINDS, Replayed
+from chronoscale.harness.study.study_file import paper_file
 from chronoscale.harness.study.testbeds.snapshots import statistics
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.reports.published import PAPERS, Range, published
@@ -36,7 +35,7 @@ from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.trace import Trace
 
 GRID = paper_file("real").names["GRID"]
-SIZES = load_study(folder("real").joinpath("table-5.yaml")).names
+SIZES = names_of("real", "table", 5)
 BYTES = (SIZES["EDGE"], SIZES["CHANGED_EDGE"], SIZES["DEGREES"])
 
 
@@ -47,19 +46,7 @@ def point(dataset, model, layers, strategy, variant="exact", **settings) -> Stud
 
 
 def replayed(*of, **settings) -> Replayed:
-    one = point(*of, **settings)
-    return plan_and_replay(one, evaluation.testbed(one))
-
-
-def measured(one: StudyPoint, *metrics: str) -> StudyResult:
-    return evaluate(Task(one, "sweep", "", metrics, ("common", "real")))
-
-
-def study_of(kind, number, **names) -> Findings:
-    """A study of REAL's, quick, with names in place of its own."""
-    file = load_study(folder("real").joinpath(f"{kind}-{number}.yaml"))
-    small = file.model_copy(update={"paper": "real", "names": {**file.names, **names}})
-    return run(small, f"real-{kind}-{number}", registry.find("real", kind, number).printed, lambda _: None, True)
+    return small_studies.replayed(point(*of, **settings))
 
 
 STAND_INS = [
@@ -125,8 +112,8 @@ def test_table_5_within_3_points(name):
 
 
 def test_misses_of_table_5_are_said():
-    assert "All within 3 points." in study_of("table", 5).notes
-    said = [note for note in study_of("table", 5, WITHIN=0.0).notes if note.startswith("Missed by")]
+    assert "All within 3 points." in study_of("real", "table", 5).notes
+    said = [note for note in study_of("real", "table", 5, WITHIN=0.0).notes if note.startswith("Missed by")]
     assert [note.split(", ")[2].split(":")[0] for note in said] == ["structure moved", "its own accounting"], "all of the quick form's"
 
 
@@ -159,9 +146,9 @@ def test_ranges_of_a_tiny_grid():
         for layers in (1, 2)
         for name, variant in (("psg", "exact"), ("real-reuse", "as-published"), ("real-reuse", "exact"))
     ]
-    points = Points([Record(one, measured(one, "epoch_s")) for one in grid])
+    points = Points([measured(one, "epoch_s") for one in grid])
     assert points.all("status") == ["ran"] * len(grid)
-    epoch = {(p.model, p.layers, p.strategy, p.variant): plan_and_replay(p, evaluation.testbed(p)).trace.span_ns for p in grid}
+    epoch = {(p.model, p.layers, p.strategy, p.variant): small_studies.replayed(p).trace.span_ns for p in grid}
     cells = [(model, layers) for model in ("wd-gcn", "t-gcn") for layers in (1, 2)]
     for variant in ("as-published", "exact"):
         expected = [epoch[*cell, "psg", "exact"] / epoch[*cell, "real-reuse", variant] for cell in cells]
@@ -241,7 +228,7 @@ OF: dict[tuple[str, int], dict[str, object]] = {("figure", 15): FEW, ("figure", 
 
 def small(kind, number) -> Findings:
     """A study on one dataset and one model, few repeats."""
-    return study_of(kind, number, **ONE | OF.get((kind, number), {}))
+    return study_of("real", kind, number, **ONE | OF.get((kind, number), {}))
 
 
 @pytest.mark.slow
@@ -287,7 +274,7 @@ def test_overlap_falls_as_edges_survive():
 
 def test_figure_15_is_the_example():
     example = load(Path(__file__).parents[2] / "examples" / "real_figure15.yaml")
-    names = load_study(folder("real").joinpath("figure-15.yaml")).names
+    names = names_of("real", "figure", 15)
     ours = value(names["EXPERIMENT"][1:], {**names, "quick": False})
     assert example.dataset.name == ours["dataset"]["name"] and example.dataset.scale == ours["dataset"]["scale"]
     assert example.model.model_dump().items() >= ours["model"].items() and example.cluster == ours["cluster"]
@@ -343,7 +330,7 @@ def test_real_l_without_a_solver_is_said_at_its_rows():
     assert rows.loc["real-l, as-published maps", "ours_mean"] == rows.loc["real-g+, as-published maps", "ours_mean"]
     assert not rows.loc["real-g+, as-published maps", "why"].startswith("real-g+'s")
     variants = ("as-published", "exact")
-    gap = max(measured(point("arxiv", "wd-gcn", n, "real-l", variant), "gap").values["gap"] for n in (1, 2) for variant in variants)
+    gap = max(measured(point("arxiv", "wd-gcn", n, "real-l", variant), "gap").gap for n in (1, 2) for variant in variants)
     assert any(f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {gap:.1%}" in one for one in found.notes)
     solved = found.tables["solved"]
     assert solved["note"].str.contains("by the solver alone after|by the solver after", regex=True).all() and len(solved) == 2

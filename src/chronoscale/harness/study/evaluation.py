@@ -66,11 +66,12 @@ def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
 
 def testbed(point: StudyPoint) -> Testbed:
     """Return the testbed of a point: of its experiment, where it has one, or of its paper. Raises UserError for neither."""
-    return ExperimentTestbed() if point.setting("experiment") else _of_paper(point.paper)
+    return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper)
 
 
 @cache
-def _of_paper(paper: str) -> Testbed:
+def of_paper(paper: str) -> Testbed:
+    """Return the testbed of a paper. Raises UserError where it has none."""
     given = dict(paper_file(paper).testbed)
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")

@@ -46,13 +46,21 @@ def unique(values: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys(values))
 
 
+def pick(rows: Sequence[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
+    """Return the first of a published table's rows with these values. Raises UserError where there is none."""
+    for row in rows:
+        if all(row.get(name) == value for name, value in wanted.items()):
+            return row
+    raise UserError(f"no row with {', '.join(f'{name} {value}' for name, value in wanted.items())}")
+
+
 def plural(count: int, noun: str) -> str:
     """The noun, with an s unless there is one."""
     return noun if count == 1 else f"{noun}s"
 
 
 NAMES: Names = {
-    **{one.__name__: one for one in (within, finite, mean, unique, plural, median, by_copies, Range)},
+    **{one.__name__: one for one in (within, finite, mean, unique, pick, plural, median, by_copies, Range)},
     **{one.__name__: one for one in (abs, all, any, bool, dict, enumerate, float, int, len, list, max, min, range, round, set)},
     **{one.__name__: one for one in (sorted, str, sum, tuple, zip)},
     **{"NAN": NAN, "INF": math.inf, "UNKNOWN": UNKNOWN, "NOT_PRINTED": NOT_PRINTED, "SOLVED": SOLVED, "AGREES": AGREES},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chronoscale.errors import UserError
 from chronoscale.harness.study.expressions import Names, filled, value
 from chronoscale.harness.study.point import StudyPoint
 
@@ -33,6 +32,4 @@ def _product(axes: list[tuple[str, Any]], above: dict[str, Any], names: Names, w
     if isinstance(values, str) and "{" in values:
         values = filled(values, {**names, **above})
     several = list(values) if isinstance(values, list | tuple | range) else [values]
-    if not several and not rest and not above:
-        raise UserError(f"grid: axis '{name}' has no value")
     return [point for one in several for point in _product(rest, {**above, name: one}, names, wanted)]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from chronoscale.batching.snapshots.chunks import Blocks, Counted, chunked
 from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.sampling import Samples, Sampling
+from chronoscale.batching.snapshots.survival import Epoch
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
@@ -26,7 +30,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Hyper, Partition, Workload
+from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 
 @cache
@@ -92,21 +96,87 @@ class Solved(RealL):
 PLANNERS: Mapping[str, Any] = {"solved": Solved}
 
 
+class Windows(BaseModel):
+    """Windows of FlareDTDG: `full` whole snapshots, `decayed` ones that lose chunks by `alpha`; whole: strategies whose window is all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    full: int
+    decayed: int
+    alpha: float
+    chunks: int
+    whole: tuple[str, ...] = ()
+
+    @property
+    def decay(self) -> Decay:
+        """How a window keeps chunks."""
+        return Decay(self.full, self.decayed, self.alpha)
+
+    @property
+    def kept(self) -> float:
+        """Whole snapshots that a window keeps, its parts added up."""
+        return float(self.decay.kept(self.chunks).sum()) / self.chunks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apart:
+    """Chunks as counted, of which none reads another rank's rows."""
+
+    counted: Counted
+    origin: ClassVar[str] = "METIS, nothing cut"
+
+    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
+        found = self.counted.blocks(epoch, decay, ranks)
+        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+
+    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+        found = self.counted.sampled(sampling, ranks)
+        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+
+
+@cache
+def counted(dataset: str, share: float, chunks: int) -> Counted:
+    """Return METIS's chunks of the stand-in, counts at the published size."""
+    snapshots = sequence(dataset, share)
+    return Counted(snapshots, chunked(snapshots, chunks), factor(dataset))
+
+
 class SnapshotTestbed(BaseModel):
-    """Settings of a point: `copies`, as `machines` has it; `planner`, a name of `PLANNERS` in the strategy's place."""
+    """What a paper's workloads have in common. hidden: one width, or one a data set. trains: share of the snapshots, the first ones.
+    models: ours of the paper's names. degrees: features of data sets whose task is to predict as many; others have `classes`.
+
+    Settings of a point: `copies`, as `machines` has it; `planner`, a name of `PLANNERS` in the strategy's place; `cut`: whether ranks read
+    rows of others.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     paper: str
-    hidden: int
+    hidden: int | Mapping[str, int]
+    trains: float = 1.0
+    models: Mapping[str, str] = {}
+    degrees: int = 0
+    classes: int = 0
+    windows: Windows | None = None
 
     def cluster(self, point: StudyPoint) -> Cluster:
         return machines(point.cluster, point.gpus, point.setting("copies", True))
 
     def workload(self, point: StudyPoint) -> Workload:
-        cut = partition(point.dataset, point.gpus) if strategy(point.strategy).partitioned else None
-        model = model_shape(point.model, input_width(point.dataset, self.paper), self.hidden, point.layers)
-        return Workload(f"{point.dataset}, generated", statistics(point.dataset), model, Hyper(variant=point.variant), cut)
+        name, width = point.dataset, input_width(point.dataset, self.paper)
+        hidden = self.hidden if isinstance(self.hidden, int) else self.hidden[name]
+        cut = partition(name, point.gpus, self.trains) if strategy(point.strategy).partitioned else None
+        stats, kind = statistics(name), self.models.get(point.model, point.model)
+        if self.windows is None:
+            model = model_shape(kind, width, hidden, point.layers)
+            return Workload(f"{name}, generated", stats, model, Hyper(variant=point.variant), cut)
+        stats, windows = first(stats, self.trains), self.windows
+        length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
+        predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
+        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks), task=task)
+        chunks = counted(name, self.trains, windows.chunks)
+        chunking = chunks if point.setting("cut", True) else Apart(chunks)
+        return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)
 
     def planner(self, point: StudyPoint) -> Strategy:
         planner: Strategy = PLANNERS[name]() if (name := point.setting("planner")) else strategy(point.strategy)
