@@ -67,32 +67,4 @@ ALL: tuple[Study, ...] = (
     ),
     Study("table", 3, "counted", 1, Imported("fast.sizes:run"), paper="fast"),
     Study("table", 4, "simulated", 240, Imported("fast.speedups:run"), "speed-ups on generated stand-ins", paper="fast"),
-    # memshare
-    Study("table", 3, "executed", 300, Imported("memshare.accuracy:run"), "two ranks, small streams, few epochs", paper="memshare"),
-    Study("figure", 8, "executed", 100, Imported("memshare.accuracy:curves"), "two ranks, small streams, few epochs", paper="memshare"),
-    Study("figure", 14, "executed", 150, Imported("memshare.alphas:run"), "two ranks, small streams", paper="memshare"),
-    Study("figure", 2, "counted", 40, Imported("memshare.cuts:loads"), "generated stand-ins beside real streams", paper="memshare"),
-    Study("figure", 3, "counted", 90, Imported("memshare.cuts:cuts"), "generated stand-ins beside real streams", paper="memshare"),
-    Study(
-        "table", 4, "simulated", 200, Imported("memshare.cutters:times"), "simulated on stand-ins, executed on two ranks", paper="memshare"
-    ),
-    Study("table", 5, "executed", 100, Imported("memshare.cutters:accuracies"), "two ranks, small streams", paper="memshare"),
-    Study(
-        "figure",
-        5,
-        "executed",
-        120,
-        Imported("memshare.increments:run"),
-        "one rank, generated stand-ins beside real streams",
-        paper="memshare",
-    ),
-    Study("figure", 11, "simulated", 400, Imported("memshare.ladder:run"), "generated stand-ins, simulated and executed", paper="memshare"),
-    Study("figure", 4, "counted", 20, Imported("memshare.neighbours:run"), "counted on generated stand-ins", paper="memshare"),
-    Study("figure", 12, "simulated", 300, Imported("memshare.shares:run"), "times simulated, AP executed on two ranks", paper="memshare"),
-    Study("table", 2, "counted", 10, Imported("memshare.sizes:run"), "beside generated stand-ins", paper="memshare"),
-    Study("figure", 9, "simulated", 700, Imported("memshare.speedups:epochs"), "epoch time alone, generated stand-ins", paper="memshare"),
-    Study("figure", 10, "simulated", 120, Imported("memshare.speedups:inference"), "generated stand-ins", paper="memshare"),
-    Study("table", 1, "simulated", 30, Imported("memshare.stages:run"), "shares, a generated stand-in", paper="memshare"),
-    Study("figure", 13, "simulated", 60, Imported("memshare.thetas:run"), "times alone, generated stand-ins", paper="memshare"),
-    Study("figure", 7, "counted", 60, Imported("memshare.volumes:run"), "a generated stand-in beside real streams", paper="memshare"),
 )

@@ -14,11 +14,13 @@ Block = Mapping[str, Any]  # axis -> value, list of values, or `=expression` of 
 def points(blocks: Block | Sequence[Block], paper: str, names: Names) -> list[StudyPoint]:
     """Return the points of one or several blocks, the first axis outermost; each once.
 
-    An expression sees the axes before it. `if` leaves out points for which it is false.
+    An expression sees the axes before it. `if` leaves out points for which it is false; `like`: an expression of axes that come before
+    the block's own.
     """
     found: dict[StudyPoint, None] = {}
     for block in [blocks] if isinstance(blocks, Mapping) else blocks:
-        axes = {name: given for name, given in block.items() if name != "if"}
+        like = value(block["like"], names) if "like" in block else {}
+        axes = {name: given for name, given in {**like, **block}.items() if name not in ("if", "like")}
         for point in _product(list(axes.items()), {}, names, block.get("if", True)):
             found[StudyPoint.of({"paper": paper, **point})] = None
     return list(found)

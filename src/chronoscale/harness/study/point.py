@@ -55,7 +55,7 @@ AXES = tuple(one.name for one in fields(StudyPoint) if one.name != "settings")
 
 def _hashable(value: Any) -> Any:
     if isinstance(value, dict):
-        return json.dumps(value, sort_keys=True)
+        return json.dumps(value)
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 

@@ -46,7 +46,9 @@ def _grids(
     """Evaluate all points together, so that workers have most to do at once."""
     wanted = {key: grid.points(blocks, study.paper, names) for key, blocks in study.grid.items()}
     several = list(dict.fromkeys(point for some in wanted.values() for point in some))
-    tasks = [Task(point, study.runner, study.of, metrics, hooks) for point in several]
+    runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
+    functions = ["" if runner == "sweep" else study.of for runner in runners]
+    tasks = [Task(*one, metrics, hooks) for one in zip(several, runners, functions, strict=True)]
     results = dict(zip(several, evaluated(tasks, on_progress, workers, kept), strict=True))
     return {key: Points([Record(point, results[point]) for point in some]) for key, some in wanted.items()}
 
@@ -96,4 +98,4 @@ def _notes(study: StudyFile, shared: Mapping[str, Sequence[str]], names: Names) 
             said += [filled(text, names) for text in shared[note[1:]]]
         else:
             said.append(filled(note, names))
-    return tuple(said)
+    return tuple(filter(None, said))
