@@ -10,14 +10,15 @@ import pandas as pd
 from chronoscale.harness.study.findings import Findings
 
 
-def table(frame: pd.DataFrame, executed: bool) -> dict[str, list[Any]]:
-    """Columns by name, as JSON has them; of a study that executes, without the lines that say so of themselves."""
-    lines = [line for line in frame.to_dict("records") if not (executed and executes(line))]
+def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """Columns by name, as JSON has them, without the lines that are another time different."""
+    lines = [line for line in frame.to_dict("records") if not varies(line)]
     return {str(key): [plain(line[key]) for line in lines] for key in frame if key != "why"}
 
 
-def executes(line: dict[str, Any]) -> bool:
-    return any("executed" in str(line.get(key, "")) for key in ("what", "how"))
+def varies(line: dict[str, Any]) -> bool:
+    """Whether a line is executed, or of METIS, which is not seeded where it cuts a stream."""
+    return any(word in str(line.get(key, "")) for key in ("what", "how") for word in ("executed", ", METIS,"))
 
 
 def plain(value: Any) -> Any:
@@ -29,9 +30,7 @@ def plain(value: Any) -> Any:
 
 def numbers(findings: Findings) -> dict[str, Any]:
     """Rows and tables of what a study found."""
-    return json.loads(
-        json.dumps({"rows": table(findings.rows, True), "tables": {name: table(one, True) for name, one in findings.tables.items()}})
-    )
+    return json.loads(json.dumps({"rows": table(findings.rows), "tables": {name: table(one) for name, one in findings.tables.items()}}))
 
 
 def kept(golden: dict[str, Any]) -> dict[str, Any]:
@@ -40,23 +39,23 @@ def kept(golden: dict[str, Any]) -> dict[str, Any]:
     def frame(split: dict[str, Any]) -> pd.DataFrame:
         return pd.DataFrame(split["data"], columns=split["columns"], dtype=object)
 
-    tables = {name: table(frame(one), True) for name, one in golden["tables"].items()}
-    return {"rows": table(frame(golden["rows"]), True), "tables": tables}
+    tables = {name: table(frame(one)) for name, one in golden["tables"].items()}
+    return {"rows": table(frame(golden["rows"])), "tables": tables}
 
 
-def differences(expected: Any, given: Any, where: str = "", relative: float = 0.0) -> Iterator[str]:
-    """Where two differ: text by its words, numbers bit by bit, or by `relative`."""
+def differences(expected: Any, given: Any, where: str = "", rounded: float = 0.0) -> Iterator[str]:
+    """Where two differ: text by its words, numbers bit by bit, or up to what was lost where they were `rounded`."""
     if isinstance(expected, dict) and isinstance(given, dict):
         for key in [*expected, *(key for key in given if key not in expected)]:
             if key not in given or key not in expected:
                 yield f"{where}.{key}: only {'expected' if key in expected else 'given'}"
             else:
-                yield from differences(expected[key], given[key], f"{where}.{key}", relative)
+                yield from differences(expected[key], given[key], f"{where}.{key}", rounded)
     elif isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
         for i, (one, other) in enumerate(zip(expected, given, strict=True)):
-            yield from differences(one, other, f"{where}[{i}]", relative)
+            yield from differences(one, other, f"{where}[{i}]", rounded)
     elif isinstance(expected, int | float) and isinstance(given, int | float):
-        if expected != given and not (relative and math.isclose(expected, given, rel_tol=relative)):
+        if expected != given and not (rounded and math.isclose(expected, given, rel_tol=rounded, abs_tol=rounded)):
             yield f"{where}: {expected!r}, not {given!r}"
     elif expected != given:
         yield f"{where}: {expected!r}, not {given!r}"

@@ -21,8 +21,8 @@ def study(
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study: points of a grid are replayed, trained or counted, and shown as the file says. The result stands in
-    OUT/PAPER/NAME.json, with device, versions, commit and minutes; its tables and drawings beside it."""
+    """Run a study file: a grid of points, and rows, tables and drawings of them. Resumable. The result stands in OUT/PAPER/NAME.json, with
+    device, versions, commit and minutes."""
     own = load(file)
     named = _named(file, own)
     with at_once():

@@ -157,8 +157,9 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
 
 
 def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
-    """Return a point's metrics; refusals and lack of memory are results."""
+    """Return a point's metrics; refusals and lack of memory are results. Raises UserError for an unknown metric or strategy."""
     known = {name: metric(name, own) for name in metrics}
+    bed.planner(point)  # a name that is wrong is no refusal
     try:
         one = plan_and_replay(point, bed)
     except UserError as error:
