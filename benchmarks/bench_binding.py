@@ -31,7 +31,7 @@ from chronoscale.batching.streams.sampling.locality import hit_rates, reads
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.cuda_ext.sampling import bound_threads as crew
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -40,9 +40,9 @@ UNBOUND = "unbound"
 Way = tuple[Callable[[int], list[list[int]]], bool]  # where threads run, of a seed; whether it is drawn
 
 
-def paper() -> Topology:
+def paper() -> CpuTopology:
     """Two sockets of 20 cores of two threads."""
-    return Topology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
+    return CpuTopology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
 
 
 def last(stream: EventStream, count: int) -> list[Roots]:
@@ -56,16 +56,16 @@ def last(stream: EventStream, count: int) -> list[Roots]:
 
 def measured(graph: TCSR, batches: list[Roots], threads: int, fanout: int, repeats: int) -> None:
     """All processors of this process in turn, whatever they share: what binding alone does is seen here, sharing where there is some."""
-    numbers = [cpu.number for cpu in Topology.here().cpus][:threads]
+    numbers = [cpu.number for cpu in CpuTopology.detect().cpus][:threads]
     drawn = np.random.default_rng(0).permutation(numbers).tolist()
     ways: dict[str, list[int]] = {UNBOUND: [], "in order": numbers, "at random": drawn}
     for similarity in SIMILARITIES:
-        if (found := by_affinity(affinity(graph, batches, len(numbers), similarity=similarity), Topology.here())).cpus:
+        if (found := by_affinity(affinity(graph, batches, len(numbers), similarity=similarity), CpuTopology.detect())).cpus:
             ways[f"affinity, {similarity}"] = list(found.cpus)
     times: dict[str, list[list[float]]] = {way: [] for way in ways}
     for _ in range(repeats + 1):
         for way, cpus in ways.items():
-            with crew.bound(cpus):
+            with crew.threads_bound_to(cpus):
                 times[way].append(list(epoch(graph, batches, fanout, 0 if cpus else len(numbers))))
     print("| threads | bound | ms a batch | times unbound | median batch, ms |\n|---|---|---|---|---|")
     slow = statistics.median(map(statistics.fmean, times[UNBOUND][1:]))
@@ -84,14 +84,14 @@ def epoch(graph: TCSR, batches: list[Roots], fanout: int, threads: int) -> Itera
         yield time.perf_counter() - start
 
 
-def scattered(topology: Topology, threads: int, rng: np.random.Generator) -> list[int]:
+def scattered(topology: CpuTopology, threads: int, rng: np.random.Generator) -> list[int]:
     """As a system spreads threads that it knows nothing of: on different cores as far as they last."""
     cores = [rng.permutation([cpu.number for cpu in group]).tolist() for group in topology.groups("core")]
     rounds = [[core[at] for core in cores if len(core) > at] for at in range(max(map(len, cores)))]
     return [cpu for one in rounds for cpu in rng.permutation(one).tolist()][:threads]
 
 
-def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: Topology) -> dict[str, Way]:
+def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: CpuTopology) -> dict[str, Way]:
     """For each a draw of where threads run, batch by batch; those that have no chance in them come with one seed."""
     count, alike, own = len(batches), np.zeros((threads, threads)), np.arange(threads).tolist()
 
@@ -117,7 +117,7 @@ def ways_to_place(graph: TCSR, batches: list[Roots], threads: int, topology: Top
     return found
 
 
-def modelled(graph: TCSR, batches: list[Roots], threads: int, fanout: int, topology: Topology, seeds: int) -> None:
+def modelled(graph: TCSR, batches: list[Roots], threads: int, fanout: int, topology: CpuTopology, seeds: int) -> None:
     read = [reads(graph, roots, fanout, threads) for roots in batches]
     for way, (places, drawn) in ways_to_place(graph, batches, threads, topology).items():
         rates = np.array([hit_rates(read, places(seed), topology) for seed in range(seeds if drawn else 1)])
@@ -131,9 +131,9 @@ def ranged(numbers: np.ndarray) -> str:
     return f"{numbers.mean():.1f}{whole}"
 
 
-def siblings(topology: Topology) -> str:
+def siblings(topology: CpuTopology) -> str:
     shared = [name for level, name in (("core", "a core"), ("l2", "an L2 cache")) if topology.shares(level)]  # type: ignore[arg-type]
-    return f"{topology.told()}; {'CPUs share ' + ' or '.join(shared) if shared else 'no two CPUs share a core or an L2 cache'}"
+    return f"{topology.summary()}; {'CPUs share ' + ' or '.join(shared) if shared else 'no two CPUs share a core or an L2 cache'}"
 
 
 def main() -> None:
@@ -144,14 +144,14 @@ def main() -> None:
     for name, default in (("threads", os.cpu_count() or 1), ("fanout", 10), ("batches", 100), ("repeats", 9), ("seeds", 3)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
-    machine = Topology.load(options.machine) if options.machine else paper()
+    machine = CpuTopology.load(options.machine) if options.machine else paper()
     if max(options.modelled, default=0) > len(machine):
-        parser.error(f"--modelled {max(options.modelled)}: the machine has {machine.told()}")
+        parser.error(f"--modelled {max(options.modelled)}: the machine has {machine.summary()}")
     for name in options.streams:
         stream = hubs(1_000_000, 500_000) if name == "generated" else load(name)
         graph, batches = TCSR.of(stream), last(stream, options.batches)
         print(f"{name}: {len(stream):,} events, {stream.num_nodes:,} nodes, {len(batches)} batches, fan-out {options.fanout}; native "
-              f"{versions()['cpu']}\n\nmeasured here, {siblings(Topology.here())}:\n")  # fmt: skip
+              f"{versions()['cpu']}\n\nmeasured here, {siblings(CpuTopology.detect())}:\n")  # fmt: skip
         measured(graph, batches, options.threads, options.fanout, options.repeats)
         if options.modelled:
             print(f"\nmodelled, {siblings(machine)}:\n\n| threads | bound | L1, % | L2, % | L3, % | beyond L2, ‰ | beyond L3, ‰ |")

@@ -63,12 +63,12 @@ def calls() -> dict[str, Call]:
 @contextmanager
 def by(way: str) -> Iterator[None]:
     """By the operators in C++, or not."""
-    original = cpp_operators.operators
-    cpp_operators.operators = (lambda: None) if way == "ctypes" else original  # type: ignore[assignment]
+    original = cpp_operators.load_operators
+    cpp_operators.load_operators = (lambda: None) if way == "ctypes" else original  # type: ignore[assignment]
     try:
         yield
     finally:
-        cpp_operators.operators = original
+        cpp_operators.load_operators = original
 
 
 def contestants(name: str, operator: Callable[..., Any], given: tuple[Any, ...]) -> dict[str, Callable[[], object]]:
@@ -121,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     set_threads(1)
-    if cpp_operators.operators() is None:
+    if cpp_operators.load_operators() is None:
         raise SystemExit("bench_calls: the operators in C++ are not compiled: chronoscale compile")
     print(
         f"{device_name(torch.device('cpu'))}, native {versions()['cpu']}, torch {torch.__version__}; {options.repeats} repeats; µs a call\n"

@@ -33,9 +33,15 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
-from chronoscale.strategies.memshare.communication import Communication, Cut, Widths, estimated, published
+from chronoscale.strategies.memshare.communication import (
+    Communication,
+    RowBytes,
+    StreamCut,
+    estimate_communication,
+    published_communication,
+)
 
-WIDTHS = Widths(400, 688, 400)
+WIDTHS = RowBytes(400, 688, 400)
 SKEW = 0.95
 
 
@@ -147,9 +153,11 @@ def rows(name: str, stream: EventStream, options: argparse.Namespace) -> Iterato
                 found = case.remoteness()
                 alone = found.cut / found.events if not share else alone
                 for theta in options.thetas if share in options.shares else ():
-                    exact = estimated(slots(case, theta), WIDTHS, 1.0)
-                    printed, near = (published(Cut.of(found, x), WIDTHS, options.neighbours, theta) for x in (None, alone))
-                    better, work = estimated(found, WIDTHS, theta), once(case, theta)
+                    exact = estimate_communication(slots(case, theta), WIDTHS, 1.0)
+                    printed, near = (
+                        published_communication(StreamCut.of(found, x), WIDTHS, options.neighbours, theta) for x in (None, alone)
+                    )
+                    better, work = estimate_communication(found, WIDTHS, theta), once(case, theta)
                     asked = WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum()
                     hot = found.roots[HOT]
                     yield Row(

@@ -17,9 +17,9 @@ import numpy as np
 from bench_sampler import batches, hubs
 
 from chronoscale.cuda_ext.native.loader import versions
-from chronoscale.cuda_ext.reference import distinct as distinct_reference
-from chronoscale.cuda_ext.sampling.distinct import compressed, distinct
-from chronoscale.cuda_ext.sampling.temporal import Sampled
+from chronoscale.cuda_ext.reference import unique_ids as unique_ids_reference
+from chronoscale.cuda_ext.sampling.temporal import SampledNeighbors
+from chronoscale.cuda_ext.sampling.unique_ids import compress_slots, unique_ids
 from chronoscale.datasets.streams.tcsr import TCSR
 
 Contestant = Callable[[np.ndarray, np.ndarray, np.ndarray], object]  # slots, counts, filled slots
@@ -28,12 +28,14 @@ Contestant = Callable[[np.ndarray, np.ndarray, np.ndarray], object]  # slots, co
 def contestants(threads: list[int]) -> dict[str, Contestant]:
     found: dict[str, Contestant] = {
         "np.unique with inverse": lambda slots, counts, flat: np.unique(flat, return_inverse=True),
-        "distinct, NumPy": lambda slots, counts, flat: distinct_reference.distinct(flat),
-        "compressed, NumPy": lambda slots, counts, flat: distinct_reference.distinct(distinct_reference.filled(slots, counts)[0]),
+        "distinct, NumPy": lambda slots, counts, flat: unique_ids_reference.unique_ids(flat),
+        "compressed, NumPy": lambda slots, counts, flat: unique_ids_reference.unique_ids(
+            unique_ids_reference.filled_slots(slots, counts)[0]
+        ),
     }
     for count in threads:
-        found[f"distinct, {count} threads"] = lambda slots, counts, flat, t=count: distinct(flat, t)  # type: ignore[misc]
-        found[f"compressed, {count} threads"] = lambda slots, counts, flat, t=count: compressed(slots, counts, t)  # type: ignore[misc]
+        found[f"distinct, {count} threads"] = lambda slots, counts, flat, t=count: unique_ids(flat, t)  # type: ignore[misc]
+        found[f"compressed, {count} threads"] = lambda slots, counts, flat, t=count: compress_slots(slots, counts, t)  # type: ignore[misc]
     return found
 
 
@@ -46,7 +48,7 @@ def main() -> None:
     stream = hubs(options.events, options.nodes)
     graph, roots = TCSR.of(stream), list(batches(stream))[-options.batches :]
     start = time.perf_counter()
-    hops: list[Sampled] = [graph.sample(node, before, options.fanout, threads=1) for node, before in roots]
+    hops: list[SampledNeighbors] = [graph.sample(node, before, options.fanout, threads=1) for node, before in roots]
     sampled = (time.perf_counter() - start) / len(hops)
     print(f"native {versions()['cpu']}; {len(stream):,} events, {stream.num_nodes:,} nodes, fan-out {options.fanout}; "
           f"{sum(int(hop.counts.sum()) for hop in hops) / len(hops):,.0f} slots a batch; sampled in {1e3 * sampled:.2f} ms\n")  # fmt: skip

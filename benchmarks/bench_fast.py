@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.native.loader import versions
 from chronoscale.datasets import store
@@ -36,7 +36,7 @@ from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 STRATEGIES = ("tgl", "etc", "taser", "simple", "fast", "tgl-unique", "fast-merged")
@@ -58,8 +58,8 @@ def run(options: argparse.Namespace, data: Path, name: str, ranks: int, bus: flo
     """A row a strategy; all are passed through in turn."""
     choice = ModelChoice(name, 100, options.layers, options.width, heads=2)
     hyper = Hyper(batch_size=2000, fanout=(10,), events=EventHyper(cache_ratio=options.ratio))
-    stream_statistics, items = statistics_of(Prepared.load(data)), []
-    work = Workload(options.dataset, stream_statistics, shape_for(choice, stream_statistics, hyper), hyper)
+    stats, items = stream_statistics(Prepared.load(data)), []
+    work = Workload(options.dataset, stats, shape_for(choice, stats, hyper), hyper)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         out = Path(folder)
         for planner in options.strategies:

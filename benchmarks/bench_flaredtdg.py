@@ -45,7 +45,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.evaluation.metrics import alone_ns
+from chronoscale.strategies.evaluation.metrics import exposed_communication_ns
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Recency, Workload
@@ -114,7 +114,7 @@ def timed(options: argparse.Namespace, work: Workload, choice: ModelChoice, data
     print("|---|---|---|---|---|---|---|")
     for name, plan in plans.items():
         share = [own / other for own, other in zip(spans[name], spans[REFERENCE], strict=True)]
-        alone = [float(alone_ns(one.trace).mean()) / 1e6 for one in passes[name]]
+        alone = [float(exposed_communication_ns(one.trace).mean()) / 1e6 for one in passes[name]]
         cells = (name, plan.iterations, told(spans[name]), told(share), f"{peak[name] / 1e6:.1f}", f"{peak[name] / peak[REFERENCE]:.3f}")
         print(f"| {' | '.join(map(str, (*cells, told(alone))))} |", flush=True)
     print()

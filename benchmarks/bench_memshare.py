@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
@@ -35,7 +35,7 @@ from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
 
 LADDER = ("tgl-dist", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives", "memshare")
@@ -60,7 +60,7 @@ def hyper_of(given: argparse.Namespace, seed: int = 0) -> Hyper:
 
 def items(given: argparse.Namespace, data: Path, names: Sequence[str], folder: Path, seed: int = 0) -> Iterator[Item]:
     """Planned, their schedules saved."""
-    hyper, stats = hyper_of(given, seed), statistics_of(Prepared.load(data))
+    hyper, stats = hyper_of(given, seed), stream_statistics(Prepared.load(data))
     for name in names:
         work = Workload("stream", stats, shape_for(choice(given), stats, hyper), hyper)
         strategy(name).plan(work, given.ranks, UNUSED).save(folder / f"{name}.schedule.parquet")

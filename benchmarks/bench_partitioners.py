@@ -35,8 +35,8 @@ from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.batching.streams.partitioning.request import Asked, elapsed
 from chronoscale.batching.streams.partitioning.shared_nodes import hottest
 from chronoscale.cuda_ext.native.loader import versions
-from chronoscale.cuda_ext.reference import streaming as streaming_reference
-from chronoscale.cuda_ext.scheduling.streaming import Streaming
+from chronoscale.cuda_ext.reference import event_partitioner as event_partitioner_reference
+from chronoscale.cuda_ext.scheduling.event_partitioner import EventPartitioner
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.arrays import release
 from chronoscale.datasets.generate.events import RandomStream
@@ -87,12 +87,12 @@ def by_event(name: str, stream: EventStream, options: argparse.Namespace) -> Ite
         spent = []
         for count, native in ((len(stream), True), (few, False)):
             columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed(stream, slice(0, count))
-            carried = Streaming.begin(mask, options.parts, decay)
+            partitioner = EventPartitioner.start(mask, options.parts, decay)
             start = time.perf_counter()
             if native:
-                carried.take(*columns)
+                partitioner.assign(*columns)
             else:
-                streaming_reference.take(carried, *columns, np.empty(count, np.int32))
+                event_partitioner_reference.assign(partitioner, *columns, np.empty(count, np.int32))
             spent.append((time.perf_counter() - start) / count * 1e9)
         yield f"| {name} | {share:g} | {len(stream):,} | {spent[0]:,.0f} | {spent[1]:,.0f} | {spent[1] / spent[0]:,.0f} |"
 

@@ -60,7 +60,7 @@ from chronoscale.datasets.catalogue import load
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 from chronoscale.real_exec.measurement.environment import device_name
-from chronoscale.strategies.flaredtdg.strategy import Windowed
+from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelShape, Recency
 
@@ -69,7 +69,7 @@ OURS: tuple[Name, Name] = ("psg", "flaredtdg")
 THEIRS = ("pygt", "once")
 RATE, SEED, COMPARED = 1e-3, 0, 4
 HYPER = Hyper(group_size=4, recency=Recency(Decay(2, 2, 0.05)))
-WHOLE = Windowed("whole", "Whole windows", "", lambda recency: Decay(recency.decay.window, 0, 1.0), inherits=False)
+WHOLE = WindowStrategy("whole", "Whole windows", "", lambda recency: Decay(recency.decay.window, 0, 1.0), inherits=False)
 
 
 def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence:

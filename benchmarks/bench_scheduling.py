@@ -24,11 +24,11 @@ from chronoscale.harness.snapshots.data import workload
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp import Solving, optimise
+from chronoscale.strategies.real.ilp import ILPSettings, optimise
 from chronoscale.strategies.real.seats import makespan, mates, seat
 from chronoscale.strategies.snapshots.groups import Placement, deal
 
@@ -46,7 +46,7 @@ def timed(call: Callable[[], Any], repeats: int) -> tuple[Any, str]:
 
 
 def of(experiment: Experiment) -> Benefit:
-    return benefit(workload(experiment), DatasheetCosts(presets.cluster(experiment.cluster).device))
+    return compute_benefit(workload(experiment), DatasheetCosts(presets.cluster(experiment.cluster).device))
 
 
 def drawn(groups: int, sigma: float, share: float, seed: int = 0) -> Benefit:
@@ -63,7 +63,7 @@ def heuristics(name: str, problem: Benefit, gpus: int, repeats: int) -> None:
     n = len(problem.times)
     pairs, seconds_g = timed(lambda: algorithm_1(problem, gpus), repeats)
     found, seconds_plus = timed(lambda: search(problem, gpus), repeats)
-    least, seconds_bound = timed(lambda: bound(problem, gpus), repeats)
+    least, seconds_bound = timed(lambda: lower_bound(problem, gpus), repeats)
     ours, dealt = check(seat(problem, found, gpus), problem), check(deal(n, gpus, 2), problem)
     printed = check(pairs, problem)
     print(
@@ -93,7 +93,7 @@ def thinned(name: str, problem: Benefit, gpus: int) -> None:
 
 
 def programs(name: str, problem: Benefit, gpus: int, seconds: float, both: bool) -> None:
-    start, certified = search(problem, gpus), bound(problem, gpus)
+    start, certified = search(problem, gpus), lower_bound(problem, gpus)
     value = makespan(problem, start, gpus)
     print(f"\n{name}, {len(problem.times)} groups, {gpus} GPUs: REAL-G+ {value / 1e6:.4f} ms, certified gap {1 - certified / value:.2%}\n")
     print("| formulation | loads kept apart | gap asked | cut | solver | status | makespan / REAL-G+ | gap by the solver | seconds |")
@@ -101,7 +101,7 @@ def programs(name: str, problem: Benefit, gpus: int, seconds: float, both: bool)
     cases: list[tuple[str, int, float, bool]] = [("compact", 200, 0.1, False), ("compact", 400, 0.03, False)]
     cases += [("published", 0, 0.1, False), ("published", 0, 0.1, True)] if both else []
     for formulation, levels, gap, cut in cases:
-        how = Solving(seconds, gap, formulation, levels=levels, always=True)  # type: ignore[arg-type]
+        how = ILPSettings(seconds, gap, formulation, levels=levels, always=True)  # type: ignore[arg-type]
         answer = optimise(problem, gpus, start, how, certified=certified if cut else 0.0)
         print(
             f"| {formulation} | {levels or 'all'} | {gap:.0%} | {'yes' if cut else 'no'} | {answer.solver} | {answer.status} "

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -54,24 +55,23 @@ from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
-from chronoscale.strategies.flaredtdg.keeping import Keeping
-from chronoscale.strategies.flaredtdg.kernels import told
+from chronoscale.strategies.flaredtdg.issue_order import one_by_one
+from chronoscale.strategies.flaredtdg.kernels import law_variables
 from chronoscale.strategies.flaredtdg.plan import Plan
-from chronoscale.strategies.flaredtdg.turns import one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import DENSE_NODES, FORECASTERS, forecaster_shape
-from chronoscale.strategies.signals.kernels import name_of
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.signals.kernels import model_key
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
-from chronoscale.strategies.snapshots.kernels import structure
+from chronoscale.strategies.snapshots.kernels import structure_name
 from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
-from chronoscale.strategies.streams.kernels import name_of as stream_name_of
-from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.kernels import model_key as stream_name_of
+from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
@@ -104,9 +104,13 @@ BLOCKED, WAYS = 10, [(True, False), (True, True), (False, False)]  # chunks; whe
 BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
 NODES, MOST = 9, 150  # nodes and events of a stream: of two ranks the second has none in the last batches of ten
 SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
-OTHERS = {"gat-gru": Kind("gat", "gru"), "gru-evolving": Kind("gcn", "gru", True), "lstm-summarising": Kind("gcn", "lstm", True, True)}
+OTHERS = {
+    "gat-gru": ModelParts("gat", "gru"),
+    "gru-evolving": ModelParts("gcn", "gru", True),
+    "lstm-summarising": ModelParts("gcn", "lstm", True, True),
+}
 STACKED = product(("gcn", "gat"), ("lstm", "gru"))  # two cells on the last layer
-OTHERS |= {f"{spatial}-{cell}-2-last": Kind(spatial, cell, recurs_last=True, depth=2) for spatial, cell in STACKED}
+OTHERS |= {f"{spatial}-{cell}-2-last": ModelParts(spatial, cell, recurs_last=True, depth=2) for spatial, cell in STACKED}
 
 
 More = Callable[[Task], Mapping[str, int]]
@@ -179,12 +183,12 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
         sizes = {"steps": steps, "above": layers - 1, "deep": int(layers > 1), "spread": 0}
         material = Material(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
         for reuse, form, each in reuses:
-            forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+            forms = form and uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             ranks = 1 + (reuse == Reuse())  # without reuse as one of two
             schedule = lower("counted", work, deal(work.groups, ranks, each), reuse, UNUSED, forms).head(2)
             context = Context(collective=Unheard(ranks))
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
-            yield from rows("groups", structure(shape), schedule, program, {**sizes, "spread": ranks - 1})
+            yield from rows("groups", structure_name(shape), schedule, program, {**sizes, "spread": ranks - 1})
         for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
             cut = Cut((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
@@ -192,7 +196,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             context = Context(collective=others, exchange=others)
             region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
-            yield from rows(planner.kind, structure(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
+            yield from rows(planner.kind, structure_name(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
 
 
 def blocks() -> Iterator[dict[str, int | str]]:
@@ -206,20 +210,20 @@ def blocks() -> Iterator[dict[str, int | str]]:
             continue
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
-        plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
+        plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
         schedule, others = plan.schedule(UNUSED), Unheard(ranks)
         context = Context(collective=others, exchange=others)
         material = Material(sequence, 12, hyper.variant)
         program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
         sizes = {"steps": len(plan.level), "above": layers - 1, "spread": ranks - 1, "anew": int(not shrinks), "each": int(each)}
-        yield from rows("blocks", structure(shape), schedule, program, sizes, partial(_told, plan))
+        yield from rows("blocks", structure_name(shape), schedule, program, sizes, partial(_told, plan))
 
 
 def _told(plan: Plan, task: Task) -> Mapping[str, int]:
     """Of a row of a snapshot of a window."""
     if task.step < 0:
         return {}
-    found = told(plan.level, task.step, task.layer, plan.first[[task.unit]], plan.shrinks)
+    found = law_variables(plan.level, task.step, task.layer, plan.first[[task.unit]], plan.shrinks)
     return {name: int(np.asarray(value).item()) for name, value in found.items()}
 
 
@@ -248,7 +252,7 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             last = schedule.iterations  # one validation batch tells all
             program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
             found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1}
-            yield from rows("windows", name_of(work), schedule, program, found)
+            yield from rows("windows", model_key(work), schedule, program, found)
 
 
 def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
@@ -269,7 +273,7 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     the plainest model, operators edge by edge with every one that has them."""
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
-        kind, statistics = STREAM_MODELS[name], statistics_of(Prepared.load(data))
+        kind, statistics = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
         sizes = product(
             DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),
@@ -325,8 +329,8 @@ def main() -> None:
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; families are {', '.join(FAMILIES)}")
     torch.set_num_threads(1)
-    known = kernels.table()
-    kernels.Kernels.counted = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
+    known = kernels.read_laws()
+    kernels.Kernels.of_model = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
         table = pd.DataFrame([row for family in families for row in FAMILIES[family](Path(folder))]).fillna(0).drop_duplicates()
     counted_anew = set(table["section"])

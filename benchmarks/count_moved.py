@@ -31,6 +31,7 @@ from scipy.optimize import nnls
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -56,22 +57,21 @@ from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED, Floats
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.issue_order import one_by_one
 from chronoscale.strategies.flaredtdg.plan import Plan
-from chronoscale.strategies.flaredtdg.turns import one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLUMNS, Ints, Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import DENSE_NODES, FORECASTERS, forecaster_shape
-from chronoscale.strategies.signals.kernels import name_of
-from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
+from chronoscale.strategies.signals.kernels import model_key
+from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import Placement, deal
-from chronoscale.strategies.snapshots.kernels import structure
+from chronoscale.strategies.snapshots.kernels import structure_name
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.streams.kernels import name_of as stream_name_of
-from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.snapshots.variants import Form
+from chronoscale.strategies.streams.kernels import model_key as stream_name_of
+from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, ModelShape, Partition, Recency, Workload
 
@@ -104,7 +104,7 @@ class Probe(kernels.Kernels):
         known = given.keys() | {of for of, other in kernels.COMPLEMENTS.items() if other in given}
         for place, (law, term) in enumerate(self.asked):
             if law == name and all(part in known for part in term.split("*") if part != "1"):
-                found = found + self._worth({term: 1}, values).astype(object) * (1 << BITS * place)
+                found = found + self._evaluate({term: 1}, values).astype(object) * (1 << BITS * place)
         return found
 
 
@@ -170,12 +170,12 @@ def planned(case: Case, asked: tuple[tuple[str, str], ...]) -> tuple[Schedule, M
 
     with (
         mock.patch.dict(COLUMNS, {"bytes": np.dtype(object)} if len(asked) > 1 else {}),
-        mock.patch.object(kernels.Kernels, "counted", classmethod(probe)),
+        mock.patch.object(kernels.Kernels, "of_model", classmethod(probe)),
     ):
         return case.plan(), shared
 
 
-KERNELS = kernels.table()
+KERNELS = kernels.read_laws()
 SHAPES = ((60, 240), (110, 1500), (170, 500), (280, 2800), (900, 3000), (1300, 8000))  # nodes and edges
 GRAPHS = [GrowthGraph.rmat(nodes, edges, 10, 0.1, nodes).sequence().without_self_edges() for nodes, edges in SHAPES]
 DRAWS = {"snapshots": 20, "blocks": 2, "signals": 16, "streams": 8}  # of sizes for each way to plan: laws of many terms need many of them
@@ -199,14 +199,14 @@ def snapshots(folder: Path) -> Iterator[Case]:
         material = Material(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
 
         for reuse, form, each in [reuses[(2 * number + which) % len(reuses)] for which in range(2)]:
-            forms = form and plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+            forms = form and uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
             lowered = partial(_lowered, work, deal(work.groups, 1, each), reuse, forms)
-            yield Case("groups", structure(shape), lowered, partial(_grouped, material, shape, hyper))
+            yield Case("groups", structure_name(shape), lowered, partial(_grouped, material, shape, hyper))
         for planner, ranks in ((strategy("esdg"), 1 + number % 2), (strategy("distdgl"), 1 + number // 3 % 2)):
             cut = Cut((np.arange(graphs.num_nodes) % ranks).astype(np.int32), ranks)
             spread = Workload("w", statistics_of(graphs), shape, hyper, Partition(*cut.count(graphs)))
             made = partial(_celled, material, cut if planner.partitioned else None, shape, hyper, ranks)
-            yield Case(planner.kind, structure(shape), partial(_head, planner, spread, ranks), made)
+            yield Case(planner.kind, structure_name(shape), partial(_head, planner, spread, ranks), made)
 
 
 def _lowered(work: Workload, placed: Placement, reuse: Reuse, forms: Forms | None) -> Schedule:
@@ -237,9 +237,9 @@ def blocks(folder: Path) -> Iterator[Case]:
         chunks, decay = Chunks((np.arange(graphs.num_nodes) % BLOCKED).astype(np.int32), BLOCKED), Decay(2, 2, 0.5)
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(recency=Recency(decay, BLOCKED))
         work = Workload("w", statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
-        plan = Plan("counted", work, ranks, Keeping(decay, each), one_by_one, shrinks)
+        plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
         made = partial(_windows, Material(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
-        yield Case("blocks", structure(shape), partial(plan.schedule, UNUSED), made)
+        yield Case("blocks", structure_name(shape), partial(plan.schedule, UNUSED), made)
 
 
 def _windows(material: Material, chunks: Chunks, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
@@ -265,7 +265,7 @@ def signals(folder: Path) -> Iterator[Case]:
         shape = forecaster_shape(choice, nodes, channels, window, horizon, variant, calendar=1)
         work = Workload("w", SignalStatistics(40, nodes, channels, nodes * several[nodes], calendar=1), shape, hyper)
         data = folder / f"{nodes}-{channels}"
-        yield Case("windows", name_of(work), partial(strategy("index").plan, work, 1, UNUSED), partial(_forecast, work, choice, data))
+        yield Case("windows", model_key(work), partial(strategy("index").plan, work, 1, UNUSED), partial(_forecast, work, choice, data))
 
 
 def _forecast(work: Workload, choice: ModelChoice, data: Path, schedule: Schedule) -> Program:
@@ -294,7 +294,7 @@ def streams(folder: Path) -> Iterator[Case]:
     folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
-        kind, known = STREAM_MODELS[name], statistics_of(Prepared.load(data))
+        kind, known = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)

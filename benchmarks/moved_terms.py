@@ -6,7 +6,7 @@ from itertools import product
 
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.lowering import CARRIED
-from chronoscale.strategies.streams.computing import gradient
+from chronoscale.strategies.streams.rows.computation import gradient_law
 
 
 def crossed(sizes: str, flags: str = "1") -> list[str]:
@@ -70,7 +70,7 @@ ROOTS += crossed("rows rows*hidden hidden*hidden", "features")
 ROOTS += crossed("rows*heads*windows*windows rows*hidden*windows", "1 dropout first*dropout")
 EVENTS = {
     "AGGREGATE": LAYERS, "MEMORY_UPDATE": UPDATE, "FORWARD": ROOTS, "OPTIMIZE": GROUPS["OPTIMIZE"],
-    gradient(Op.AGGREGATE): LAYERS, gradient(Op.MEMORY_UPDATE): UPDATE, gradient(Op.FORWARD): ROOTS,
+    gradient_law(Op.AGGREGATE): LAYERS, gradient_law(Op.MEMORY_UPDATE): UPDATE, gradient_law(Op.FORWARD): ROOTS,
 }  # fmt: skip
 TERMS = {"groups": GROUPS, "snapshots": STAGES, "parts": STAGES, "blocks": BLOCKS, "windows": SIGNALS, "events": EVENTS}
 ENDS = {"groups": ("BACKWARD", CARRIED), "events": tuple(name for name in EVENTS if name.endswith("_GRADIENT"))}  # laws of BACKWARD

@@ -32,7 +32,7 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
@@ -40,7 +40,7 @@ from chronoscale.strategies.workload import Hyper, Partition, Workload
 INPUTS, HIDDEN, SEED = 6, 8, 5
 CLASSES = 3  # of nodes; every fourth is unlabelled
 SPREAD = ("psg", "blad", "esdg", "distdgl")  # what takes features that change
-STACKED = {f"{spatial}-gru-2-last": Kind(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
+STACKED = {f"{spatial}-gru-2-last": ModelParts(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
 

@@ -18,6 +18,7 @@ from stream_case import choice, stream
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
@@ -30,7 +31,7 @@ from chronoscale.strategies.registry import STRATEGIES, strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, SharingHyper, Workload
 
 FILE = Path(__file__).parent / "simulator" / "golden.json"
@@ -57,7 +58,7 @@ def signals() -> Workload:
 
 
 def streams() -> Workload:
-    data = statistics_of(Prepared.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
+    data = stream_statistics(Prepared.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
     hyper = Hyper(batch_size=7, fanout=(3,), events=EventHyper(sharing=SharingHyper(shared=0.25, theta=0.5)))
     return Workload("streams", data, shape_for(choice("tgn"), data, hyper), hyper)
 

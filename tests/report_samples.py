@@ -10,7 +10,7 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.reports.measured import Measured, Prediction
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity

@@ -20,7 +20,7 @@ from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread_phase import ROWS
+from chronoscale.strategies.streams.spread.phase import ROWS
 from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))

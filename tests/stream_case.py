@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
@@ -16,7 +16,7 @@ from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 MODELS = ("tgn", "tgat", "dysat", "jodie", "apan")
@@ -50,7 +50,7 @@ def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):
 
 def workload(folder, model, **other):
     given = other.pop("hyper", None) or hyper(model)
-    data = statistics_of(Prepared.load(folder))
+    data = stream_statistics(Prepared.load(folder))
     return Workload("small", data, shape_for(choice(model, **other), data, given), given)
 
 
@@ -64,7 +64,7 @@ def program(folder, schedule, chosen, given, context=None, rate=0.05):
 
 
 def planned(folder, chosen, given, name="tgl-unique", ranks=1):
-    data = statistics_of(Prepared.load(folder))
+    data = stream_statistics(Prepared.load(folder))
     return strategy(name).plan(Workload("small", data, shape_for(chosen, data, given), given), ranks, UNUSED)
 
 

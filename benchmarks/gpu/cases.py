@@ -12,6 +12,7 @@ import numpy as np
 from chronoscale.batching.snapshots.chunks import Chunks, Counted
 from chronoscale.batching.snapshots.partition import Cut
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -27,13 +28,12 @@ from chronoscale.strategies import registry
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.streams.models import STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.snapshots.variants import Form
+from chronoscale.strategies.streams.models import STREAM_MODELS, shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
 SEED = 3
@@ -98,7 +98,7 @@ def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule
 
 def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     """Every snapshot in one form."""
-    forms = plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+    forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
     costs = DatasheetCosts(presets.cluster("h200").device)
     return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
 
@@ -133,7 +133,7 @@ def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     edges, nodes = (draw.standard_normal((count, width)).astype(np.float32) for count, width in ((sizes.events, 2), (sizes.between, 3)))
     store.save(folder / "stream", EventStream(sizes.between, src, dst, t, edges, None, name="cases", node_features=nodes))
     Prepared.make(folder / "prepared", folder / "stream", Protocol(ranked=3))
-    stats = statistics_of(Prepared.load(folder / "prepared"))
+    stats = stream_statistics(Prepared.load(folder / "prepared"))
     for name, model in STREAM_MODELS.items():
         choice = ModelChoice(name, sizes.hidden, heads=2, inputs=4, time=4, mails=3)
         events = EventHyper(windows=3, duration=sizes.events / 10) if model.windowed else EventHyper()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import TRITON, missing
+from chronoscale.cuda_ext.native.backend import TRITON, unavailable_reason
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
@@ -132,7 +132,7 @@ def _sums(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
         block = dgl.create_block((on.source, on.target), num_src_nodes=on.nodes, num_dst_nodes=on.targets).int()
         block.create_formats_()
         calls["dgl"] = [lambda: dgl.ops.copy_u_sum(block, x)]
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         calls["triton"] = [lambda: aggregate_edges(x, on.target, on.targets, on.source, deterministic=False, backend=TRITON)]
     times = measure(calls, device, repeats, CAPTURED)
     expected = torch.zeros(on.targets, width, device=device, dtype=torch.float64).index_add_(0, row, x.double()[column])
@@ -161,7 +161,7 @@ def _shares(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
     forms: dict[str, Callable[[], Tensor]] = {"edge_softmax": lambda: edge_softmax(scores, on.indptr, longest=longest), "obvious": obvious}
     if pyg is not None:
         forms["pyg"] = lambda: pyg.softmax(scores, row, num_nodes=on.targets)
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         forms["triton"] = lambda: edge_softmax(scores, on.indptr, TRITON)
     calls: dict[str, list[Call]] = {who: [torch.no_grad()(form)] for who, form in forms.items()}
     calls |= {f"{who}, both": [lambda form=form: torch.autograd.grad(form(), scores, into)] for who, form in forms.items()}  # type: ignore[misc]
@@ -181,7 +181,7 @@ def _gathers(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]
         "cat": [lambda: torch.cat((kept, sent)).index_select(0, on.source)],
         "index_select": [lambda: both.index_select(0, on.source)],
     }
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         calls["triton"] = [lambda: gather_rows(kept, sent, on.source, TRITON)]
     times = measure({**calls, "copy": copy}, device, repeats, CAPTURED)
     error = off("gathered rows and one table's", gather_rows(kept, sent, on.source), both[on.source.long()], 0.0)

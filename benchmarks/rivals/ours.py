@@ -10,7 +10,7 @@ from math import nan
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.streams.events import EventStream
@@ -22,11 +22,11 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
+from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 from rivals.protocol import Figures
@@ -60,11 +60,11 @@ def run(
     set_threads(threads)
     data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
-    shape = shape_for(choice, statistics_of(data), hyper)
+    shape = shape_for(choice, stream_statistics(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
     material = Material.on(data, choice, hyper, context)
     learner = material.learner(choice, context)
-    schedule = TGL_UNIQUE.plan(Workload(stream.name, statistics_of(data), shape, hyper), 1, UNUSED)
+    schedule = TGL_UNIQUE.plan(Workload(stream.name, stream_statistics(data), shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []
     best, kept = 0, None

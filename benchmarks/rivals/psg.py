@@ -11,7 +11,7 @@ from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 from rivals.windows import Losses

@@ -13,8 +13,8 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.flaredtdg.keeping import Keeping
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, Windowed
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, WindowStrategy
 from chronoscale.strategies.workload import Hyper, ModelShape, Workload
 from rivals.windows import Losses
 
@@ -30,7 +30,7 @@ class WindowTrainer:
         rate: float,
         seed: int,
         context: Context | None = None,
-        strategy: Windowed = FLAREDTDG,
+        strategy: WindowStrategy = FLAREDTDG,
     ) -> None:
         """context: as `Psg`."""
         context = context or Context(settings=Settings(learning_rate=rate, seed=seed))
@@ -51,7 +51,7 @@ class WindowTrainer:
     @property
     def order(self) -> list[int]:
         """Which windows the next epoch trains on, by their oldest snapshot."""
-        keeping = Keeping.of(self.schedule)
+        keeping = WindowRetention.of(self.schedule)
         parts = keeping.epoch(self._hyper.seed, self._program.epoch).steps(self._snapshots - self._hyper.horizon, keeping.decay.window)
         return [newest - keeping.decay.window + 1 for part in parts for newest in part]
 

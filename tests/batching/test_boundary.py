@@ -17,10 +17,10 @@ from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling, sample
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.reference import boundary as boundary_reference
+from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
+from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -48,11 +48,11 @@ def all_roots(source: Source) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(-1, NODES), 3).astype(np.int32), np.tile(bounds, NODES + 1).astype(np.int32)
 
 
-def found_by(case: tuple[Source, Seat], of: Boundary, fanout: int, seed: int = 0, place: str = "cpu", **more: Any) -> Weighed:
+def found_by(case: tuple[Source, Seat], of: Boundary, fanout: int, seed: int = 0, place: str = "cpu", **more: Any) -> WeightedNeighbors:
     source, seat = case
     with pytest.MonkeyPatch.context() as patch:
         if place == "reference":
-            patch.setattr(kernel, "scheduler", lambda what: None)
+            patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
         return boundary.sample(source.tcsr, source.stream.t, seat, *all_roots(source), fanout, of, seed, **more)
 
 
@@ -134,7 +134,7 @@ def test_answers_depend_on_neither_threads_nor_batches(complete: bool) -> None:
     assert len(np.unique(whole.weight)) > 1000 and (whole.counts < 10).any()
     order = np.random.default_rng(0).permutation(len(node))[:5000]
     others = [boundary.sample(*given_to, node, before, 10, of, 3, threads) for threads in range(2, 9)]
-    with bound_threads.bound(sorted(os.sched_getaffinity(0))[:2]):
+    with bound_threads.threads_bound_to(sorted(os.sched_getaffinity(0))[:2]):
         others.append(boundary.sample(*given_to, node, before, 10, of, 3))
     for a, *rest in zip(whole, *others, strict=True):
         assert all(np.array_equal(a, b) for b in rest)
@@ -346,11 +346,11 @@ def test_what_is_refused() -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_rows_of_another_stream_never_reach_memory(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if place == "reference":
-        monkeypatch.setattr(kernel, "scheduler", lambda what: None)
+        monkeypatch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
     source, parts = hubs(100, 20)
     node, before = source.stream.src, np.full(100, 100, np.int32)
     rows = [source.tcsr.indptr, source.tcsr.neighbor, source.tcsr.event]
-    owned = kernel.Owned(parts.node, parts.event, 0)
+    owned = kernel.Ownership(parts.node, parts.event, 0)
     for at, wrong in ((0, rows[0] + 5), (1, rows[1] + 20), (1, rows[1] - 20), (2, rows[2] - 101), (2, rows[2] * 0 + 100)):
         broken = tuple(wrong if i == at else row for i, row in enumerate(rows))
         late = np.full(100, 2**30, np.int32)
@@ -367,7 +367,7 @@ def test_rows_of_another_stream_never_reach_memory(place: str, monkeypatch: pyte
 
 def test_the_reference_looks_as_far_back_as_the_kernel() -> None:
     """The first of 16 fan-outs before the recent ones is seen, the one before it is not."""
-    assert boundary_reference.BACK == 16
+    assert boundary_decay_reference.BACK == 16
     for place in PLACES:
         for first, expected in ((200 - 3 - 48, 1), (200 - 3 - 49, 0)):
             stream = EventStream(2, np.zeros(200, np.int32), np.ones(200, np.int32), np.arange(200))
@@ -376,6 +376,6 @@ def test_the_reference_looks_as_far_back_as_the_kernel() -> None:
             source, seat = Source(stream, TCSR.of(stream)), Seat(Parts(np.full(2, SHARED, np.int32), event, 2), 0)
             with pytest.MonkeyPatch.context() as patch:
                 if place == "reference":
-                    patch.setattr(kernel, "scheduler", lambda what: None)
+                    patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
                 found = boundary.sample(source.tcsr, stream.t, seat, np.zeros(1, np.int32), np.full(1, 200, np.int32), 3, Boundary(0.0))
             assert found.counts.tolist() == [expected]

@@ -13,7 +13,7 @@ from stream_search import NODES, sources
 
 from chronoscale.batching.streams.sampling.locality import GROUP, LINE, XEON, Accesses, Cache, hit_rates, reads
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
@@ -66,8 +66,8 @@ def test_a_group_is_read_step_by_step_and_threads_go_on_together() -> None:
     assert (found.thread == np.tile([0, 1], count)).all() and found.line[:4].tolist() == [0, (GROUP + 3) * 8 // LINE] * 2
 
 
-def machine(described: str, tmp_path_factory: pytest.TempPathFactory) -> Topology:
-    return Topology.load(machines.written(tmp_path_factory.mktemp("machine"), described))
+def machine(described: str, tmp_path_factory: pytest.TempPathFactory) -> CpuTopology:
+    return CpuTopology.load(machines.written(tmp_path_factory.mktemp("machine"), described))
 
 
 def accesses(*pairs: tuple[int, int]) -> Accesses:

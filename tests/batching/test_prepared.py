@@ -5,7 +5,7 @@ import pytest
 from stream_case import prepared, stream
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared, present
 from chronoscale.batching.streams.sampling import presampling
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
@@ -13,7 +13,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Greedy
 
 
 def pairs(events):
@@ -39,7 +39,7 @@ def test_training_sees_nothing_of_hidden_nodes(tmp_path, stored):
     tested = events.span(data.split.validation_end, len(events))
     assert (data.new[tested.src] | data.new[tested.dst]).any() and not (data.new[tested.src] | data.new[tested.dst]).all()
     assert len(data.whole.stream) == len(events) and data.whole.tcsr.neighbor.size > data.training.tcsr.neighbor.size
-    assert statistics_of(data).training == data.trained and statistics_of(data).validation == len(data.split.validation)
+    assert stream_statistics(data).training == data.trained and stream_statistics(data).validation == len(data.split.validation)
 
 
 def test_what_is_stored_is_what_is_made_in_memory(tmp_path):
@@ -85,11 +85,11 @@ def test_negatives_never_are_what_happened(tmp_path):
 
 def test_labels_of_sources(tmp_path):
     data = Prepared.load(prepared(tmp_path, stream(labels=True), task="node"))
-    assert statistics_of(data).classes == 2 and data.negatives_of_training(range(4), 0, 0).shape == (4, 0)
+    assert stream_statistics(data).classes == 2 and data.negatives_of_training(range(4), 0, 0).shape == (4, 0)
     assert sorted(path.name for path in (tmp_path / "prepared").iterdir()) == ["new.npy", "prepared.json", "tcsr", "work"]
     work = data.work(False, 1, 7, Sampling((3,)))
     assert (work.roots == 2 * work.events).all()
-    assert statistics_of(Prepared.load(tmp_path / "prepared")).classes == 2
+    assert stream_statistics(Prepared.load(tmp_path / "prepared")).classes == 2
 
 
 def of(src, t, labels=None):

@@ -20,11 +20,7 @@ from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.tcsr import TCSR
-from chronoscale.strategies.streams.placements.even import Even
-from chronoscale.strategies.streams.placements.greedy import Greedy
-from chronoscale.strategies.streams.placements.nodes_first import NodesFirst
-from chronoscale.strategies.streams.placements.retained import Retained
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
+from chronoscale.strategies.streams.placements import PLACEMENTS, Even, Greedy, NodesFirst, Retained
 
 NODES, EVENTS = 9, 30
 SOURCE = Source(stream(nodes=NODES, events=EVENTS), TCSR.of(stream(nodes=NODES, events=EVENTS)))

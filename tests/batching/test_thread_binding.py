@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.batching.streams.sampling.thread_binding import Binding, by_affinity, matched, placed
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import UserError
 
 
@@ -53,11 +53,11 @@ def test_threads_without_affinity_are_paired_all_the_same() -> None:
     assert len(matched(np.zeros((6, 6)))) == 3
 
 
-def machine(folder: Path, described: str) -> Topology:
-    return Topology.load(machines.written(folder, described))
+def machine(folder: Path, described: str) -> CpuTopology:
+    return CpuTopology.load(machines.written(folder, described))
 
 
-def shared(found: Binding, topology: Topology, level: str) -> list[bool]:
+def shared(found: Binding, topology: CpuTopology, level: str) -> list[bool]:
     """Whether the CPUs of each pair of threads share one of that level."""
     of = {cpu.number: getattr(cpu, level) for cpu in topology.cpus}
     return [of[found.cpus[pair[0]]] == of[found.cpus[pair[1]]] for pair in found.pairs if len(pair) == 2]
@@ -78,7 +78,7 @@ def test_pairs_are_siblings_on_the_papers_server(tmp_path: Path, threads: int) -
 def test_every_cpu_is_used_once_whatever_may_be_used(tmp_path_factory: pytest.TempPathFactory, described: str, data: st.DataObject) -> None:
     whole = machine(tmp_path_factory.mktemp("machine"), described)
     numbers = [cpu.number for cpu in whole.cpus]
-    topology = whole.limited(data.draw(st.sets(st.sampled_from(numbers), min_size=1)))
+    topology = whole.restricted_to(data.draw(st.sets(st.sampled_from(numbers), min_size=1)))
     threads = data.draw(st.integers(1, len(topology)))
     found = by_affinity(drawn(threads, data.draw(st.integers(0, 99))), topology)
     if found.note:
@@ -134,7 +134,7 @@ def test_a_machine_where_it_makes_no_difference_is_left_alone(tmp_path: Path) ->
         "sampling threads are not bound: no two of 4 CPUs share a core or an L2 cache, and all share one L3, so that it makes no "
         "difference where a thread runs"
     )
-    assert not by_affinity(drawn(4, 1), machine(tmp_path, machines.server()).limited([0, 1, 2, 3])).cpus
+    assert not by_affinity(drawn(4, 1), machine(tmp_path, machines.server()).restricted_to([0, 1, 2, 3])).cpus
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watc
 from chronoscale.harness.practice import Candidate
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.pinning import share
-from chronoscale.strategies.costing.request import Asked
+from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
@@ -41,7 +41,7 @@ def candidate(label: str, schedule: Schedule) -> Candidate:
 
 
 def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
-    known = Asked(NsCosts())
+    known = CostRequests(NsCosts())
     known.note(asked)
     return Budget(known.ranges, allowed, NsCosts(), **more)
 

@@ -16,7 +16,7 @@ from chronoscale.batching.streams.partitioning.quality import Division
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
+from chronoscale.strategies.memshare.communication import RowBytes, StreamCut, estimate_communication, published_communication
 
 
 @pytest.fixture
@@ -50,7 +50,10 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
         assert row["worst cut"] == found.cut_ratios.max()
         around = Remoteness.of(stream, made, 3, 80)
         for theta, key in ((0.1, "0.1"), (1.0, "1")):
-            exact, printed = estimated(around, Widths(8, 6, 8), theta), published(Cut.of(around), Widths(8, 6, 8), 3, theta)
+            exact, printed = (
+                estimate_communication(around, RowBytes(8, 6, 8), theta),
+                published_communication(StreamCut.of(around), RowBytes(8, 6, 8), 3, theta),
+            )
             assert row[f"fetched at {key}"] == exact.fetched / 900
             assert row["bytes"][key] == {  # type: ignore[index]
                 variant: {name: value / 900 for name, value in asdict(one).items()}

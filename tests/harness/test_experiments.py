@@ -167,7 +167,7 @@ def test_a_place_that_is_none_is_one_line(experiment, capsys, body, said):
 )
 def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, body, said):
     Path("lab.py").write_text(
-        "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.psg import PSG\n"
+        "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.whole_groups import PSG\n"
         + PLANNER.replace("    def place(self", f"    def plan(self, workload, ranks, costs):\n        {body}\n\n    def place(self")
     )
     file = experiment(strategies=["lab.py:Mine"], gpus=[2])

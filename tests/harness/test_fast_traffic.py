@@ -15,8 +15,7 @@ from chronoscale.harness.reproduce.fast.epochs import SAMPLING
 from chronoscale.harness.reproduce.fast.host import Rates
 from chronoscale.harness.reproduce.fast.splits import Split, best, chosen
 from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
-from chronoscale.strategies.streams.placements.even import Even
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Even, Greedy
 
 NAMES = ("tgl", "etc", "taser", "simple", "fast", "fast-compressed", "fast-cached", "fast-even")
 counts = st.lists(st.integers(0, 5), min_size=1, max_size=8).map(lambda drawn: np.array(drawn, np.int32))

@@ -20,7 +20,7 @@ from chronoscale.harness.study.study_file import paper_file
 from chronoscale.harness.study.testbeds.snapshots import Windows
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
-from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns
+from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns
 from chronoscale.strategies.schedule import Op
 
 NAMES = paper_file("flaredtdg").names
@@ -93,7 +93,7 @@ def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
     assert (found.status, found.steps) == ("ran", schedule.iterations)
     assert found.epoch_s == trace.span_ns / 1e9 and found.peak_gb == peaks(schedule, trace).max() / 1e9
     assert found.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
-    assert found.alone_s == pytest.approx(alone_ns(trace).mean() / 1e9)
+    assert found.alone_s == pytest.approx(exposed_communication_ns(trace).mean() / 1e9)
     ends = [trace.end_ns[(trace.op == Op.OPTIMIZE) & (schedule.iteration[trace.task] == i)].max() for i in range(schedule.iterations)]
     assert found.step_s == pytest.approx(np.median(np.diff(ends)) / 1e9) and found.step_s * found.steps < found.epoch_s
     assert found.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)

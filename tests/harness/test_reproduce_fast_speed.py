@@ -18,7 +18,7 @@ from chronoscale.harness.reproduce.study import Kind
 from chronoscale.harness.study.findings import UNKNOWN, Findings
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.baselines.streams.simple import SIMPLE
+from chronoscale.strategies.baselines.streams import SIMPLE
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.schedule import Lane, Op
 

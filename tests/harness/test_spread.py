@@ -22,7 +22,7 @@ from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.strategies.registry import of
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 
 SPREAD = [name for name, one in of("streams").items() if isinstance(one, SpreadStrategy)]
 FOUR = ["tgl-dist", "memshare", "mspipe", "disttgl"]

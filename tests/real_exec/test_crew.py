@@ -12,7 +12,7 @@ from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -60,10 +60,13 @@ def test_threads_that_share_a_core_are_bound_while_an_epoch_lasts(tmp_path: Path
         made = program(folder, schedule, chosen, given, Context(Settings(threads=2, topology=described(tmp_path, True))))
         assert made.steps.threads == (0 if name == "fast" else 2)  # 0: those that are bound
         seen, run = set(), made.run
-        made.run = lambda task, run=run, seen=seen: (seen.add((bound_threads.threads(), tuple(sorted(os.sched_getaffinity(0))))), run(task))
+        made.run = lambda task, run=run, seen=seen: (
+            seen.add((bound_threads.thread_count(), tuple(sorted(os.sched_getaffinity(0))))),
+            run(task),
+        )
         losses[name] = execute(schedule, made, CpuLanes(False), "cpu").losses
         assert (
-            seen == {(2 if name == "fast" else 0, tuple(MINE))} and bound_threads.threads() == 0
+            seen == {(2 if name == "fast" else 0, tuple(MINE))} and bound_threads.thread_count() == 0
         )  # the thread that trains may go anywhere
     assert (losses["tgl"] == losses["fast"]).all()
 
@@ -75,7 +78,7 @@ def test_where_nothing_is_shared_nothing_is_bound(tmp_path: Path, folder: Path) 
     context = Context(Settings(threads=2, topology=described(tmp_path, False)))
     made = program(folder, schedule, chosen, given, context)
     assert made.steps.threads == 2
-    assert np.isfinite(execute(schedule, made, CpuLanes(False), "cpu").losses).all() and bound_threads.threads() == 0
+    assert np.isfinite(execute(schedule, made, CpuLanes(False), "cpu").losses).all() and bound_threads.thread_count() == 0
     assert "no two of" in crew(folder, 2, described(tmp_path, False)).note
 
 
@@ -99,8 +102,8 @@ def test_threads_that_find_no_place_are_not_bound_and_it_says_why(tmp_path: Path
 
 
 def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
-    here = Topology.here.__func__
-    monkeypatch.setattr(Topology, "here", classmethod(lambda cls: here(cls, tmp_path)))
+    detect = CpuTopology.detect.__func__
+    monkeypatch.setattr(CpuTopology, "detect", classmethod(lambda cls: detect(cls, tmp_path)))
     made = crew(folder, 2, "")
     assert made.cpus == () and made.note.startswith("sampling threads are not bound: the system does not tell")
     monkeypatch.setattr(crews, "cpu_library", lambda: None)

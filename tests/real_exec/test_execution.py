@@ -27,15 +27,15 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.real.benefit import benefit
+from chronoscale.strategies.real.benefit import compute_benefit
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
+from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 
@@ -43,7 +43,7 @@ def forms_of(work, kind):
     """Forms to try whatever they cost: every snapshot in one, or each form after each."""
     count = len(work.snapshots.edges)
     if kind in Form.__members__:
-        return plain(count, Form[kind], kind == "MAP" or must_track(work))
+        return uniform_forms(count, Form[kind], kind == "MAP" or must_track(work))
     forms = np.random.default_rng(3).integers(0, 3, count).astype(np.int8)
     forms[0] = Form.FULL
     return Forms(forms, True)
@@ -102,7 +102,7 @@ def test_equal_losses_over_20_steps(number, model, layers, side):
     """
     graphs = list(SEQUENCES.values())[number % 2]
     work = work_of(graphs, model, layers, Hyper(group_size=3))
-    placement = deal(work.groups, 1, 2) if side == "dealt" else place(benefit(work, COSTS), 1)
+    placement = deal(work.groups, 1, 2) if side == "dealt" else place(compute_benefit(work, COSTS), 1)
     schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
     base, program = train(graphs, work, schedule)
     oracle = DenseTrainer(graphs, program.material.features(0), SnapshotModel(work.model, 5), work.hyper)

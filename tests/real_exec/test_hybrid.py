@@ -23,7 +23,7 @@ from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.training.soundness import Unsound
-from chronoscale.strategies.baselines.snapshots.dynahb import TOLD, Choice, iterations, most, start
+from chronoscale.strategies.baselines.snapshots.dynahb import TOLD, BatchSize, first_batch, iterations_per_epoch, largest_batch
 from chronoscale.strategies.registry import executable, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op
 
@@ -161,7 +161,7 @@ def test_one_rank_alone_is_its_optimiser():
 
 def test_the_agent_learns_what_pays():
     """Where smaller windows alone bring losses down, it ends up choosing them; from 1 to 0.1 it explores ever less."""
-    limit = Choice(8, 64)
+    limit = BatchSize(8, 64)
     agent, taken = Agent(limit, limit, seed=3), []
     loss = 1.0
     for _ in range(EVERY * 1500):
@@ -183,7 +183,7 @@ def test_the_agent_learns_what_pays():
 
 
 def test_rewards_by_hand():
-    agent = Agent(Choice(4, 16), Choice(4, 16), seed=0, timed=True)
+    agent = Agent(BatchSize(4, 16), BatchSize(4, 16), seed=0, timed=True)
     for _ in range(EVERY):
         agent.told(2.0, 100)
     action = agent._last[1]
@@ -192,7 +192,7 @@ def test_rewards_by_hand():
     assert agent.values[1, action] == pytest.approx(0.1 * (0.5 + 0.5)) and np.count_nonzero(agent.values) == 1
     assert agent.explores == pytest.approx(0.98**2) and agent._last[0] == 0
     assert [state_of(1.0, loss) for loss in (0.98, 0.995, 1.005, 1.02)] == [0, 1, 1, 2] and state_of(0.0, 0.0) == 1
-    untimed = Agent(Choice(4, 16), Choice(4, 16), seed=0)
+    untimed = Agent(BatchSize(4, 16), BatchSize(4, 16), seed=0)
     for ns in (100, 1):
         for _ in range(EVERY):
             untimed.told(2.0, ns)
@@ -201,9 +201,13 @@ def test_rewards_by_hand():
 
 def test_sizes_of_batches():
     hyper = CASES[0].hyper
-    assert most(hyper, 10, 60) == Choice(2, 64) and most(hyper, 1, 1) == Choice(1, 1) and most(hyper, 10, 0) == Choice(1 << 1, 1)
-    assert start(Choice(8, 64)) == Choice(8, 16) and start(Choice(1, 2)) == Choice(1, 1)
-    assert iterations(Choice(2, 16), 10, 60) == 5 * 4 and iterations(Choice(8, 16), 10, 0) == 2
+    assert (
+        largest_batch(hyper, 10, 60) == BatchSize(2, 64)
+        and largest_batch(hyper, 1, 1) == BatchSize(1, 1)
+        and largest_batch(hyper, 10, 0) == BatchSize(1 << 1, 1)
+    )
+    assert first_batch(BatchSize(8, 64)) == BatchSize(8, 16) and first_batch(BatchSize(1, 2)) == BatchSize(1, 1)
+    assert iterations_per_epoch(BatchSize(2, 16), 10, 60) == 5 * 4 and iterations_per_epoch(BatchSize(8, 16), 10, 0) == 2
 
 
 @pytest.mark.parametrize("ranks", fast([1, 2, 3, 4], lambda _, ranks: ranks in (1, 3)))

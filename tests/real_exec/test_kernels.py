@@ -45,7 +45,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.streams.feeding import OPERATORS, Feeding
+from chronoscale.strategies.streams.feeding import OPERATORS, StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
@@ -195,10 +195,10 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
 def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
     names = {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
     attending = {f"{model} {task} {how}" for model in ("tgat", "tgn") for task in clicks for how in OPERATORS[1:]}
-    assert set(kernels.table()["events"]) == names | attending
+    assert set(kernels.read_laws()["events"]) == names | attending
     work = stream_case.workload(clicks["link"], "tgn")
     with pytest.raises(UserError, match=r"^kernels of 'memoryless link' \(events\) were not counted \(.*\); known: apan link, [^\n]*$"):
-        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1, Feeding())
+        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1, StreamFeeding())
 
 
 def test_dropout_and_what_the_host_reads() -> None:

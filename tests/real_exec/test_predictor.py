@@ -24,9 +24,20 @@ from chronoscale.real_exec.measurement.fit import tabulate
 from chronoscale.real_exec.measurement.predictor import learn
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import RANGED
-from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Predictor, flags, inputs, kinds, logarithms, scaled
+from chronoscale.strategies.costing.predictor import (
+    FLAGS,
+    SIZES,
+    DenseLayer,
+    HeldOutError,
+    Predictor,
+    log_sizes,
+    network_inputs,
+    row_flags,
+    row_kinds,
+    standardise,
+)
 from chronoscale.strategies.costs import UNUSED, Fit, FittedCosts
-from chronoscale.strategies.flaredtdg.expected import expected_ns
+from chronoscale.strategies.flaredtdg.plan import expected_ns
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER, REMAPPED
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
@@ -81,7 +92,7 @@ def test_it_says_what_scikit_learn_says(table: pd.DataFrame) -> None:
     assert isinstance(network, MLPRegressor) and network.loss == "squared_error"
     columns = {name: rows[name].to_numpy(np.float64) for name in (*SIZES, "ranks", *FLAGS)}
     names = rows["kind"].to_numpy(np.str_)
-    read = inputs(scaled(logarithms(columns), found.means, found.deviations), columns, names, found.kinds)
+    read = network_inputs(standardise(log_sizes(columns), found.means, found.deviations), columns, names, found.kinds)
     wanted = np.exp(network.predict(read) * found.scale + found.centre)
     np.testing.assert_allclose(found.ns(columns, names), wanted, rtol=1e-6)
     assert (read[:, : len(found.kinds)].sum(1) == 1).all() and read.shape[1] == len(found.kinds) + len(SIZES) + 1 + len(FLAGS)
@@ -170,8 +181,10 @@ def test_sizes_beyond_the_profile_are_not_cut_off(learned: Predictor) -> None:
     found = []
     for times in (1, 4, 16, 64):
         columns: dict[str, Any] = {name: getattr(schedule, name)[row] * times for name in SIZES if name != "width"}
-        columns |= {"width": schedule.width[row], "ranks": np.array([2])} | {name: value[row] for name, value in flags(schedule).items()}
-        found.append(float(learned.ns(columns, kinds(schedule)[row])[0]))
+        columns |= {"width": schedule.width[row], "ranks": np.array([2])} | {
+            name: value[row] for name, value in row_flags(schedule).items()
+        }
+        found.append(float(learned.ns(columns, row_kinds(schedule)[row])[0]))
     assert all(one != other for one, other in pairwise(found))
 
 
@@ -196,13 +209,13 @@ def saved(path: Path, predictor: Predictor | None) -> Path:
     [
         ({"means": (0.0,)}, "predictor: expected 8 means and deviations, and a layer; has 1 means"),
         ({"layers": ()}, "predictor: expected 8 means and deviations, and a layer; has 8 means"),
-        ({"layers": (Layer(((1.0,),), (0.0,)),)}, "predictor: a layer takes 1 numbers, and gets 14"),
-        ({"layers": (Layer(((1.0, 2.0),) * 14, (0.0, 0.0)),)}, "predictor: its last layer has 1 number, the time, got 2"),
-        ({"layers": (Layer((*((1.0,),) * 13, (1.0, 2.0)), (0.0,)),)}, "predictor: a layer takes 14 numbers, and gets 14"),
+        ({"layers": (DenseLayer(((1.0,),), (0.0,)),)}, "predictor: a layer takes 1 numbers, and gets 14"),
+        ({"layers": (DenseLayer(((1.0, 2.0),) * 14, (0.0, 0.0)),)}, "predictor: its last layer has 1 number, the time, got 2"),
+        ({"layers": (DenseLayer((*((1.0,),) * 13, (1.0, 2.0)), (0.0,)),)}, "predictor: a layer takes 14 numbers, and gets 14"),
     ],
 )
 def test_layers_fit_together(change: dict[str, Any], said: str) -> None:
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (Layer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0)
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0)
     with pytest.raises(UserError) as error:
         replace(sound, **change)
     assert str(error.value) == said
@@ -218,8 +231,8 @@ def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
 
 
 def test_a_table_shows_its_error() -> None:
-    told = (HeldOut("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOut("REMAP@HOST", 0.02, 0.05, 12))
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (Layer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
+    told = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
     found = curves.fits(FittedCosts("d", (CURVE,), {}, predictor=sound))
     assert found["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and found["held-out error %"].tolist() == [10.0, 8.1, 2.0]
     assert found["others %"][1].text == "90 % of tasks below 25.4" and found["samples"].tolist() == [4, 40, 12]

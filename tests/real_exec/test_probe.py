@@ -19,15 +19,15 @@ from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costing.curves import PLACED, RANGED, curves
 from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
@@ -109,10 +109,10 @@ def test_what_windows_time_is_what_was_planned(monkeypatch):
     monkeypatch.setattr(probe, "chunked", cut_anyhow)
     hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
     for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
-        keeping = Keeping.of(one.schedule)
+        keeping = WindowRetention.of(one.schedule)
         drawn = [keeping.epoch(3, number).depth(16, keeping.decay, 1) for number in range(4)]
         assert all((depth == drawn[0]).all() for depth in drawn)
-    others = [Keeping(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
+    others = [WindowRetention(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
     assert any((depth != others[0]).any() for depth in others)
 
 
@@ -163,7 +163,7 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     reuses = [(Reuse(), 1), (Reuse(pipeline=True), 2), (Reuse(snapshots=True), 1), (Reuse(snapshots=True, groups=True), 2)]
     asked = []
     for form, (reuse, each) in product(Form, reuses):
-        forms = plain(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else plain(count)
+        forms = uniform_forms(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else uniform_forms(count)
         asked.append(lower("asked", work, deal(work.groups, 1, each), reuse, UNUSED, forms))
     for key, ranges in spans(asked).items():
         for name, (low, high) in ranges.items():

@@ -26,7 +26,7 @@ from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.formats import kineto
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.row_name import named
+from chronoscale.strategies.row_name import row_name
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
@@ -80,7 +80,7 @@ def on_gpu(begin: float) -> list[dict[str, object]]:
     ranges = [(Op.SAMPLE, 0, 40), (Op.H2D, 50, 10), (Op.BACKWARD, 70, 30), (Op.OPTIMIZE, 110, 5)]
     number = int(begin)
     return [
-        *(event("user_annotation", named(ROWS[op], op), begin + at, long) for op, at, long in ranges),
+        *(event("user_annotation", row_name(ROWS[op], op), begin + at, long) for op, at, long in ranges),
         launch(begin + 52, number + 1),
         copy("HtoD (Pinned -> Device)", begin + 80, 30, 4096, number + 1),
         launch(begin + 72, number + 2),

@@ -12,7 +12,7 @@ from chronoscale.batching.snapshots.chunks import Chunks
 from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import Epoch
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.windows.inherited import Inherited, Weights
@@ -64,7 +64,7 @@ def test_built_anew_is_shrunk(case: tuple[list[Stock], list[Stock], int]) -> Non
         for level in range(levels):
             rows, edges, halo = stock.size(0, level)
             assert other.size(0, level) == (rows, edges, halo)
-            graph = shrunk(whole.full.graph, rows, halo, edges + rows)
+            graph = shrink(whole.full.graph, rows, halo, edges + rows)
             total = whole.full.graph.num_rows
             features = torch.cat([whole.features[:rows], whole.features[total : total + halo]])
             own = stock.layout.nodes(rank)[:rows].tolist()

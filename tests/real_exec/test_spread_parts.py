@@ -33,8 +33,8 @@ from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacke
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
 from chronoscale.strategies.schedule import Lane, Op
-from chronoscale.strategies.streams.phase import pending_bytes, state_bytes
-from chronoscale.strategies.streams.spread_phase import BACK, IDS, ROWS
+from chronoscale.strategies.streams.rows.phase import pending_bytes, state_bytes
+from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS
 
 TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integers(0, 3), max_size=2).map(tuple)), min_size=1, max_size=5)

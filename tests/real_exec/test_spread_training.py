@@ -9,14 +9,14 @@ from stream_case import choice, hyper, planned, prepared, stream
 from stream_ranks import GLOBAL
 from stream_ranks import found as alone
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.phase import TRAIN, VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Workload
 
 CASES = dict(cases())
@@ -88,7 +88,7 @@ def test_every_node_is_where_it_belongs(ranks, label, count):
 def phases(folder, schedule, case, count):
     """Batches that are trained on, and those that validate, with what was counted of them."""
     _, model, layers, given = case
-    given, data, sharing = hyper(model, GLOBAL // count, events=given), statistics_of(Prepared.load(folder)), Sharing.of(schedule)
+    given, data, sharing = hyper(model, GLOBAL // count, events=given), stream_statistics(Prepared.load(folder)), Sharing.of(schedule)
     shape = shape_for(choice(model, layers=layers), data, given)
     sampling = sharing.sampling(given, shape, data)
     for step in (TRAIN, VALIDATE):
@@ -136,4 +136,4 @@ def test_bytes_are_those_counted(ranks, label, count):
 
 
 def test_the_stream_is_as_large_as_it_is(ranks):
-    assert statistics_of(Prepared.load(ranks[0] / "prepared")).num_nodes == 9
+    assert stream_statistics(Prepared.load(ranks[0] / "prepared")).num_nodes == 9

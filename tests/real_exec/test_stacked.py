@@ -27,7 +27,7 @@ from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.forms import Forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
 GRAPHS = GrowthGraph.rmat(48, 200, 14, 0.1, 3).sequence().without_self_edges()
@@ -88,11 +88,11 @@ def test_layers_below_the_last_have_no_recurrence():
 
 
 KINDS = {
-    "every layer, two LSTMs": Kind("gcn", "lstm", depth=2),
-    "every layer, three GRUs": Kind("gcn", "gru", depth=3),
-    "last layer, one LSTM": Kind("gcn", "lstm", recurs_last=True),
-    "attention, last layer, two LSTMs": Kind("gat", "lstm", recurs_last=True, depth=2),
-    "attention, every layer, two GRUs": Kind("gat", "gru", depth=2),
+    "every layer, two LSTMs": ModelParts("gcn", "lstm", depth=2),
+    "every layer, three GRUs": ModelParts("gcn", "gru", depth=3),
+    "last layer, one LSTM": ModelParts("gcn", "lstm", recurs_last=True),
+    "attention, last layer, two LSTMs": ModelParts("gat", "lstm", recurs_last=True, depth=2),
+    "attention, every layer, two GRUs": ModelParts("gat", "gru", depth=2),
 }
 EVERY = Forms(np.resize(np.array([0, 1, 2], np.int8), len(GRAPHS)), True)
 WAYS = {
@@ -109,7 +109,7 @@ WAYS = {
 def test_any_kind_trains_as_the_dense_trainer(kind, layers, monkeypatch):
     """What no model of ours is made of, too: in groups and in cells, losses and weights after all steps of an epoch."""
     monkeypatch.setitem(MODELS, "stacked", kind)
-    monkeypatch.setattr(Kernels, "counted", classmethod(lambda cls, *_: SINGLE))  # kernels of these were not counted
+    monkeypatch.setattr(Kernels, "of_model", classmethod(lambda cls, *_: SINGLE))  # kernels of these were not counted
     shape = model_shape("stacked", 6, 5, layers)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER)
     material = Material(GRAPHS, 6, weighted=kind.spatial == "gcn")

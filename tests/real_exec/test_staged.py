@@ -28,16 +28,16 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import adopt, ship
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.real_exec.training.epoch_loop import ENTRY, train
-from chronoscale.strategies.costing.calibrated import Calibrated, factor
+from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.planning.time_limit import plan_within
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
@@ -91,7 +91,7 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     job = replace(job, model=replace(job.model, name=name, layers=layers))
     sent, received = material_of(job), material_of(job)
     work = replace(WORK, model=model_shape(name, 8, 8, layers))
-    forms = plain(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
+    forms = uniform_forms(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
     schedule = lower("x", work, deal(work.groups, 2, 2), Reuse(snapshots=True, groups=True), COSTS, forms)
     for rank in (0, 1):
         program_of(job, schedule, sent, rank)
@@ -207,8 +207,8 @@ def test_calibrated_costs_use_what_was_seen_and_scale_the_rest():
     for code in np.unique(schedule.op):
         rows = schedule.tasks(Op(code))
         ns[rows] = 3 * COSTS.predict(schedule, rows)[0]
-    assert factor([(schedule, ns)], COSTS) == pytest.approx(3)
-    costs = Calibrated(FittedCosts("here", (seen,), {}), COSTS, 3.0)
+    assert scale_factor([(schedule, ns)], COSTS) == pytest.approx(3)
+    costs = CalibratedCosts(FittedCosts("here", (seen,), {}), COSTS, 3.0)
     found, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
     assert (found == 77).all() and source is Source.FITTED
     rows = schedule.tasks(Op.TEMPORAL)

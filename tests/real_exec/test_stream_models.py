@@ -22,7 +22,7 @@ from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
-from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
+from chronoscale.strategies.streams.rows.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
 
 NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
@@ -321,8 +321,8 @@ def test_the_clock_is_right_however_long_ago() -> None:
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (slots, gates, encoding):
-        monkeypatch.setattr(module, "select", lambda device, pinned: reference)  # products that torch can count
-    monkeypatch.setattr(cpp_operators, "operators", lambda: None)
+        monkeypatch.setattr(module, "select_kernels", lambda device, pinned: reference)  # products that torch can count
+    monkeypatch.setattr(cpp_operators, "load_operators", lambda: None)
     model = build(name, layers, features, edge)
     batch, shape = Given(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import chronoscale
 from chronoscale.cuda_ext.operators.aggregation import increment_
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
@@ -220,7 +220,7 @@ def test_shrinking() -> None:
     halo = CSR(graph.indptr[:31], graph.indices[: int(graph.indptr[30])], graph.values[: int(graph.indptr[30])], NODES).check()
     with emulated(), Called(found), Dispatched(found, torch.optim.Adam([torch.zeros(1, requires_grad=True)])):
         for whole, rest in ((graph, 0), (halo, 4)):
-            shrunk(whole, 20, rest, whole.nnz // 2).check()
+            shrink(whole, 20, rest, whole.nnz // 2).check()
     assert not found
 
 

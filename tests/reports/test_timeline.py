@@ -8,7 +8,7 @@ from report_samples import COSTS, SCHEDULES, TRACES, WORKLOAD, replay
 
 from chronoscale.errors import UserError
 from chronoscale.reports.charts.timeline import iteration_slice
-from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.schedule import Op
 
 

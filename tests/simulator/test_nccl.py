@@ -14,7 +14,7 @@ from chronoscale.simulator.network import collective_times, nccl
 from chronoscale.simulator.network.collectives import Collectives
 from chronoscale.simulator.network.patterns import double_tree
 from chronoscale.strategies.cluster import Cluster, Device, Link
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.topology import Fabric, LeafSpine, Topology
 
 H200 = presets.cluster("h200")
@@ -27,13 +27,13 @@ def made(nodes: int, gpus: int, intra: float = 100e9, inter: float = 10e9, **ext
     return Cluster("c", DEVICE, nodes, gpus, Link(intra, 0.0), Link(inter, 0.0), "specified by hand", **extra)
 
 
-def only(algorithm: str, protocol: str, **changes: object) -> Tuning:
+def only(algorithm: str, protocol: str, **changes: object) -> NCCLConstants:
     """NCCL's constants by which everything but one algorithm with one protocol starts after a second."""
     base = nccl.tuning().base_latency_s.model_dump()
     kept = base[algorithm][protocol]
     late = {one: dict.fromkeys(base[one], 1.0) for one in base}
     late[algorithm][protocol] = kept
-    return Tuning.model_validate(nccl.merged({"base_latency_s": late, **changes}))
+    return NCCLConstants.model_validate(nccl.merged({"base_latency_s": late, **changes}))
 
 
 AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}

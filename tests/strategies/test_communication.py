@@ -23,7 +23,14 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published, recommended_share, variance_bound
+from chronoscale.strategies.memshare.communication import (
+    RowBytes,
+    StreamCut,
+    estimate_communication,
+    published_communication,
+    recommended_share,
+    variance_bound,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from bench_communication import WIDTHS, Case, fetched, once, slots
@@ -42,29 +49,31 @@ def case(stream: EventStream, policy: str, count: int, share: float, remote: flo
 
 def test_the_equation_by_hand() -> None:
     """|E| 100, E_k 40, λ 0.3, λ̂ 0.5, n 10, θ 0.1, m 4, η 0.2; d_n 8, d_e 6, d_mem 4."""
-    found = published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 0.1, 0.2)
+    found = published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 0.1, 0.2)
     assert (found.hot_nodes, found.hot_edges) == pytest.approx((8 * 10 * 0.1 * 0.5 * 40 * 0.8, 6 * 10 * 0.1 * 0.5 * 40))
     assert (found.cold_nodes, found.cold_edges) == pytest.approx((8 * 0.3 * (10 * 0.1 * 160 + 100), 6 * 10 * 0.1 * 0.3 * 160))
     assert found.memory == pytest.approx(4 * 3 * 0.2 * 40) and found.told == 0
     assert found.total == pytest.approx(128 + 624 + 120 + 288 + 96) and found.fetched == pytest.approx(found.total - 96)
-    assert published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 7.0) == published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 1)
+    assert published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 7.0) == published_communication(
+        StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 1
+    )
 
 
 def test_nothing_costs_nothing() -> None:
     empty = np.empty(0, np.int32)
     parts = divide(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
     found = Remoteness.of(stream, parts, 5, 4)
-    assert published(Cut.of(found), WIDTHS, 5, 0.5).total == estimated(found, WIDTHS, 0.5).total == 0
+    assert published_communication(StreamCut.of(found), WIDTHS, 5, 0.5).total == estimate_communication(found, WIDTHS, 0.5).total == 0
 
 
 def test_cut_is_that_of_the_stream() -> None:
     one = case(power_law(0), "shared-nodes", 4, 0.1)
     found, stream = one.remoteness(), one.source.stream
-    cut, home = Cut.of(found), one.parts.node
+    cut, home = StreamCut.of(found), one.parts.node
     ends = np.stack([home[stream.src], home[stream.dst]])
     assert cut.hot_ends == np.count_nonzero(ends == SHARED) and cut.remote == found.edges[HOT] / found.slots[HOT]
     assert cut.cut == np.count_nonzero((ends[0] != ends[1]) & (ends != SHARED).all(0)) / len(stream)
-    assert Cut.of(found, 0.25).remote == 0.25
+    assert StreamCut.of(found, 0.25).remote == 0.25
 
 
 @pytest.mark.sample(2)
@@ -88,8 +97,8 @@ def test_it_is_within_a_tenth(policy: str, count: int, share: float, theta: floa
     Of what is fetched and synchronised, each row once a batch, it is a bound."""
     for seed, items in ((0, 0), (1, 300)):
         one = case(power_law(seed, items), policy, count, share)
-        found = estimated(one.remoteness(), WIDTHS, theta)
-        drawn = [estimated(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
+        found = estimate_communication(one.remoteness(), WIDTHS, theta)
+        drawn = [estimate_communication(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
         assert fetched(found) == pytest.approx(np.mean([fetched(each) for each in drawn]), rel=0.1)
         assert found.told == pytest.approx(np.mean([each.told for each in drawn]), rel=0.1)
         work = once(one, theta)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -23,9 +23,9 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, Workload
@@ -41,7 +41,7 @@ def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
 
 
 def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
-    stats = statistics_of(of or data())
+    stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
 
@@ -337,9 +337,9 @@ def test_what_it_is_fed_by_is_read_back() -> None:
         made = strategy(name)
         assert isinstance(made, StreamStrategy)
         schedule = plan(name, work("tgat", hyper("tgat")))
-        assert schedule.feeding == str(made.feeding) and Feeding.of(schedule) == made.feeding
+        assert schedule.feeding == str(made.feeding) and StreamFeeding.of(schedule) == made.feeding
     with pytest.raises(UserError, match="feeding 'slots greedy compressed' is unknown; valid: slots or unique, then, or not, compressed, "):
-        Feeding.of(replace(schedule, feeding="slots greedy compressed"))
+        StreamFeeding.of(replace(schedule, feeding="slots greedy compressed"))
     with pytest.raises(UserError, match=r"cache_ratio expected in \[0, 1\], presample at least 1 batch, got 1.5 and 1"):
         EventHyper(cache_ratio=1.5, presample=1)
 
@@ -349,7 +349,7 @@ def test_what_simple_knows_ahead_lies_on_the_host() -> None:
     workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.5)))
     planned = {name: plan(name, workload, 2) for name in ("tgl", "simple", "fast")}
     assert planned["tgl"].host == planned["fast"].host == 0
-    feeding, most = Feeding(placement="retained"), 0
+    feeding, most = StreamFeeding(placement="retained"), 0
     sampling = feeding.sampling(workload.hyper, workload.model)
     for validates in (False, True):
         one = workload.events.work(validates, 2, 7, sampling, 0, 1, feeding.loading(workload.hyper, workload.model))

@@ -20,8 +20,8 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.flaredtdg.keeping import Keeping
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, REMAPPED, ROUND_ROBIN, Windowed
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, REMAPPED, ROUND_ROBIN, WindowStrategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Recency, Workload
@@ -46,7 +46,7 @@ def workload(model: str = "t-gcn", layers: int = 2, decay: Decay = DECAY, chunks
 
 
 @cache
-def planned(strategy: Windowed, model: str = "t-gcn", layers: int = 2, ranks: int = 2, decay: Decay = DECAY) -> Schedule:
+def planned(strategy: WindowStrategy, model: str = "t-gcn", layers: int = 2, ranks: int = 2, decay: Decay = DECAY) -> Schedule:
     return strategy.plan(workload(model, layers, decay), ranks, COSTS)
 
 
@@ -101,7 +101,7 @@ def test_rows_of_a_window(model: str, layers: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
-def test_what_waits_for_what(strategy: Windowed) -> None:
+def test_what_waits_for_what(strategy: WindowStrategy) -> None:
     """Followed through dependencies and the order of lanes: a row sees all that it reads."""
     found = planned(strategy)
     length = strategy.keeps(workload().hyper.recency).window
@@ -149,7 +149,7 @@ def test_snapshots_come_no_more_than_one_window_ahead() -> None:
 @pytest.mark.sample(21)
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize(("model", "layers", "ranks"), [*product(MODELS, (1, 2), (1, 2))])
-def test_memory_comes_back(strategy: Windowed, model: str, layers: int, ranks: int) -> None:
+def test_memory_comes_back(strategy: WindowStrategy, model: str, layers: int, ranks: int) -> None:
     """All that an epoch takes; and on the way never more is given back than was taken."""
     found = planned(strategy, model, layers, ranks)
     for rank in range(ranks):
@@ -160,7 +160,7 @@ def test_memory_comes_back(strategy: Windowed, model: str, layers: int, ranks: i
 
 @pytest.mark.parametrize("strategy", [FLAREDTDG, REMAPPED], ids=lambda one: one.name)
 @pytest.mark.parametrize("lags", [(3,), (2,), (1, 3)])
-def test_memory_comes_back_with_lags(strategy: Windowed, lags: tuple[int, ...]) -> None:
+def test_memory_comes_back_with_lags(strategy: WindowStrategy, lags: tuple[int, ...]) -> None:
     found = planned(strategy, decay=Decay(1, 3, 0.125, lags))
     for iteration in range(found.iterations):
         left = [(found.alloc - found.free)[(found.iteration <= iteration) & (found.rank == rank)].sum() for rank in range(2)]
@@ -198,7 +198,7 @@ def test_bytes_are_the_formulas() -> None:
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize("model", ["t-gcn", "evolvegcn-h"])
-def test_all_ranks_go_in_one_order(strategy: Windowed, model: str) -> None:
+def test_all_ranks_go_in_one_order(strategy: WindowStrategy, model: str) -> None:
     found = planned(strategy, model, 2, 3)
     names = ("op", "lane", "iteration", "step", "layer", "collective")
     lists = [list(zip(*(getattr(found, name)[found.rank == rank].tolist() for name in names), strict=True)) for rank in range(3)]
@@ -278,16 +278,16 @@ def test_any_number_of_ranks(ranks: int) -> None:
 
 def test_what_a_schedule_says_of_its_windows() -> None:
     for strategy, decay in ((FLAREDTDG, DECAY), (FULL_HISTORY, Decay(5, 0, 1.0)), (RECENT_ONLY, Decay(2, 0, 1.0))):
-        assert Keeping.of(planned(strategy)) == Keeping(decay, inherits=strategy is not RECENT_ONLY)
+        assert WindowRetention.of(planned(strategy)) == WindowRetention(decay, inherits=strategy is not RECENT_ONLY)
     published = FLAREDTDG.plan(workload(variant="as-published", decay=Decay(1, 3, 0.5, (2,))), 2, COSTS)
-    assert Keeping.of(published) == Keeping(Decay(1, 3, 0.5, (2,)), each=True)
-    assert Keeping.of(published).epoch(3, 4) == Epoch(3, 4, each=True)
+    assert WindowRetention.of(published) == WindowRetention(Decay(1, 3, 0.5, (2,)), each=True)
+    assert WindowRetention.of(published).epoch(3, 4) == Epoch(3, 4, each=True)
 
 
 @pytest.mark.parametrize("feeding", ["", "store", "{}", '{"full": 2}', '{"full": 2, "lags": 3, "each": false}', '["each"]', "3"])
 def test_windows_that_are_unknown(feeding: str) -> None:
     with pytest.raises(UserError) as error:
-        Keeping.of(replace(planned(FLAREDTDG), feeding=feeding))
+        WindowRetention.of(replace(planned(FLAREDTDG), feeding=feeding))
     assert str(error.value) == f"schedule 'flaredtdg': windows '{feeding}' are unknown to this version"
 
 

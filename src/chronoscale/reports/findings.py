@@ -14,7 +14,7 @@ from chronoscale.reports.measured import EXTRAPOLATED, Measured
 from chronoscale.reports.report import Report
 from chronoscale.reports.section import Section
 from chronoscale.reports.tables import predicted, speedup
-from chronoscale.strategies.evaluation.ranking import pairs, rank_correlation
+from chronoscale.strategies.evaluation.ranking import compare_pairs, rank_correlation
 
 WIDE = 0.1  # relative spread from which a measurement is unstable
 TIE = 0.01  # of the epoch: what is closer is a tie, however small the spread
@@ -175,7 +175,7 @@ def ordered(section: Section) -> str:
     said = []
     for (name, ranks), runs in predicted(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
-        if found := pairs(ranked):
+        if found := compare_pairs(ranked):
             whose = f"{name}, {_counts([ranks])}" if len({run for run, _ in predicted(section)}) > 1 else _counts([ranks])
             decided = [pair for pair in found if pair.order in ("right", "wrong")]
             right, tau = sum(pair.order == "right" for pair in decided), number(rank_correlation(ranked), 2)
@@ -213,7 +213,7 @@ def _cautions(section: Section) -> list[str]:
             found.append(f"{ORIGIN[word].capitalize()}: {which}.")
     for (_, ranks), joined in predicted(section).items():
         ranked = [run.ranked for run in joined if run.ranked is not None]
-        for pair in (pair for pair in pairs(ranked) if pair.order == "wrong"):
+        for pair in (pair for pair in compare_pairs(ranked) if pair.order == "wrong"):
             found.append(
                 f"Predicted in the wrong order on {_counts([ranks])}: {pair.slower} takes {pair.measured:.3f} times as long as "
                 f"{pair.faster}, predicted {pair.predicted:.3f} times."

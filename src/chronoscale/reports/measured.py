@@ -18,7 +18,7 @@ from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.evaluation.fidelity import TOTAL, Coverage
 from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
-from chronoscale.strategies.evaluation.ranking import Ranked
+from chronoscale.strategies.evaluation.ranking import EpochTimes
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -142,12 +142,12 @@ class Measured:
         return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
 
     @property
-    def ranked(self) -> Ranked | None:
+    def ranked(self) -> EpochTimes | None:
         """Its epoch, predicted and measured; None where nothing was predicted."""
         if self.prediction is None:
             return None
         found = self.summary
-        return Ranked(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
+        return EpochTimes(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
 
     @property
     def extrapolated(self) -> bool:

@@ -16,7 +16,7 @@ from chronoscale.reports.measured import EXTRAPOLATED, Band, Measured
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
 from chronoscale.strategies.evaluation.metrics import parallel_efficiency
-from chronoscale.strategies.evaluation.ranking import Pair, pairs, rank_correlation
+from chronoscale.strategies.evaluation.ranking import StrategyPair, compare_pairs, rank_correlation
 from chronoscale.strategies.schedule import Op
 
 NAN = float("nan")
@@ -192,11 +192,11 @@ def order(section: Section) -> pd.DataFrame:
     for (name, ranks), runs in predicted(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
         whose = {"ranks": ranks, **_origin(section, name), "kendall_tau": rank_correlation(ranked)}
-        rows += [{"faster": pair.faster, "slower": pair.slower, **whose, **_ratios(pair)} for pair in pairs(ranked)]
+        rows += [{"faster": pair.faster, "slower": pair.slower, **whose, **_ratios(pair)} for pair in compare_pairs(ranked)]
     return pd.DataFrame(rows)
 
 
-def _ratios(pair: Pair) -> dict[str, Any]:
+def _ratios(pair: StrategyPair) -> dict[str, Any]:
     return {"measured_ratio": pair.measured, "pair_spread": pair.spread, "predicted_ratio": pair.predicted, "order": pair.order}
 
 

@@ -72,12 +72,13 @@ def _native(schedule: Schedule, device: Device, ns: Ints, launches: Launches | N
         numbers, index = np.unique(collective, return_inverse=True)
         collective, groups = index - int(numbers[0] < 0), len(numbers)
     streams = streams_of(schedule, device)
-    rows = native.Lines(schedule.ranks * len(device.streams), streams, ns, groups, collective, schedule.dep_ptr, schedule.dep)
+    rows = native.ScheduleRows(schedule.ranks * len(device.streams), streams, ns, groups, collective, schedule.dep_ptr, schedule.dep)
     turns = taken = None
     if launches is not None:
-        turns = native.Turns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
+        turns = native.HostTurns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
     if shares is not None:
-        taken = native.Taken(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd)
+        columns = shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd
+        taken = native.ResourceShares(len(shares.names), *columns)
     return native.replay(rows, turns, taken)
 
 

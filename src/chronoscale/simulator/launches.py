@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.cuda_ext.scheduling import replay as native
-from chronoscale.strategies.costs import overlapped
+from chronoscale.strategies.costs import launch_overlap_ns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 AT_ONCE = -(1 << 60)  # ns: of a row that nobody launches
@@ -38,8 +38,8 @@ class Launches:
             return None
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
-        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
-        if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
+        launched = native.LaunchedRows(*columns, schedule.dep_ptr, schedule.dep, each)
+        if (found := native.host_turns(launched, schedule.ranks, len(Lane))) is not None:
             return cls(*found[1:])
         return cls.in_numpy(schedule, ns, each)
 
@@ -61,7 +61,7 @@ class Launches:
         spent = schedule.kernels[order] * each
         done = np.cumsum(spent)
         before = (done - spent)[first]
-        launched = done - before[at] - overlapped(schedule.kernels[order], ns[order], each)
+        launched = done - before[at] - launch_overlap_ns(schedule.kernels[order], ns[order], each)
         after[order] = np.where(spent > 0, launched, AT_ONCE)
         return cls(turn, after, rank[first], np.diff(before, append=done[-1]), gates[which, first])
 

@@ -11,7 +11,7 @@ from chronoscale.simulator.launches import AT_ONCE
 from chronoscale.simulator.long_epochs.carried import Carried
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Device
-from chronoscale.strategies.costs import overlapped
+from chronoscale.strategies.costs import launch_overlap_ns
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
@@ -52,7 +52,7 @@ class Lockstep:
         ranks, rows = schedule.ranks, len(self.step)
         lasting = ns.reshape(rows, ranks)
         spent = (schedule.kernels * launch_ns).reshape(rows, ranks)
-        lead = np.where(spent > 0, spent - overlapped(schedule.kernels, ns, launch_ns).reshape(rows, ranks), AT_ONCE)
+        lead = np.where(spent > 0, spent - launch_overlap_ns(schedule.kernels, ns, launch_ns).reshape(rows, ranks), AT_ONCE)
         begin, end = np.zeros((rows, ranks), np.int64), np.empty((rows, ranks), np.int64)
         end[0] = free = last = before = carried.ended_ns
         host = carried.launched_ns.copy()

@@ -15,7 +15,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.nccl import merged
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.topology import Bandwidth, Topology
 from chronoscale.validation_messages import mistake
 
@@ -72,7 +72,7 @@ class _Cluster(_Entry):
     engine: _Link | None = None
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
-    nccl: Tuning | None = None  # those of NCCL's constants that are others here
+    nccl: NCCLConstants | None = None  # those of NCCL's constants that are others here
 
     @field_validator("nccl", mode="before")
     @classmethod

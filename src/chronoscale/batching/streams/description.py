@@ -11,7 +11,7 @@ from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.datasets.streams.labels import require_labels
 
 
-def statistics_of(data: Prepared) -> StreamStatistics:
+def stream_statistics(data: Prepared) -> StreamStatistics:
     """Describe a prepared stream to planners: its counts, widths of features, and functions that count the work of its batches."""
     events = data.whole.stream
     node_width, edge_width = (0 if features is None else features.shape[1] for features in (events.node_features, events.features))

@@ -19,7 +19,7 @@ from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.presampling import Others, asked, sampled
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
 
 
@@ -105,8 +105,8 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
             if hops:
                 made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
             made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
-            made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
+            made["unique_nodes"][at] = found.nodes.size if sampling.unique else unique_ids(found.nodes)[0].size
+            made["unique_edges"][at] = found.edges.size if sampling.unique else unique_ids(found.edges)[0].size
             loads = device.load(found, source)
             made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
             made["index"][at] = loads.numbers
@@ -118,7 +118,7 @@ def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
     """Nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
     ends = np.stack([src, dst], axis=1).ravel()
-    nodes, place = distinct(ends)
+    nodes, place = unique_ids(ends)
     last = np.empty(nodes.size, np.int64)
     last[place] = np.arange(ends.size) // 2  # of several the last one stays
     return nodes, last

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from chronoscale.cuda_ext.sampling import temporal
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
 from chronoscale.datasets.draft import drafted
@@ -27,7 +27,7 @@ class Hop(NamedTuple):
 
     node: Int32
     before: Int32
-    sampled: Sampled
+    sampled: SampledNeighbors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ class TCSR:
         seed: int = 0,
         threads: int = 0,
         since: Int32 | None = None,
-    ) -> Sampled:
+    ) -> SampledNeighbors:
         """Up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see temporal.sample.
 
         For the events of a batch that begins with event b, `before` is b: no event of the batch itself is seen. For a neighbour that was

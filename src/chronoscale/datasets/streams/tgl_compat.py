@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT, POLICIES, Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT, POLICIES, Policy, SampledNeighbors
 from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require
 from chronoscale.datasets.randomness import uniform
 from chronoscale.datasets.streams import draws
@@ -33,7 +33,7 @@ class TimedHop(NamedTuple):
 
     node: Int32
     time: Float32
-    sampled: Sampled
+    sampled: SampledNeighbors
 
 
 class TGLSampler:
@@ -88,8 +88,8 @@ class TGLSampler:
         require(time, "time", "int64 float32 float64", (node.size,))
         if node.size and not (node.min() >= -1 and node.max() < nodes):
             raise UserError(f"sample: node ids must lie in [-1, {nodes})")
-        if any(not 0 <= fanout <= MOST_FANOUT for fanout in fanouts):
-            raise UserError(f"sample: fanouts={list(fanouts)}; expected 0 to {MOST_FANOUT}")
+        if any(not 0 <= fanout <= MAX_FANOUT for fanout in fanouts):
+            raise UserError(f"sample: fanouts={list(fanouts)}; expected 0 to {MAX_FANOUT}")
         roots = [(node, _times("time", time))] * self._windows
         found: list[list[TimedHop]] = [[] for _ in roots]
         for hop, fanout in enumerate(fanouts):
@@ -128,14 +128,14 @@ class TGLSampler:
             last[there] = np.maximum(self._later(v, at) - 1, begin)
         return first, last
 
-    def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> Sampled:
+    def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> SampledNeighbors:
         """Of each root the latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
         at = np.maximum(first, last - fanout)[:, None] + 1 + np.arange(fanout)
         many = np.flatnonzero(last - first >= fanout)
         if not self._recent and fanout:
             bits = root[1][many].view(np.uint32).astype(np.int64)
             number = (uniform(root[0][many].astype(np.int64) << 32 | bits, key) * 2.0**53).astype(np.int64)  # of the root, by hash
-            fraction = uniform(number[:, None] * MOST_FANOUT + np.arange(fanout), key)
+            fraction = uniform(number[:, None] * MAX_FANOUT + np.arange(fanout), key)
             at[many] = np.sort(first[many, None] + (fraction * (last - first + 1)[many, None]).astype(np.int64))
         neighbor, event = np.full(at.shape, -1, np.int32), np.full(at.shape, -1, np.int32)
         there = at <= last[:, None]
@@ -143,7 +143,7 @@ class TGLSampler:
         there = self._t[event] < limit[:, None]
         neighbor[there] = self._graph.neighbor[at[there]]
         event[~there] = -1
-        return Sampled(neighbor, event, there.sum(1, dtype=np.int32))
+        return SampledNeighbors(neighbor, event, there.sum(1, dtype=np.int32))
 
     def _later(self, node: Int32, time: Float32) -> Int64:
         """The first entry of each row that is after its time [R], or the row's end."""

@@ -10,7 +10,7 @@ import typer
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import listed, stage
 from chronoscale.harness.streams.partitioned import ALL, DETAIL, Cutting, by_part, events_of, named, row
-from chronoscale.strategies.memshare.communication import Widths
+from chronoscale.strategies.memshare.communication import RowBytes
 
 
 def partition(
@@ -42,7 +42,7 @@ def partition(
     """
     policies, cutting = (
         named(policy or ["shared-nodes"]),
-        Cutting(parts, shared, decay, seed, batch, neighbours, Widths(node_bytes, edge_bytes, node_bytes)),
+        Cutting(parts, shared, decay, seed, batch, neighbours, RowBytes(node_bytes, edge_bytes, node_bytes)),
     )
     rows = []
     with stage(f"partitioning {name}") as say:

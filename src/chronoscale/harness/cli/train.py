@@ -12,7 +12,7 @@ from chronoscale.harness.cli.asked import asked
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
 from chronoscale.harness.families import FAMILIES, family_of
 from chronoscale.interruption import at_once
-from chronoscale.strategies.plugins import anchored
+from chronoscale.strategies.plugins import anchor_file
 
 _PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
 
@@ -34,7 +34,7 @@ def train(
         with warnings.catch_warnings(action="ignore"):  # it is read again, and then warns
             experiment = asked(file, None)
         name = experiment.strategies[-1] if "strategies" in experiment.model_fields_set else family_of(experiment).preferred
-    name = anchored(name, Path())  # of the command line: relative to where it is given
+    name = anchor_file(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
     experiment = asked(file, seed, **given, strategies=[name])

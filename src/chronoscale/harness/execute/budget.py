@@ -9,7 +9,7 @@ import numpy as np
 
 from chronoscale.harness.practice import Candidate
 from chronoscale.strategies.costing.curves import Curve, curves
-from chronoscale.strategies.costing.request import Ranges, spans
+from chronoscale.strategies.costing.request import Ranges, descriptor_ranges
 from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.schedule import Schedule
 
@@ -74,7 +74,7 @@ class Budget:
         return short
 
     def _brings(self, schedule: Schedule) -> bool:
-        for curve, ranges in spans(schedule).items():
+        for curve, ranges in descriptor_ranges(schedule).items():
             if curve not in self.asked:
                 continue
             if self._few(curve):
@@ -87,7 +87,7 @@ class Budget:
         return False
 
     def _useful(self, schedule: Schedule) -> bool:
-        return self.anything or spans(schedule).keys() <= self.asked.keys()
+        return self.anything or descriptor_ranges(schedule).keys() <= self.asked.keys()
 
     def _take(self, taken: list[Candidate], one: Candidate) -> None:
         schedule = one.schedule
@@ -95,7 +95,7 @@ class Budget:
         self.spent_ns += work_ns(schedule, self.costs)
         for curve, own in curves(schedule, np.arange(len(schedule))):
             self._samples[curve] = self._samples.get(curve, 0) + len(own)
-        for curve, ranges in spans(schedule).items():
+        for curve, ranges in descriptor_ranges(schedule).items():
             known = self._seen.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
                 known[name] = min(known[name][0], low), max(known[name][1], high)

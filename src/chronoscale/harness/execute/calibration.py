@@ -35,7 +35,7 @@ from chronoscale.real_exec.ranks.pinning import share
 from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costing.request import Asked
+from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 
@@ -112,11 +112,11 @@ def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda 
     shutil.rmtree(work)
 
 
-def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bool]:
+def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
     """What the experiment's plans ask of costs, and their rows would, as a datasheet makes them; the longest epoch's work by it, ns; and
     whether that is not all: what cannot be executed has no operations of its own here."""
     family, rough = practice_of(experiment), sheet(experiment)
-    data, asked, longest, anything = family.store(experiment, run), Asked(rough), 0, False
+    data, asked, longest, anything = family.store(experiment, run), CostRequests(rough), 0, False
     work = family.stored(experiment, data)
     for planner in planners(experiment).values():
         if not planner.executes:
@@ -130,7 +130,13 @@ def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bo
 
 
 def chosen(
-    experiment: Experiment, found: Iterable[Candidate], ranks: int, asked: Asked, epoch_ns: float, passes: int, anything: bool = False
+    experiment: Experiment,
+    found: Iterable[Candidate],
+    ranks: int,
+    asked: CostRequests,
+    epoch_ns: float,
+    passes: int,
+    anything: bool = False,
 ) -> list[Candidate]:
     """Probes that bring what is asked for, and more while all their `passes` together take no more than `profile_epochs` epochs. Warns
     where what is needed takes more. Without an epoch to go by, all of them."""
@@ -175,9 +181,9 @@ def interleaved(strategies: Sequence[Item], probes: Sequence[Item]) -> list[Item
     return mixed
 
 
-def needed(schedules: Iterable[Schedule], costs: CostModel) -> tuple[Asked, int]:
+def needed(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
     """What a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
-    asked, longest = Asked(costs), 0
+    asked, longest = CostRequests(costs), 0
     for schedule in schedules:
         asked.note(schedule)
         longest = max(longest, work_ns(schedule, costs))

@@ -37,7 +37,7 @@ from chronoscale.simulator.uncertainty.draws import spans
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
-from chronoscale.strategies.planning.cuda_graphs import in_turn
+from chronoscale.strategies.planning.cuda_graphs import serialise_graphs
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
@@ -216,7 +216,7 @@ def rehearse(experiment: Experiment, run: Run) -> None:
         known = of_file(experiment) if named(experiment) else FittedCosts.load(folder / COSTS, experiment.extrapolate)
         for name, schedule in schedules(folder).items():
             cluster, done = machine_for(experiment, known, schedule), load_passes(folder, name)[-1]
-            schedule, costs = in_turn(schedule, done.trace), as_launched(known, done)
+            schedule, costs = serialise_graphs(schedule, done.trace), as_launched(known, done)
             trace = replay(schedule, cluster, costs)
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")

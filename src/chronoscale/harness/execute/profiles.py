@@ -23,7 +23,7 @@ from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.request import CostsNeeded, Unknown
+from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -41,7 +41,7 @@ def named(experiment: Experiment) -> bool:
 def planned_here(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
     """As `planned`; `costs()`, which may have to be measured, are asked for by a plan that needs them alone."""
     try:
-        return planned(planner, work, ranks, Unknown())
+        return planned(planner, work, ranks, UnmeasuredCosts())
     except CostsNeeded:
         return planned(planner, work, ranks, costs())
 
@@ -131,7 +131,7 @@ def _named(experiment: Experiment, device: str) -> FittedCosts:
             raise UserError(f"costs: {experiment.costs} was {reason}")
         return replace(found, taken_for=device)
     try:
-        return found.taken(device)
+        return found.for_device(device)
     except UserError as error:
         raise UserError(f"costs: {experiment.costs} was {error}") from None
 

@@ -16,7 +16,7 @@ from chronoscale.harness.families import FAMILIES, training
 from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
 from chronoscale.harness.planners import planners, trains_on
 from chronoscale.simulator import presets
-from chronoscale.strategies.plugins import anchored
+from chronoscale.strategies.plugins import anchor_file
 from chronoscale.validation_messages import mistake, part_of
 from chronoscale.yaml_files import mapping
 
@@ -41,7 +41,7 @@ def _name(path: Path) -> str:
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
     """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
     data = dict(data)
-    for key, place in (("strategies", anchored), ("modules", lambda name, folder: str((folder / name).absolute()))):
+    for key, place in (("strategies", anchor_file), ("modules", lambda name, folder: str((folder / name).absolute()))):
         if isinstance(given := data.get(key), (list, tuple)):
             data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
     try:

@@ -22,7 +22,8 @@ from chronoscale.real_exec.execution.lanes import CpuLanes, Threads
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import FittedCosts
-from chronoscale.strategies.formats import chakra_out, simgrid
+from chronoscale.strategies.formats.chakra import writer as chakra_writer
+from chronoscale.strategies.formats import simgrid
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -109,8 +110,8 @@ def _chakra(timed: Timed, out: Path) -> list[Path]:
         return []
     folder = out / timed.name
     folder.mkdir(exist_ok=True)
-    paths = chakra_out.write(timed.trace, timed.schedule, timed.cluster().device.streams, folder, timed.name)
-    write_text(folder / GROUPS, chakra_out.groups_json(timed.schedule))
+    paths = chakra_writer.write(timed.trace, timed.schedule, timed.cluster().device.streams, folder, timed.name)
+    write_text(folder / GROUPS, chakra_writer.groups_json(timed.schedule))
     return [*paths, folder / GROUPS]
 
 

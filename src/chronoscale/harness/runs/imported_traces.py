@@ -17,7 +17,8 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.evaluation.fidelity import fidelity
-from chronoscale.strategies.formats import chakra_in, kineto
+from chronoscale.strategies.formats.chakra import reader as chakra_reader
+from chronoscale.strategies.formats import kineto
 from chronoscale.strategies.schedule import Schedule
 
 RENAMED = {"predicted_ms": "replayed_ms", "measured_ms": "recorded_ms", "error_pct": "change_pct"}
@@ -27,9 +28,9 @@ def replayed(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFrame:
     """A Chakra trace on as many devices of a cluster as it has ranks: ms in each operation, as recorded and replayed. Computation keeps its
     durations and the gaps before it, the network is the cluster's.
 
-    Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_in.read` and `engine.replay`.
+    Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_reader.read` and `engine.replay`.
     """
-    recording = chakra_in.read(paths)
+    recording = chakra_reader.read(paths)
     schedule, costs = recording.schedule, recording.costs
     if not len(schedule):
         raise UserError(f"{paths[0]}: a trace without nodes, there is nothing to replay")
@@ -65,7 +66,7 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
     found, said = [copies(profiles)] if planned is None else [], []
     for profile in profiles:
         name = profile.path.name.partition(".")[0]
-        kineto.trace(profile).save(out / f"{name}.parquet")
+        kineto.as_trace(profile).save(out / f"{name}.parquet")
         if planned is not None:
             joined = join(profile, planned)
             for k, trace in enumerate(joined.traces):
@@ -78,7 +79,7 @@ def taken(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) 
     samples, few = fittable(pd.concat(found, ignore_index=True))
     if few:
         said.append(f"too few samples for a curve: {', '.join(few)}")
-    names = pd.concat([kineto.by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)
+    names = pd.concat([kineto.time_by_name(one).assign(rank=one.rank) for one in profiles], ignore_index=True)
     if not len(samples):
         return Taken(names, None, [*said, "no samples for a fit: name the schedule, or profile a program that copies to and from a GPU"])
     samples.to_parquet(out / "samples.parquet")

@@ -13,7 +13,7 @@ from chronoscale.harness.simulate.point import FILE, Point
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER, ended
 from chronoscale.real_exec.training.checkpoint import records
-from chronoscale.strategies.plugins import is_file
+from chronoscale.strategies.plugins import names_file
 
 SCHEDULE = ".schedule.parquet"
 
@@ -58,11 +58,11 @@ def simulated(run: Run, gpus: int, name: str) -> list[str]:
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:
     """By the names that they have in the folder: a strategy of a file is called as it calls itself, which its results tell."""
-    named = [name for name in experiment.strategies if not is_file(name)]
+    named = [name for name in experiment.strategies if not names_file(name)]
     held = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]
     held += [folder.name.split("-", 2)[2] for folder in run.pieces("sim-")]
     own = [name for name in dict.fromkeys(held) if name not in named]
-    return [*named, *own, *[name for name in experiment.strategies if is_file(name)][len(own) :]]
+    return [*named, *own, *[name for name in experiment.strategies if names_file(name)][len(own) :]]
 
 
 def missing(run: Run, experiment: Experiment) -> list[str]:

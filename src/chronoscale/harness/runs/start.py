@@ -12,7 +12,7 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
-from chronoscale.strategies.plugins import file_of, is_file
+from chronoscale.strategies.plugins import file_of, names_file
 
 EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before there was a key to say it; a run keeps all its keys
 
@@ -30,7 +30,7 @@ def of_run(run: Run) -> Experiment:
 
 def files(experiment: Experiment) -> list[str]:
     """Python files that the experiment runs."""
-    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
+    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if names_file(name))]
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:

@@ -14,7 +14,7 @@ from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Family
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.signals.silenced import silenced
-from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
+from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 
 

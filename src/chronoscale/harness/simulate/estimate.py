@@ -51,7 +51,11 @@ def available() -> float:
 
 def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> list[Estimate]:
     """Of every strategy on every number of ranks, in this order."""
-    return [Estimate(name, ranks, planner.rows(work, ranks), planner.streams) for name, planner in planners.items() for ranks in counts]
+    return [
+        Estimate(name, ranks, planner.rows(work, ranks), planner.plans_incrementally)
+        for name, planner in planners.items()
+        for ranks in counts
+    ]
 
 
 def affordable(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> set[tuple[str, int]]:

@@ -19,7 +19,7 @@ from chronoscale.simulator.memory import check, peaks
 from chronoscale.simulator.network.traffic import Crossed, busiest, volumes
 from chronoscale.simulator.uncertainty.draws import Draws, middle
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.samples import few
+from chronoscale.strategies.costing.samples import thinly_sampled
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -61,7 +61,7 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         gap=None if isnan(schedule.gap) else schedule.gap,
         note=schedule.note,
         idle_ranks=schedule.idle,
-        few=few(costs, schedule),
+        few=thinly_sampled(costs, schedule),
         links=busiest(volumes(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )

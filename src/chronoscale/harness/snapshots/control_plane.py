@@ -41,8 +41,8 @@ from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.reports.charts.staged import WAITING, Activity
-from chronoscale.strategies.baselines.snapshots.psg import PSG
-from chronoscale.strategies.costing.calibrated import Calibrated, factor
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
+from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 from chronoscale.strategies.planning.time_limit import LOW, plan_within
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
@@ -244,7 +244,7 @@ class ControlPlane:
         fitted = fit(enough(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
         fitted.save(self.folder / "costs.json")
         times = [(schedule, means(passes)) for schedule, passes in seen]
-        return Calibrated(replace(fitted, extrapolate=True), self.rough, factor(times, self.rough))
+        return CalibratedCosts(replace(fitted, extrapolate=True), self.rough, scale_factor(times, self.rough))
 
     def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
         """Of a plan, or all."""

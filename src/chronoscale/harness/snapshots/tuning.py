@@ -15,8 +15,8 @@ from chronoscale.harness.runs.training_record import NOTES
 from chronoscale.harness.snapshots.experiment import SnapshotExperiment
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.records import read_json
-from chronoscale.strategies.flaredtdg.strategy import Windowed
-from chronoscale.strategies.flaredtdg.tuning import Tuned, tune
+from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
+from chronoscale.strategies.flaredtdg.tuning import TuningResult, tune
 from chronoscale.strategies.strategy import Strategy
 
 TUNING = "tuning.json"  # in the folder of a training: a Tuned
@@ -37,7 +37,7 @@ def tuned(
     if not experiment.training.tune:
         return experiment
     decay = experiment.hyper.recency.decay
-    if not isinstance(planner, Windowed) or planner.keeps(experiment.hyper.recency) != decay:
+    if not isinstance(planner, WindowStrategy) or planner.keeps(experiment.hyper.recency) != decay:
         raise UserError(f"training.tune: strategy '{planner.name}' does not follow training.full and training.alpha; leave it out")
     if not (folder / TUNING).exists():
 
@@ -52,10 +52,10 @@ def tuned(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / NOTES, json.dumps([told(found)]))
         write_text(folder / TUNING, json.dumps(asdict(found), indent=1))
-    return _with(experiment, read_json(folder / TUNING, Tuned, "record of tuning").decay)
+    return _with(experiment, read_json(folder / TUNING, TuningResult, "record of tuning").decay)
 
 
-def told(found: Tuned) -> str:
+def told(found: TuningResult) -> str:
     """What was tried, in words."""
     tried = [trial for trial in found.trials if trial.fits]
     left = len(found.trials) - len(tried)

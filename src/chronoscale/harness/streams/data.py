@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.open import opened
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import Workload
 
 
@@ -57,5 +57,5 @@ def loaded(experiment: StreamExperiment, folder: Path) -> Workload:
 
 def planned(experiment: StreamExperiment, data: Prepared) -> Workload:
     """With the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
-    hyper, stats = experiment.hyper, statistics_of(data)
+    hyper, stats = experiment.hyper, stream_statistics(data)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)

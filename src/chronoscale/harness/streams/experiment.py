@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
-from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
 from chronoscale.datasets.streams.negatives import MOST
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -36,7 +36,7 @@ class StreamTraining(Training):
 
     learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
     batch_size: Size = Field(200, description="events a rank and optimiser step")
-    fanout: Annotated[tuple[Annotated[Size, Field(le=MOST_FANOUT)], ...], LISTED] = Field(
+    fanout: Annotated[tuple[Annotated[Size, Field(le=MAX_FANOUT)], ...], LISTED] = Field(
         (10,), description="neighbours a node of each layer, the roots' first; the last serves the layers beyond"
     )
     sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")

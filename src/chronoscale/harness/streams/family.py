@@ -12,7 +12,7 @@ from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Configuration, Family
 from chronoscale.harness.streams import tgl
 from chronoscale.harness.streams.experiment import StreamExperiment
-from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
+from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.streams.models import STREAM_MODELS
 
 EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds

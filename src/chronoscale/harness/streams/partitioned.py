@@ -18,7 +18,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
 from chronoscale.harness.keys.experiment import Data
 from chronoscale.harness.open import opened
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
+from chronoscale.strategies.memshare.communication import RowBytes, StreamCut, estimate_communication, published_communication
 
 ALL = "all"
 DETAIL = ("worst cut", "nodes", "events", "batches", "bytes", "digest")  # what JSON has besides
@@ -36,7 +36,7 @@ class Cutting:
     seed: int
     batch: int
     neighbours: int
-    widths: Widths
+    widths: RowBytes
 
 
 def named(policies: Sequence[str]) -> list[str]:
@@ -94,8 +94,8 @@ def _communication(stream: EventStream, made: Parts, cutting: Cutting) -> tuple[
     columns: dict[str, object] = {}
     terms: dict[str, object] = {}
     for theta in THETAS:
-        exact = estimated(found, cutting.widths, theta)
-        printed = published(Cut.of(found), cutting.widths, cutting.neighbours, theta)
+        exact = estimate_communication(found, cutting.widths, theta)
+        printed = published_communication(StreamCut.of(found), cutting.widths, cutting.neighbours, theta)
         columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(found.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
         terms[f"{theta:g}"] = {
             variant: {name: value / max(found.events, 1) for name, value in asdict(one).items()}

@@ -84,7 +84,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     times -= times[0].min() if len(schedule) else 0
     here.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    trace = Trace.of(schedule, times[0], times[1], source, device).folded(stands)
+    trace = Trace.of(schedule, times[0], times[1], source, device).fold(stands)
     return Pass(trace, losses, result.scores, result.counts, program.launched)
 
 

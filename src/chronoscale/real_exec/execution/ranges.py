@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.strategies.row_name import named
+from chronoscale.strategies.row_name import row_name
 
 Run = Callable[[Task], None]
 
@@ -22,7 +22,7 @@ def ranged(run: Run) -> Run:
         return run
 
     def inside(task: Task) -> None:
-        with torch.profiler.record_function(named(task.task, task.op)):
+        with torch.profiler.record_function(row_name(task.task, task.op)):
             run(task)
 
     return inside

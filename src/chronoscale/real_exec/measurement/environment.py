@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from chronoscale.cuda_ext.native.backend import backends, missing
-from chronoscale.cuda_ext.native.cpp_operators import CPP, PYTHON, operators
+from chronoscale.cuda_ext.native.backend import backends, unavailable_reason
+from chronoscale.cuda_ext.native.cpp_operators import CPP, PYTHON, load_operators
 from chronoscale.cuda_ext.native.loader import versions
 
 PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
@@ -36,8 +36,8 @@ def fingerprint(device: torch.device) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "kernels": ", ".join(backends()),
-        "cuda kernels": missing("cuda") or versions()["cuda"],
-        "operators": PYTHON if operators() is None else CPP,
+        "cuda kernels": unavailable_reason("cuda") or versions()["cuda"],
+        "operators": PYTHON if load_operators() is None else CPP,
     }
     for package in PACKAGES:
         try:

@@ -15,7 +15,7 @@ from chronoscale.real_exec.measurement import jitter
 from chronoscale.real_exec.measurement.estimate import means, times
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve
-from chronoscale.strategies.costing.predictor import flags
+from chronoscale.strategies.costing.predictor import row_flags
 from chronoscale.strategies.costs import FORMS, Fit, FittedCosts, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 
@@ -44,7 +44,7 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
     frames = []
     for schedule, passes in items:
         ns, spread = means(passes), jitter.spread(times(passes))
-        columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | flags(schedule)
+        columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | row_flags(schedule)
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
         names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
         columns |= {"place": [Lane(lane).name for lane in schedule.lane], "schedule": schedule.kind}

@@ -54,7 +54,7 @@ class Counter(TorchDispatchMode):
         abi.listeners.remove(self._native)
         _running.remove(self)
 
-    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.Cuda) -> None:
+    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.CudaLaunch) -> None:
         self.count += 1
         self.bytes += moved_natively(name, arguments, cuda)
 

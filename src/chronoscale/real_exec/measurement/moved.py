@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from chronoscale.cuda_ext.native.abi import Cuda
+from chronoscale.cuda_ext.native.abi import CudaLaunch
 
 FILLED = frozenset({"copy_", "fill_", "zero_"})  # write their first operand, and do not read it
 MADE = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "rand_like", "bernoulli_"})  # nor these
@@ -61,27 +61,27 @@ def nbytes(values: Iterable[Any]) -> int:
     return sum(found.values())
 
 
-def moved_natively(name: str, arguments: tuple[Any, ...], cuda: Cuda) -> int:
+def moved_natively(name: str, arguments: tuple[Any, ...], cuda: CudaLaunch) -> int:
     """Of one call of our own kernels: named with its kind, with the arguments of the C ABI (`csrc/cuda`)."""
     what, _, kind = name.rpartition("_")
     return _NATIVE[what if kind in _SIZES else name](arguments, cuda, _SIZES.get(kind, 4))
 
 
-def _aggregate(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _aggregate(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, _, values, _, width, _ = given
     if cuda.arguments[0] is not None:  # which rows, the device alone knows: a few
         return int(rows)
     return int(rows * (POINTER + width * max(size, 4)) + cuda.matrix.nnz * (ID + max(size, 4) * (values is not None) + width * size))
 
 
-def _increment(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _increment(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, fresh, _, _, values, _, width, *_ = given
     return int(
         rows * (ID + POINTER + (fresh is not None) + 3 * width * size) + cuda.matrix.nnz * (ID + size * (values is not None) + width * size)
     )
 
 
-def _rebuild(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _rebuild(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, *_, row, _, _, values = given[:12]
     changes, changed, _, made, _ = (argument or 0 for argument in cuda.arguments)
     weighted = (4 + 8) * (values is not None)  # a weight written, a factor read
@@ -89,7 +89,7 @@ def _rebuild(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(kept + changes * (ID + POINTER) + changed * (ID + POINTER) + made * (ID + weighted))
 
 
-def _softmax(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _softmax(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, listed, _, _, sign, base, *_ = given
     if cuda.arguments[0] is not None:
         return int(rows)
@@ -97,7 +97,7 @@ def _softmax(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(rows * row + cuda.matrix.nnz * (ID + 2 * size + (sign is not None)))
 
 
-def _softmax_grad(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _softmax_grad(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, listed, *_ = given
     width = given[9]
     if cuda.arguments[0] is not None:
@@ -106,24 +106,24 @@ def _softmax_grad(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
     return int(rows * row + cuda.matrix.nnz * (ID + 3 * size + width * size))
 
 
-def _edges(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _edges(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, entries, _, source, wide, _, _, width, _ = given
     return int(rows * width * size + entries * (ID * (1 + wide) * (1 + (source is not None)) + width * size))
 
 
-def _shares(tensors: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _shares(tensors: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     return lambda given, cuda, size: int(POINTER * given[0] + tensors * cuda.matrix.nnz * given[1] * size)
 
 
-def _gather(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _gather(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, _, wide, *_, width, _ = given
     return int(rows * (ID * (1 + wide) + 2 * width * size))
 
 
-def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     """Of attention to slots: vectors of a target and head that are read or written, and rows of a slot."""
 
-    def moved(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+    def moved(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
         targets, fanout, heads, width, edges, clock = given[:6]
         slot = POINTER + 1 + size * ((clock > 0) + heads + rows * (width + edges))
         return int(targets * (vectors * heads * (width + edges + clock) * size + fanout * slot))
@@ -131,18 +131,18 @@ def _slots(vectors: int, rows: int) -> Callable[[tuple[Any, ...], Cuda, int], in
     return moved
 
 
-def _gates(rows: int) -> Callable[[tuple[Any, ...], Cuda, int], int]:
+def _gates(rows: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     return lambda given, cuda, size: int(given[0] * (1 + rows * given[1] * size))
 
 
-def _encode(given: tuple[Any, ...], cuda: Cuda, size: int) -> int:
+def _encode(given: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, clock, *_, last = given
     return int(rows * size * (1 + clock * (1 + (last is not None))))
 
 
 POINTER, ID = 8, 4  # bytes of where a row begins, and of a node's number
 _SIZES = {"f32": 4, "f64": 8, "bf16": 2}
-_NATIVE: Mapping[str, Callable[[tuple[Any, ...], Cuda, int], int]] = {
+_NATIVE: Mapping[str, Callable[[tuple[Any, ...], CudaLaunch, int], int]] = {
     "aggregate": _aggregate, "weigh": _aggregate, "increment": _increment, "rebuild": _rebuild, "softmax": _softmax,
     "softmax_grad": _softmax_grad, "edges": _edges, "segments": _edges, "gather": _gather, "edge_softmax": _shares(2),
     "edge_softmax_grad": _shares(3),

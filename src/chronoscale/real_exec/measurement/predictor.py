@@ -15,7 +15,17 @@ from threadpoolctl import threadpool_limits
 
 from chronoscale.errors import UserError
 from chronoscale.real_exec.measurement.fit import HELD_OUT
-from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Names, Predictor, inputs, logarithms, scaled
+from chronoscale.strategies.costing.predictor import (
+    FLAGS,
+    SIZES,
+    DenseLayer,
+    HeldOutError,
+    Names,
+    Predictor,
+    log_sizes,
+    network_inputs,
+    standardise,
+)
 from chronoscale.strategies.costs import Floats
 
 HIDDEN = (32, 32)
@@ -60,15 +70,15 @@ def _medians(rows: pd.DataFrame) -> pd.DataFrame:
 def fitted(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
     """Learned from all of a sample, columns `TOLD` and `ns`; and scikit-learn's network, whose weights it has."""
     columns = _columns(sample)
-    kinds, numbers, target = tuple(sorted(set(sample["kind"]))), logarithms(columns), np.log(sample["ns"].to_numpy(np.float64))
+    kinds, numbers, target = tuple(sorted(set(sample["kind"]))), log_sizes(columns), np.log(sample["ns"].to_numpy(np.float64))
     means, deviations = numbers.mean(0), numbers.std(0) * (np.ptp(numbers, axis=0) > 0)
     centre, scale = float(target.mean()), float(target.std() or 1.0)
-    read = inputs(scaled(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)
+    read = network_inputs(standardise(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)
     network = MLPRegressor(hidden_layer_sizes=HIDDEN, activation="tanh", solver="lbfgs", alpha=DECAY, max_iter=STEPS, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the error that is told says how good it is
         network.fit(read, (target - centre) / scale)
-    layers = tuple(Layer(_rows(weights), _row(biases)) for weights, biases in zip(network.coefs_, network.intercepts_, strict=True))
+    layers = tuple(DenseLayer(_rows(weights), _row(biases)) for weights, biases in zip(network.coefs_, network.intercepts_, strict=True))
     return Predictor(kinds, _row(means), _row(deviations), layers, centre, scale), network
 
 
@@ -88,8 +98,8 @@ def _rows(values: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(map(_row, values))
 
 
-def _errors(predictor: Predictor, tasks: pd.DataFrame) -> Iterator[HeldOut]:
+def _errors(predictor: Predictor, tasks: pd.DataFrame) -> Iterator[HeldOutError]:
     for kind, part in tasks.groupby("kind", sort=True):
         ns = part["ns"].to_numpy(np.float64)
         off = np.abs(predictor.ns(_columns(part), _kinds(part)) - ns) / ns
-        yield HeldOut(str(kind), float(np.median(off)), float(np.quantile(off, 0.9)), len(part))
+        yield HeldOutError(str(kind), float(np.median(off)), float(np.quantile(off, 0.9)), len(part))

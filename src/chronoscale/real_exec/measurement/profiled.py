@@ -13,7 +13,7 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.measurement.fit import CURVE, enough, tabulate
 from chronoscale.strategies.costing.curves import DESCRIBED, Curve
-from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, Profiled
+from chronoscale.strategies.formats.kineto import COPIED, COPIES, DEVICE, LAUNCHES, RANGE, KinetoProfile
 from chronoscale.strategies.row_name import ROW
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
@@ -34,7 +34,7 @@ class Joined:
         return tabulate([(alone.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
 
 
-def join(profile: Profiled, schedule: Schedule) -> Joined:
+def join(profile: KinetoProfile, schedule: Schedule) -> Joined:
     """Ranges of the interpreter (`ranges`) with the rows that they name; the k-th of a row is repeat k.
 
     On a device a row takes from the first start to the last end of what was launched while its range lasted, by whichever thread (autograd
@@ -71,7 +71,7 @@ def join(profile: Profiled, schedule: Schedule) -> Joined:
     return Joined(schedule, tuple(_trace(profile, schedule, one) for one in repeats), missed)
 
 
-def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
+def _launched(profile: KinetoProfile, ranges: pd.DataFrame) -> pd.DataFrame:
     """The ranges with the times of what was launched in them on the device; NaN where that is nothing. Ranges do not overlap: one thread
     issues rows."""
     calls = profile.events[profile.events["category"].isin(LAUNCHES) & (profile.events["correlation"] >= 0)]
@@ -86,7 +86,7 @@ def _launched(profile: Profiled, ranges: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"row": ranges["row"], "start_ns": spans["start_ns"], "ns": spans["end_ns"] - spans["start_ns"]})
 
 
-def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
+def _trace(profile: KinetoProfile, schedule: Schedule, found: pd.DataFrame) -> Trace:
     """Of one repeat; rows ascending."""
     rows, start, ns = found.index.to_numpy(np.int64), found["start_ns"].to_numpy(np.int64), found["ns"].to_numpy(np.int64)
     return Trace(
@@ -104,7 +104,7 @@ def _trace(profile: Profiled, schedule: Schedule, found: pd.DataFrame) -> Trace:
     )
 
 
-def copies(profiles: Sequence[Profiled]) -> pd.DataFrame:
+def copies(profiles: Sequence[KinetoProfile]) -> pd.DataFrame:
     """Samples of copies between host and device, by their names: of any program. Columns as of `fit.tabulate`; what a profile does not tell
     is 0."""
     frames = []

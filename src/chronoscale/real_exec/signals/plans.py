@@ -12,7 +12,7 @@ from chronoscale.real_exec.signals.program import WindowProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 
 STAGE = "training"
 
@@ -41,7 +41,7 @@ class OnePlan(Plans):
 
     def end(self) -> None:
         """Predict the test windows."""
-        deal = Feeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
+        deal = SignalFeeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
         tested = self._program.evaluate(deal)
         if self._context.rank == 0:
             (Path(self._job.out) / TEST).write_text(json.dumps(tested.scores))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -28,7 +28,7 @@ class SignalProbe:
 
 def signal_probes(workload: Workload, strategies: Sequence[SignalStrategy], ranks: int) -> Iterator[SignalProbe]:
     """Of every way to feed batches that `strategies` have, on all ranks at once."""
-    ways: dict[Feeding, SignalStrategy] = {}
+    ways: dict[SignalFeeding, SignalStrategy] = {}
     for one in strategies:
         ways.setdefault(one.feeding, one)
     for one in ways.values():

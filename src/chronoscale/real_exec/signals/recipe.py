@@ -17,7 +17,7 @@ from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.real_exec.signals.program import SUMS, WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.signals.stores import SPREAD
 from chronoscale.strategies.workload import ModelChoice
@@ -40,7 +40,7 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
         raise UserError(f"schedule '{schedule.name}' trains on windows, and its item names no preparation")
 
     def make() -> Feed:
-        signal, hyper, where = signal_of(item), item.hyper, Feeding.of(schedule).store
+        signal, hyper, where = signal_of(item), item.hyper, SignalFeeding.of(schedule).store
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
         if where is not SPREAD:
             return FEEDS[where](*series)
@@ -65,6 +65,6 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
 
 def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> WindowProgram:
     """Epochs of a schedule of kind "windows", its preparation done."""
-    feed, feeding = feed_of(item, schedule, context), Feeding.of(schedule)
+    feed, feeding = feed_of(item, schedule, context), SignalFeeding.of(schedule)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
     return WindowProgram(schedule, feed, learner, deals, item.hyper, context)

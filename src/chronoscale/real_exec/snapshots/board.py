@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.attention import Attention
+from chronoscale.cuda_ext.operators.attention import AttentionState
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.real_exec.execution.lanes import used, uses
 from chronoscale.real_exec.execution.task import Task
@@ -29,7 +29,7 @@ class Shelf:
     graph: CSR | None = None  # the adjacency, where it is tracked
     scale: Tensor | None = None
     aggregated: Tensor | None = None  # normalised sums [R, F]: touched rows where they were incremented, else all
-    attention: Attention | None = None
+    attention: AttentionState | None = None
     output: Tensor | None = None  # layer 1, [N, H], on the graph of its transformation
     leaf: Tensor | None = None  # the same values, cut off: where the recurrences of one or two groups leave their gradients
 

@@ -50,7 +50,7 @@ class Full:
         """A copy on `device`, asynchronous where the host memory is pinned. On a CPU, if it `shares`, one transpose serves all copies; on
         a GPU every arrival sorts its own: it would have to be sent, or kept there for every snapshot."""
         graph = self.graph.check()
-        arrived = graph.copied(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
+        arrived = graph.copy(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
         return Full(arrived, _copy(self.scale, device))
 
 

@@ -20,10 +20,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators.cell_weights import CellWeights
 from chronoscale.cuda_ext.operators.gru import gru
+from chronoscale.cuda_ext.operators.linear_relu import linear_relu
 from chronoscale.cuda_ext.operators.lstm import lstm
-from chronoscale.cuda_ext.operators.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.objective import Objective
@@ -63,9 +63,9 @@ class Recurrence(nn.Module):
 
 def _stepped(cell: nn.Module, z: Tensor, state: State | None) -> State:
     if isinstance(cell, nn.LSTMCell):
-        return lstm(z, state, Weights.of(cell))
+        return lstm(z, state, CellWeights.of(cell))
     assert isinstance(cell, nn.GRUCell)
-    h = gru(z, None if state is None else state[0], Weights.of(cell))
+    h = gru(z, None if state is None else state[0], CellWeights.of(cell))
     return h, h
 
 
@@ -89,7 +89,7 @@ class GcnBlock(nn.Module):
 
     def transform(self, aggregated: Tensor) -> Tensor:
         """Normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
-        return rectified(aggregated, self.dense.weight, self.dense.bias)
+        return linear_relu(aggregated, self.dense.weight, self.dense.bias)
 
 
 class GatBlock(nn.Module):
@@ -156,7 +156,7 @@ class EvolvingBlock(nn.Module):
 
     def transform(self, aggregated: Tensor, weights: State) -> Tensor:
         """Normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
-        return rectified(aggregated, weights[0])
+        return linear_relu(aggregated, weights[0])
 
 
 Block = GcnBlock | GatBlock | EvolvingBlock

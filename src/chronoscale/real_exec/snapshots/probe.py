@@ -23,14 +23,14 @@ from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.issue_order import one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import IN_ORDER, REMAPPED
-from chronoscale.strategies.flaredtdg.turns import one_by_one
 from chronoscale.strategies.schedule import Ints, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
+from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
@@ -123,7 +123,7 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
-    schedule = lower(label, workload, placement, PAIRED, UNUSED, plain(len(snapshots)))
+    schedule = lower(label, workload, placement, PAIRED, UNUSED, uniform_forms(len(snapshots)))
     return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
@@ -178,11 +178,11 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     count = len(snapshots)
     ways = {
-        "full": (Reuse(), plain(count)),
-        "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
-        "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
+        "full": (Reuse(), uniform_forms(count)),
+        "map": (Reuse(snapshots=True), uniform_forms(count, Form.MAP, True)),
+        "delta": (Reuse(snapshots=True), uniform_forms(count, Form.DELTA, must_track(workload))),
         "kept": (Reuse(snapshots=True), _kept(count, hyper, must_track(workload))),
-        "pipeline": (Reuse(pipeline=True), plain(count)),
+        "pipeline": (Reuse(pipeline=True), uniform_forms(count)),
     }
     for kind in kinds:
         reuse, forms = ways[kind]
@@ -232,7 +232,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     recency, stats = hyper.recency, statistics_of(snapshots)
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
     by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
-    depth = Keeping(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
+    depth = WindowRetention(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
     longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
     own = chunked(snapshots, recency.chunks).assignment
     graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
@@ -246,7 +246,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
         work = Workload(label, statistics_of(sequence), model, hyper, chunking=Counted(sequence, Chunks(chunk, recency.chunks)))
         schedule = planner.plan(work, ranks, UNUSED)
-        still = replace(Keeping.of(schedule), still=True)
+        still = replace(WindowRetention.of(schedule), still=True)
         yield Probe(f"{label}-{planner.name}", sequence, replace(schedule, feeding=str(still)), hyper, chunk)
 
 

@@ -40,7 +40,7 @@ class Route:
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
         ids, pointer, indices = (sent(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
-        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
+        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).mark_checked()
         turned: tuple[Tensor | None, Tensor | None] = (None, None)
         if arrival is not None and (arrival[1:] < arrival[:-1]).any():
             turned = (sent(torch.from_numpy(arrival), device), sent(torch.from_numpy(np.argsort(arrival)), device))

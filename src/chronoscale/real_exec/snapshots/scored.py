@@ -14,7 +14,7 @@ from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluati
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -56,7 +56,7 @@ def grouped(material: Material, hyper: Hyper, context: Context, schedule: Schedu
 
 def running(material: Material, hyper: Hyper, context: Context, schedule: Schedule) -> Judge:
     """Of models whose states run on from window to window; of windows that inherit none, from the window alone."""
-    keeping = Keeping.of(schedule)
+    keeping = WindowRetention.of(schedule)
     if not keeping.inherits:
         return grouped(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
     split = hyper.held.split(len(material.snapshots))

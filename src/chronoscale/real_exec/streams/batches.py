@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from chronoscale.cuda_ext.native.backend import missing
+from chronoscale.cuda_ext.native.backend import unavailable_reason
 from chronoscale.datasets.arrays import Bool, Int32
 from chronoscale.datasets.streams.draws import key_of
 from chronoscale.datasets.streams.spans import Events, behind, rows_of
@@ -26,7 +26,7 @@ from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 DROPOUT = 3  # what a seed is for, beside what `negatives` draws
@@ -48,7 +48,7 @@ class BatchProgram(Program):
         self.rank, self.device, self.collective = context.rank, context.device, context.collective
         self.data, self.epoch, self.seed = material.data, 0, context.settings.seed
         # Where our kernels attend, what is left to torch is short; its threads spin after it, and would keep the kernels' from the cores.
-        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and missing("cpu") is None
+        self._lone = self.device.type == "cpu" and material.shape.spatial == "attention" and unavailable_reason("cpu") is None
         self._threads = context.settings.threads
         self._fixed = self.data.negatives("validation").dst if self.data.protocol.task == "link" and hyper.validate else None
         self._losses = Losses()

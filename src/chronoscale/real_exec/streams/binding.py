@@ -14,7 +14,7 @@ from chronoscale.real_exec.streams.spread.plans import SpreadPlans
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.training.plans import Kind
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.sharing import Sharing
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import ModelChoice
 
 

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.sampling.affinity import Roots, affinity
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity, unbound
 from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.ranks.membership import Membership
@@ -44,18 +44,18 @@ class Crew:
             bound_threads.unbind()
 
 
-def place(file: str, threads: int, rank: int, ranks: int) -> tuple[Topology | None, str]:
+def place(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
     """The processors of one of a machine's ranks, to bind its sampling threads to; None where they stay where the system puts them, and
     why ('': there is one thread, which has nobody to be near). file: what `lscpu -p` printed, '': the system is asked. Raises UserError for
     a file that does not parse."""
     if threads < 2:
         return None, ""
-    found = Topology.load(Path(file)) if file else None
+    found = CpuTopology.load(Path(file)) if file else None
     try:
         if cpu_library() is None:
             raise MachineError("there is no native library")
-        found = Topology.here() if found is None else found.limited(os.sched_getaffinity(0))
-        own = found.part(rank, ranks)
+        found = CpuTopology.detect() if found is None else found.restricted_to(os.sched_getaffinity(0))
+        own = found.share_of(rank, ranks)
         if threads > len(own):
             raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(found)} CPUs")
         return (None, note) if (note := unbound(own)) else (own, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.waits import waits
 from chronoscale.datasets.arrays import Float32
@@ -17,8 +17,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import StreamShape, shape_for
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
@@ -40,7 +39,7 @@ class Material:
     @classmethod
     def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
         """Of a prepared stream. Raises UserError as the model's shape does."""
-        shape, features = shape_for(choice, statistics_of(data), hyper), data.whole.stream.node_features
+        shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 

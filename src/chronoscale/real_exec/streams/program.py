@@ -27,8 +27,8 @@ from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.real_exec.streams.updates import Updated, contribution, settle
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 
@@ -38,7 +38,7 @@ class EventProgram(BatchProgram):
 
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
-        feeding = Feeding.of(schedule)
+        feeding = StreamFeeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state = material.state()
         self._lone = self._lone and not feeding.operators

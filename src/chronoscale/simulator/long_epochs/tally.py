@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.simulator.memory import Place, fullest
-from chronoscale.strategies.evaluation.metrics import Summary, busy_ns, uneven
+from chronoscale.strategies.evaluation.metrics import Summary, busiest_over_idlest, busy_ns
 from chronoscale.strategies.planning.stretch import Stretch
 from chronoscale.strategies.schedule import COLLECTIVES, IDLE, Ints, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
@@ -127,7 +127,7 @@ class Tally:
             epoch_s=span / 1e9,
             spread_s=0.0,
             repeats=1,
-            imbalance=uneven(self.busy_ns),
+            imbalance=busiest_over_idlest(self.busy_ns),
             utilisation=float(self.busy_ns.mean()) / max(span, 1),
             h2d_bytes=self.h2d_bytes,
             collective_s=float(self.op_ns[_TOGETHER].sum()) / 1e9 / one.ranks,

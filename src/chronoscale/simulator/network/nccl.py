@@ -14,7 +14,7 @@ from chronoscale import yaml_files
 from chronoscale.simulator.network.collectives import Collectives, Costs, Group
 from chronoscale.simulator.network.patterns import Patterns, crossed
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.nccl_constants import Algorithm, Protocol, Tuning
+from chronoscale.strategies.costing.nccl_constants import Algorithm, NCCLConstants, Protocol
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
@@ -26,9 +26,9 @@ def _constants() -> dict[str, Any]:
 
 
 @cache
-def tuning() -> Tuning:
+def tuning() -> NCCLConstants:
     """NCCL's own constants."""
-    return Tuning.model_validate(_constants())
+    return NCCLConstants.model_validate(_constants())
 
 
 def merged(changes: Any) -> Any:
@@ -60,7 +60,7 @@ class Model:
 
     cluster: Cluster
     patterns: Patterns
-    constants: Tuning
+    constants: NCCLConstants
 
     @classmethod
     def of(cls, cluster: Cluster, patterns: Patterns) -> Model:

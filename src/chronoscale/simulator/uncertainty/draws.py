@@ -12,7 +12,7 @@ from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.sharing.uncontended import Alone, firsts
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.samples import spreads, swaying
+from chronoscale.strategies.costing.samples import rank_sway, row_spreads
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Schedule
 from chronoscale.strategies.trace import Trace
@@ -51,7 +51,7 @@ class Draws:
         """alone: of the same schedule, cluster and costs, where it is at hand. Raises UserError as `replay`, and where costs that were not
         fitted are to say how much rows vary."""
         jitter, sway = uncertainty.jitter, uncertainty.sway
-        spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
+        spread = row_spreads(costs, schedule) if jitter == "fitted" else jitter, rank_sway(costs) if sway == "fitted" else sway
         own = schedule.collective < 0
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import Cached, Loading
 from chronoscale.batching.streams.caching.retention import Retention
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
 
 NOTHING: Int32 = np.empty(0, np.int32)
@@ -86,7 +86,7 @@ class Residents:
         slots, compressed = self.slots[which], self._loading.compressed
         if not self._retained:
             return _load(ids, self._slots[which], slots, compressed)
-        once, index = distinct(ids) if compressed else (ids, None)
+        once, index = unique_ids(ids) if compressed else (ids, None)
         load = _changing(self._retained[which], once, slots)
         return load if index is None or load.at is None else load._replace(at=load.at[index])
 
@@ -118,7 +118,7 @@ def _load(ids: Int32, slot: Int64 | None, slots: int, compressed: bool) -> Load:
         compressed = compressed and bool((slot[ids] < 0).any())
     if not compressed:
         return Load(ids) if slot is None else _placed(ids, slot[ids], slots)
-    once, index = distinct(ids)
+    once, index = unique_ids(ids)
     if slot is None:
         return Load(once, index)
     placed = _placed(once, slot[once], slots)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.request import Asked, Put
-from chronoscale.cuda_ext.scheduling.streaming import UNSEEN, Rule, Streaming
+from chronoscale.cuda_ext.scheduling.event_partitioner import UNSEEN, EventPartitioner, Rule
 from chronoscale.datasets.arrays import Int32
 
 
@@ -18,17 +18,17 @@ class Streamed:
 
     Of DisTGL MemShare says that it streams edges by neighbour counts and the parts' average timestamps, with load balance γ = 1.5 (§5.4,
     §6); the paper is not at hand. Assumed: the score is 1 + the events that both ends have in a part, × what room it has left, 1 - load /
-    (γ · mean load), × how close its average timestamp comes to that of all events (`Streaming.begin`). Memory: 8 N P bytes and a block of
-    events. Nodes without events get part `node % P` in the end.
+    (γ · mean load), × how close its average timestamp comes to that of all events (`EventPartitioner.start`). Memory: 8 N P bytes and a
+    block of events. Nodes without events get part `node % P` in the end.
     """
 
     rule: Rule
 
     def __call__(self, asked: Asked, put: Put) -> Int32:
         """As `Partitioner`."""
-        carried = Streaming.begin(asked.shared, asked.count, asked.decay if self.rule == "attention" else 0.0, self.rule)
+        partitioner = EventPartitioner.start(asked.shared, asked.count, asked.decay if self.rule == "attention" else 0.0, self.rule)
         for block in asked.blocks():
-            put(carried.take(*block))
-        idle = np.flatnonzero(carried.node == UNSEEN)
-        carried.node[idle] = idle % asked.count
-        return carried.node
+            put(partitioner.assign(*block))
+        idle = np.flatnonzero(partitioner.node == UNSEEN)
+        partitioner.node[idle] = idle % asked.count
+        return partitioner.node

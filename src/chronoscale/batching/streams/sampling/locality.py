@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.sampling.affinity import Roots
-from chronoscale.cuda_ext.sampling import caches
-from chronoscale.cuda_ext.sampling.topology import Level, Topology
+from chronoscale.cuda_ext.sampling import processor_caches
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology, Level
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -80,7 +80,7 @@ def reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Accesses:
 
 
 def hit_rates(
-    batches: Iterable[Accesses], cpus: Iterable[Sequence[int]], topology: Topology, levels: Sequence[Cache] = XEON
+    batches: Iterable[Accesses], cpus: Iterable[Sequence[int]], topology: CpuTopology, levels: Sequence[Cache] = XEON
 ) -> list[float]:
     """Of each level, the nearest first, the share of what reaches it that it holds. cpus: where each thread runs, batch by batch. A level
     is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine does not have."""
@@ -96,7 +96,7 @@ def hit_rates(
         shared = [getattr(cpu, level.level) for cpu in topology.cpus]
         kinds, of = np.unique(shared, return_inverse=True)
         sets = max(1, level.kilobytes * 1024 // (LINE * level.ways))
-        hit = caches.hits(lines, of[places].astype(np.int32), len(kinds), sets, level.ways)
+        hit = processor_caches.hits(lines, of[places].astype(np.int32), len(kinds), sets, level.ways)
         rates.append(float(hit.mean()) if len(hit) else float("nan"))
         lines, places = lines[~hit], places[~hit]
     return rates

@@ -11,9 +11,9 @@ import numpy as np
 
 from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
-from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.sampling.distinct import distinct
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -129,7 +129,7 @@ def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
     """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
-    return distinct(ids)
+    return unique_ids(ids)
 
 
 def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
@@ -168,13 +168,13 @@ def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, 
         grown.events.append(found.event)
         grown.slots.append(slot)
         grown.there.append(there)
-        grown.weights.append(found.weight if isinstance(found, Weighed) else None)
+        grown.weights.append(found.weight if isinstance(found, WeightedNeighbors) else None)
     return grown
 
 
 def _found(
     tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: Seat | None
-) -> Sampled | Weighed:
+) -> SampledNeighbors | WeightedNeighbors:
     if sampling.boundary is None:
         return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
     if seat is None:
@@ -186,14 +186,14 @@ def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int6
     """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
     is read; of others also when it was met, and how far back is seen."""
     if last:
-        return distinct(node)[1]
-    met, index = distinct(event)
+        return unique_ids(node)[1]
+    met, index = unique_ids(event)
     end = np.empty(met.size, np.int32)
     end[index] = node
-    alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
+    alike = unique_ids((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
     if since is None:
         return alike
-    bounds, bound = distinct(since)
+    bounds, bound = unique_ids(since)
     return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
 
 

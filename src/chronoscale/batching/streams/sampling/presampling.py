@@ -11,7 +11,7 @@ from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.spans import Events
 
@@ -38,7 +38,7 @@ def asked(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: 
 
 def different(found: Neighbourhood, source: Source) -> Cached:
     """The different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
-    return Cached(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
+    return Cached(unique_ids(found.nodes)[0], source.original(unique_ids(found.edges)[0]))
 
 
 def frequencies(batches: Iterable[Cached], nodes: int, events: int) -> Frequencies:

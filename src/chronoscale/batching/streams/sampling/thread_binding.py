@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.topology import LEVELS, Cpu, Level, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import LEVELS, Cpu, CpuTopology, Level
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import UserError
 
@@ -25,7 +25,7 @@ class Binding:
     note: str = ""
 
 
-def by_affinity(affinity: Float64, topology: Topology) -> Binding:
+def by_affinity(affinity: Float64, topology: CpuTopology) -> Binding:
     """Of T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `placed`."""
     return placed(matched(affinity), affinity, topology)
 
@@ -49,7 +49,7 @@ def matched(affinity: Float64) -> tuple[Pair, ...]:
     return (*pairs, *((thread,) for thread in alone))
 
 
-def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Binding:
+def placed(pairs: Sequence[Pair], affinity: Float64, topology: CpuTopology) -> Binding:
     """Pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
@@ -82,7 +82,7 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
     return max(set(range(len(pairs))) - set(order), key=rank)
 
 
-def _places(topology: Topology) -> list[Place]:
+def _places(topology: CpuTopology) -> list[Place]:
     """All CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest first."""
     left, found = topology, list[tuple[int, Place]]()
     for at, level in enumerate((*LEVELS, None)):
@@ -93,7 +93,7 @@ def _places(topology: Topology) -> list[Place]:
         rest = tuple(cpu for cpu in left.cpus if cpu not in taken)
         if not rest:
             break
-        left = Topology(rest)
+        left = CpuTopology(rest)
     else:
         found.append((len(LEVELS) + 1, (left.cpus[0],)))
     size = {level: {getattr(group[0], level): -len(group) for group in topology.groups(level)} for level in LEVELS}
@@ -105,7 +105,7 @@ def _places(topology: Topology) -> list[Place]:
     return [place for _, place in sorted(found, key=rank)]
 
 
-def unbound(topology: Topology) -> str:
+def unbound(topology: CpuTopology) -> str:
     """Why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""

@@ -13,7 +13,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.events import EventStream
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, ids: Int32) -> Asked:
         """Of rows ids [n]."""
-        once, place = distinct(ids)
+        once, place = unique_ids(ids)
         return cls(once, np.bincount(place, minlength=once.size))
 
 

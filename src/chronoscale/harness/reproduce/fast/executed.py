@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.sampling.presampling import sampled
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
@@ -26,7 +26,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for, shape_of
+from chronoscale.strategies.streams.models import shape_for, shape_of
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
@@ -63,7 +63,7 @@ def workload(one: Executed, data: Prepared) -> Workload:
     every = max(-(-data.trained // BATCH) // one.batches, 1)
     events = EventHyper(Protocol(), every=every, cache_ratio=one.ratio, presample=min(100, one.batches * every))
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
-    return Workload(one.dataset, statistics_of(data), shape_for(choice(one), statistics_of(data), hyper), hyper)
+    return Workload(one.dataset, stream_statistics(data), shape_for(choice(one), stream_statistics(data), hyper), hyper)
 
 
 def choice(one: Executed) -> ModelChoice:

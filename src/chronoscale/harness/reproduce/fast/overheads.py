@@ -19,7 +19,7 @@ from chronoscale.harness.reproduce.fast.rates import solved
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
 from chronoscale.harness.study.findings import NAN, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 DATASET, MODEL = "bitcoin", "tgn"
 GB = 1e9

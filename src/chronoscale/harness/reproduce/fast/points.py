@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
@@ -26,8 +26,8 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.shapes import FP32, shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import FP32, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
@@ -97,7 +97,7 @@ def planned(point: Point) -> Workload:
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
     widths = widths_of(point.dataset)
     stats = replace(
-        statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
+        stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
     )
     choice = ModelChoice(point.model, HIDDEN, LAYERS, HIDDEN, heads=HEADS, time=TIME)
     return Workload(point.dataset, stats, shape_for(choice, stats, hyper), hyper)
@@ -137,7 +137,7 @@ def schedule_of(point: Point) -> Schedule:
 def simulate(point: Point, rates: Rates) -> Outcome:
     """An epoch of the paper's length: that of the planned batches, as many times as long as it has batches."""
     schedule = schedule_of(point)
-    costs = ServerCosts(rates, Feeding.of(schedule).operators == "edges" or point.strategy == "fast")
+    costs = ServerCosts(rates, StreamFeeding.of(schedule).operators == "edges" or point.strategy == "fast")
     trace = replay(schedule, rates.cluster, costs)
     factor = iterations(point.dataset) / schedule.iterations
     spent = {str(op): factor * float(s) for op, s in time_by_op(trace).items()}

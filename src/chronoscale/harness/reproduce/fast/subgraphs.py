@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int64
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
 
@@ -38,7 +38,7 @@ def outer(found: Neighbourhood) -> Subgraph:
     """The outer hop of a batch, which has most of its edges; sources as compression leaves them, a row a node (FAST §5)."""
     tree = found.trees[0]
     hop = tree.hops[-1]
-    once, place = distinct(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
+    once, place = unique_ids(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
     return Subgraph(np.count_nonzero(hop.there, 1).astype(np.int64), place, once.size)
 
 

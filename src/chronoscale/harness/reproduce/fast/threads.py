@@ -10,7 +10,7 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.sampling.affinity import Roots, affinity
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.reproduce.fast.points import prepared
@@ -43,7 +43,7 @@ def alike(quick: bool) -> Float64:
 def bound_here(near: Float64) -> str:
     """Whether threads of this affinity are bound on this machine, a sentence."""
     try:
-        note = by_affinity(near, Topology.here()).note
+        note = by_affinity(near, CpuTopology.detect()).note
     except (UserError, MachineError) as error:
         note = str(error)
     return f"{WITHOUT}: {note}." if note else "Executed with threads bound where the last rung says so."

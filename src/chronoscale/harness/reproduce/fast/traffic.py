@@ -14,9 +14,9 @@ from chronoscale.batching.streams.caching.retention import Retention
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper
 
@@ -86,7 +86,7 @@ def loading(name: str, ratio: float, width: int, presample: int = EventHyper().p
     """Of a strategy's features of `width` numbers, nodes' and events' alike, for a model without memory."""
     chosen = strategy(name)
     assert isinstance(chosen, StreamStrategy)
-    feeding: Feeding = chosen.feeding
+    feeding: StreamFeeding = chosen.feeding
     return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
 
 

@@ -12,8 +12,7 @@ from chronoscale.harness.reproduce.fast.splits import best, chosen
 from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
 from chronoscale.harness.study.findings import NAN, beside
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.placements.even import Even
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Even, Greedy
 from chronoscale.strategies.workload import EventHyper
 
 GIB = 2.0**30

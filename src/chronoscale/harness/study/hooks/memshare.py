@@ -29,8 +29,8 @@ from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.memshare import communication
-from chronoscale.strategies.memshare.communication import Communication, Cut, Widths
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.memshare.communication import Communication, RowBytes, StreamCut
+from chronoscale.strategies.streams.models import FP32
 from chronoscale.strategies.workload import SharingHyper
 
 PARTS, LEAST = 8, 20  # batches that a short real stream makes: its batches are then smaller
@@ -171,11 +171,14 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
 def volumes(point: StudyPoint) -> dict[str, Any]:
     """Return bytes an event and kind, as eq. 25 has it and with each ratio taken of what it multiplies; widths of GDELT, memory of §5.1."""
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
-    widths = Widths(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
+    widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
     found = Remoteness.of(events, divide(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"])
     slots = found.slots.sum() / found.roots.sum()
-    eq25 = communication.published(Cut.of(found), widths, slots, of["theta"], of["sent"])
-    ways = {"eq. 25": eq25, "each ratio of what it multiplies": communication.estimated(found, widths, of["theta"], of["sent"])}
+    eq25 = communication.published_communication(StreamCut.of(found), widths, slots, of["theta"], of["sent"])
+    ways = {
+        "eq. 25": eq25,
+        "each ratio of what it multiplies": communication.estimate_communication(found, widths, of["theta"], of["sent"]),
+    }
 
     def a_event(one: Communication) -> dict[str, float]:
         return {term: float(getattr(one, term) / len(events)) for term in TERMS} | {"total": float(one.total / len(events))}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
@@ -28,7 +28,7 @@ from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 PROTOCOL = Protocol(ranked=1)
@@ -63,7 +63,7 @@ def together(point: StudyPoint) -> dict[str, Any]:
         data, items = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
         for number, case in enumerate(cases.values()):
             hyper = Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(case)))
-            work = Workload(point.dataset, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+            work = Workload(point.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
             schedule = strategy(case["strategy"]).plan(work, point.gpus, UNUSED)
             items.append(item(folder, f"{number}-{case['strategy']}", schedule, folder / "prepared", hyper))
         network = of["network"]
@@ -82,7 +82,7 @@ def increments(events: EventStream, epochs: int, batch: int, width: int, heads: 
         folder = Path(name)
         store.save(folder / "stream", events)
         data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
-        work = Workload(events.name, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+        work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = item(folder, "epoch", schedule, folder / "prepared", hyper)
         program = bound(one, schedule, choice, Context(Settings(1, rate, device="cpu")))

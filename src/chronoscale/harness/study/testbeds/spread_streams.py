@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
@@ -23,10 +23,10 @@ from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.spread_phase import BACK
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
 
 SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyper's
@@ -91,7 +91,7 @@ class SpreadStreams(BaseModel):
         limit = every * wanted if tests else 0  # memory of what trains before is not read
         hyper = Hyper(batch_size=batch, fanout=(self.fanout[point.dataset],), validate=tests, batches=limit, events=given)
         widths = self.counts(point.dataset)
-        stats = replace(statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
+        stats = replace(stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
         choice = ModelChoice(point.model, self.width, 1, self.width, heads=self.heads, time=self.time, mails=self.mails)
         return Workload(f"{point.dataset}, generated", stats, shape_for(choice, stats, hyper), hyper)
 

@@ -16,7 +16,7 @@ from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import output
+from chronoscale.strategies.snapshots.cell_memory import output_stage
 
 
 @dataclass(slots=True)
@@ -134,6 +134,6 @@ class Grid(ABC):
         if not isinstance(block, EvolvingBlock) and block.step is not None:
             assert cell.after is not None
             return block.step.output((cell.after[0], cell.after[-1]))
-        made = cell.sum if output(self.shape, layer) is Op.AGGREGATE else cell.dense
+        made = cell.sum if output_stage(self.shape, layer) is Op.AGGREGATE else cell.dense
         assert made is not None
         return made

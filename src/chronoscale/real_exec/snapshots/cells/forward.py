@@ -11,7 +11,7 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import output, stages
+from chronoscale.strategies.snapshots.cell_memory import output_stage, stages
 
 
 class Forward:
@@ -28,7 +28,7 @@ class Forward:
         """AGGREGATE, TRANSFORM or TEMPORAL."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
-        made = output(self._grid.shape, task.layer)
+        made = output_stage(self._grid.shape, task.layer)
         if task.op is made and self._recomputes:  # what FORWARD makes again goes
             cell.dense = cell.dense if made is Op.TRANSFORM else None
             cell.sum = cell.sum if made is Op.AGGREGATE or self._grid.constant(task.layer) else None

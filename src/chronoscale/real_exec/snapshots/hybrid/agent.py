@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from chronoscale.strategies.baselines.snapshots.dynahb import Choice
+from chronoscale.strategies.baselines.snapshots.dynahb import BatchSize
 
 EVERY = 4  # iterations to an action
 EXPLORES, LEAST, DECAY = 1.0, 0.1, 0.98  # share of actions that are drawn, and how it falls from action to action
@@ -24,7 +24,7 @@ def state_of(before: float, loss: float) -> int:
 class Agent:
     """On the rank that decides. `timed`: time that is saved is a reward, too, so that what is chosen depends on the machine."""
 
-    def __init__(self, first: Choice, limit: Choice, seed: int, timed: bool = False) -> None:
+    def __init__(self, first: BatchSize, limit: BatchSize, seed: int, timed: bool = False) -> None:
         self.choice, self._limit, self._timed = first, limit, timed
         self.values = np.zeros((3, len(ACTIONS)))
         self.explores = EXPLORES
@@ -33,7 +33,7 @@ class Agent:
         self._ns = 0
         self._last: tuple[int, int, float, int] | None = None  # state, action, and what loss and time were then
 
-    def told(self, loss: float, ns: int) -> Choice:
+    def told(self, loss: float, ns: int) -> BatchSize:
         """The batch to come, after an iteration with this loss (mean over ranks), which took so long."""
         self._losses.append(loss)
         self._ns += ns
@@ -54,7 +54,7 @@ class Agent:
         action = int(self._draw.integers(len(ACTIONS))) if drawn else int(self.values[state].argmax())
         self.explores = max(self.explores * DECAY, LEAST)
         window, vertices = ACTIONS[action]
-        self.choice = Choice(
+        self.choice = BatchSize(
             _scaled(self.choice.window, window, self._limit.window), _scaled(self.choice.vertices, vertices, self._limit.vertices)
         )
         self._last = state, action, loss, ns

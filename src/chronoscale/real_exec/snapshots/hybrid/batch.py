@@ -15,7 +15,7 @@ from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.snapshots.material import Full, Material
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
-from chronoscale.strategies.baselines.snapshots.dynahb import Choice
+from chronoscale.strategies.baselines.snapshots.dynahb import BatchSize
 from chronoscale.strategies.schedule import Op
 
 
@@ -35,7 +35,7 @@ class Batch:
     """`nodes` (ids, ascending) in the window that begins with snapshot `first`. Rows run step by step; a step beyond the window, which is
     planned for the largest, does nothing."""
 
-    def __init__(self, material: Material, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
+    def __init__(self, material: Material, choice: BatchSize, first: int, nodes: Int64, layers: int) -> None:
         self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
         window = [material.snapshots[t] for t in range(first, first + choice.window)]
         self.reach = Reach.of(window, nodes, layers)

@@ -23,7 +23,7 @@ from chronoscale.real_exec.snapshots.hybrid.batch import Batch
 from chronoscale.real_exec.snapshots.material import Material
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
+from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, BatchSize, first_batch, largest_batch, rank_of_nodes
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -39,14 +39,14 @@ class HybridProgram(Drawing):
         super().__init__(schedule, material, learner, hyper, context)
         learner.later = True  # a rank that stopped alone would leave the others waiting
         self._device, self._rank = context.device, context.rank
-        parts = parts_of(Counted(material.snapshots, chunks), schedule.ranks)
+        parts = rank_of_nodes(Counted(material.snapshots, chunks), schedule.ranks)
         self._own = np.flatnonzero(parts == context.rank)
-        limit = most(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
-        self._choice = start(limit)
+        limit = largest_batch(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
+        self._choice = first_batch(limit)
         self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
         self._averaging = Averaging(learner.model, context.collective)
         self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
-        self.choices: dict[int, Choice] = {}  # by iteration of the pass
+        self.choices: dict[int, BatchSize] = {}  # by iteration of the pass
         self.moved: dict[int, int] = {}  # task -> bytes that a row gathered or sent
         self._losses = Losses()
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -121,7 +121,7 @@ class HybridProgram(Drawing):
                 self.choices[task.iteration + LEAD] = self._choice
                 return torch.cat([self._told.view(1) / self.collective.ranks, self._same])
             loss, window, vertices = arrived.tolist()
-            self._choice = self.choices[task.iteration + LEAD] = Choice(int(window), int(vertices))
+            self._choice = self.choices[task.iteration + LEAD] = BatchSize(int(window), int(vertices))
             told = [0.0, 0.0]
             if self._rank == 0:
                 now = time.perf_counter_ns()

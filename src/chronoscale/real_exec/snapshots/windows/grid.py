@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from chronoscale.batching.snapshots.layout import Layout
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.sending import sent
@@ -149,7 +149,7 @@ class WindowGrid(Grid):
         remote = graph.num_cols > graph.num_rows
         left = torch.cat([features[:own], features[graph.num_rows :][:halo]]) if remote else features[:own].clone()
         scale = None if rows.full.scale is None else rows.full.scale[:own].clone()
-        return Rows(Full(shrunk(graph, own, halo, edges + own), scale), left), now
+        return Rows(Full(shrink(graph, own, halo, edges + own), scale), left), now
 
     def read(self, seat: Seat) -> None:
         """Features stay for as long as their snapshot."""

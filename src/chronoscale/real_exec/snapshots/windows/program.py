@@ -19,7 +19,7 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.grid import WindowGrid, Windows, first_of
 from chronoscale.real_exec.snapshots.windows.stock import Stock
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
@@ -33,7 +33,7 @@ class WindowProgram(Drawing):
     ) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._chunks, self._ranks = chunks, schedule.ranks
-        self._keeping = keeping = Keeping.of(schedule)
+        self._keeping = keeping = WindowRetention.of(schedule)
         level = level_of(keeping.decay, chunks.count)[keeping.decay.kept(chunks.count) > 0][::-1]
         shrinks = any(task.op is Op.REMAP and task.lane is Lane.HOST for task in self.tasks)
         windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)

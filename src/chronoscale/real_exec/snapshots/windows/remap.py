@@ -38,7 +38,7 @@ def remapped(whole: Rows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz
     indices = graph.indices.new_empty(nnz + 1).scatter_(0, place, number[column].int())[:nnz]
     values = None if graph.values is None else graph.values.new_empty(nnz + 1).scatter_(0, place, graph.values)[:nnz]
     scale = None if whole.full.scale is None else whole.full.scale[ids[:rows]]
-    return Rows(Full(CSR(indptr, indices, values, total).trusted(), scale), whole.features[ids])
+    return Rows(Full(CSR(indptr, indices, values, total).mark_checked(), scale), whole.features[ids])
 
 
 class Scattered(States):

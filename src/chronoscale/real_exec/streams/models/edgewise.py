@@ -20,11 +20,11 @@ def attend(
     """As `operators.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
     section 4.3); nodes, a node's edges one after another."""
     targets, heads, across = wanted.shape
-    fanout = slots.there.shape[1]
-    flat = torch.nonzero_static(slots.there.flatten(), size=filled)[:, 0]
+    fanout = slots.mask.shape[1]
+    flat = torch.nonzero_static(slots.mask.flatten(), size=filled)[:, 0]
     target = flat // fanout
     indptr = torch.zeros(targets + 1, dtype=torch.int64, device=wanted.device)
-    torch.cumsum(slots.there.sum(1), 0, out=indptr[1:])
+    torch.cumsum(slots.mask.sum(1), 0, out=indptr[1:])
     rows = [source.index_select(0, slots.slot.flatten()[flat])]
     if slots.edge is not None:
         rows.append(slots.edge.flatten(0, 1).index_select(0, flat))
@@ -40,5 +40,5 @@ def attend(
         sums = aggregate_edges(messages, target, targets, ascending=True)
     else:
         each = torch.arange(filled, dtype=torch.int32, device=wanted.device)
-        sums = aggregate(CSR(indptr, each, None, filled).trusted(), messages)
+        sums = aggregate(CSR(indptr, each, None, filled).mark_checked(), messages)
     return sums.view(targets, heads, across)

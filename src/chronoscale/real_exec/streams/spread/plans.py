@@ -20,7 +20,7 @@ from chronoscale.real_exec.training.checkpoint import replaced
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
 from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.sharing import Sharing
+from chronoscale.strategies.streams.spread.sharing import Sharing
 
 
 class SpreadPlans(Plans):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.description import statistics_of
+from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.ranks.distributed_stream import Spreading
 from chronoscale.batching.streams.ranks.placement import Allotment
 from chronoscale.datasets.arrays import Bool, Int64
@@ -34,9 +34,9 @@ from chronoscale.real_exec.streams.spread.steps import SpreadSteps, Wanted
 from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import COMMON, IDS, OWN, ROWS
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Hyper
 
 
@@ -48,7 +48,7 @@ class SpreadProgram(BatchProgram):
         super().__init__(schedule, material, learner, hyper, context)
         self._schedule, self.sharing, given = schedule, Sharing.of(schedule), hyper.events.sharing
         self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
-        self.sampling = self.sharing.sampling(hyper, material.shape, statistics_of(self.data))
+        self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
         self.held = Held(material, self.spreading.parts, context.rank)
         begun = float(self.data.whole.stream.t[0])
         self.history = History(self.held.shared.size, material.shape.memory, begun)

@@ -18,7 +18,7 @@ from chronoscale.real_exec.streams.spread.common import Common, gathered
 from chronoscale.real_exec.streams.spread.contributing import Computed, Prospect, computed, settle
 from chronoscale.real_exec.streams.spread.held import Held
 from chronoscale.real_exec.streams.spread.steps import SpreadSteps
-from chronoscale.strategies.streams.sharing import Sharing
+from chronoscale.strategies.streams.spread.sharing import Sharing
 
 
 @dataclass(slots=True, eq=False)

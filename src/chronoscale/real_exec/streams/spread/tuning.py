@@ -7,7 +7,7 @@ from math import log
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread_phase import ROWS
+from chronoscale.strategies.streams.spread.phase import ROWS
 
 EARLY = 2  # epochs in which it goes on
 THETA = (0.01, 0.8)
