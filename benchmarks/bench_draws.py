@@ -12,8 +12,8 @@ import time
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
 from chronoscale.simulator.uncertainty.assumptions import effects
-from chronoscale.simulator.uncertainty.draws import spans
-from chronoscale.simulator.uncertainty.spec import NOTHING, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.draws import epoch_spans
+from chronoscale.simulator.uncertainty.spec import CERTAIN, Stragglers, Uncertainty
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -32,11 +32,11 @@ def main() -> None:
         schedule = lower(name, workload, deal(workload.groups, RANKS, each), reuse, costs)
         for said, uncertainty in CASES.items():
             begun = time.process_time()
-            found = spans(schedule, cluster, costs, uncertainty, DRAWS, seed=0)
+            found = epoch_spans(schedule, cluster, costs, uncertainty, DRAWS, seed=0)
             seconds, mean = time.process_time() - begun, found.mean() / 1e6
             print(f"{name}, {len(schedule):,} rows, {said}: {DRAWS} draws in {seconds:.1f} s, mean {mean:.2f} ms")
         begun = time.process_time()
-        told = effects(schedule, cluster, costs, NOTHING, 0)
+        told = effects(schedule, cluster, costs, CERTAIN, 0)
         print(f"{name}: {len(told)} assumptions in {time.process_time() - begun:.1f} s")
 
 

@@ -26,11 +26,11 @@ from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.snapshots.statistics import COLUMNS
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.simulator import presets
-from chronoscale.simulator.engine import replay, times
+from chronoscale.simulator.engine import replay, replay_times
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.network import collective_times
-from chronoscale.simulator.network.traffic import Crossed
-from chronoscale.simulator.sharing.contention import contention
+from chronoscale.simulator.network.traffic import LinkTraffic
+from chronoscale.simulator.sharing.contention import contended_shares
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -60,14 +60,14 @@ def measure(name: str, work: Workload, gpus: int) -> None:
         rows, joined = timed("network", collective_times.times, schedule, cluster)
         ns[rows] = joined
         launches = timed("launches", Launches.of, schedule, ns, costs.launch_ns)
-        timed("native", times, schedule, cluster.device, ns, launches, None)
-        crossed = timed("traffic", Crossed.of, schedule, cluster, collective_times.Joined.of(schedule, cluster))
-        shares = timed("shares", contention, schedule, cluster, costs, ns, crossed)
-        timed("shared", times, schedule, cluster.device, ns, launches, shares)
+        timed("native", replay_times, schedule, cluster.device, ns, launches, None)
+        crossed = timed("traffic", LinkTraffic.of, schedule, cluster, collective_times.TimedCollectives.of(schedule, cluster))
+        shares = timed("shares", contended_shares, schedule, cluster, costs, ns, crossed)
+        timed("shared", replay_times, schedule, cluster.device, ns, launches, shares)
         timed("alone", replay, schedule, replace(cluster, contention=False), costs)
         timed("whole", replay, schedule, cluster, costs)
         if len(schedule) <= SIMPY_TASKS:
-            timed("SimPy", times, schedule, cluster.device, ns, launches, None, "simpy")
+            timed("SimPy", replay_times, schedule, cluster.device, ns, launches, None, "simpy")
     middle = {step: statistics.median(found) for step, found in seconds.items()}
     steps = " | ".join(f"{middle[step]:.3f}" if step in middle else "" for step in STEPS)
     wholes = [f"{middle[step]:.3f} ({min(seconds[step]):.3f}–{max(seconds[step]):.3f})" for step in ("alone", "whole")]

@@ -17,7 +17,7 @@ import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
-from chronoscale.simulator.long_epochs.streamed import stream
+from chronoscale.simulator.long_epochs.replay import replay_stretches
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.snapshots.models import model_shape
@@ -42,7 +42,7 @@ def main(counts: tuple[int, ...]) -> None:
             cluster = presets.scaled(presets.cluster("h200"), ranks)
             costs = DatasheetCosts(cluster.device)
             start = time.perf_counter()
-            found = stream(DistDGL().stretches(work, ranks, costs), cluster, costs)
+            found = replay_stretches(DistDGL().stretches(work, ranks, costs), cluster, costs)
             seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
             figures = f"{found.summary.epoch_s:>9.1f}{seconds:>7.1f}{found.rows / seconds:>12,.0f}{peak:>9.2f}"
             print(f"{layers:>6}{ranks:>6}{found.rows:>13,}{figures}")

@@ -18,7 +18,7 @@ import simgrid
 
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.patterns import Patterns, ring
+from chronoscale.simulator.network.patterns import Patterns, ring_edges
 from chronoscale.simulator.sharing.resources import speeds
 
 GPUS, SIZE, ALLOWED = 16, 100_000_000, 0.01
@@ -57,7 +57,7 @@ def scenarios(graph: LinkGraph) -> dict[str, tuple[float, list[list[Flow]]]]:
     """By name, our seconds, and the rounds of flows that SimGrid is to make."""
     ranks, half = np.arange(GPUS), graph.gpus
     nodes = [ranks[i : i + half] for i in range(0, GPUS, half)]
-    edges, steps = ring(nodes, half), 2 * (GPUS - 1)
+    edges, steps = ring_edges(nodes, half), 2 * (GPUS - 1)
     patterns, moved = Patterns(graph), np.full((GPUS, 1), SIZE)
     chunk = SIZE / GPUS / half
     pairs: list[Flow] = [(a, b, SIZE / (GPUS - 1)) for a in range(GPUS) for b in range(GPUS) if a != b]

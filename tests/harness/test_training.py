@@ -19,8 +19,8 @@ from chronoscale.harness.snapshots import control_plane as training
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training.checkpoint import records
 from chronoscale.real_exec.training.epoch_loop import train
-from chronoscale.reports.charts.staged import WAITING, Activity, Epoch, Staged
-from chronoscale.reports.charts.stages import drawing
+from chronoscale.reports.charts.training import stages
+from chronoscale.reports.training_run import WAITING, Activity, Epoch, TrainingRun
 from chronoscale.strategies.registry import STRATEGIES
 
 
@@ -310,13 +310,13 @@ def test_the_table_and_the_figure():
         Activity(WAITING, 150 * ms, 400 * ms),
         Activity("fit", 420 * ms, 600 * ms),
     )
-    done = Staged("run", 2, tuple(epochs), activities, ("a note",))
+    done = TrainingRun("run", 2, tuple(epochs), activities, ("a note",))
     table = done.table().to_dict("records")
     assert [row["epochs"] for row in table] == ["0..1", "2..4"] and [row["epoch_s"] for row in table] == [0.09, 0.05]
     assert [row["control_s"] for row in table] == [0.1, 0.03] and [row["switch_s"] for row in table] == [0.005, 0.007]
-    found = drawing(done, "stages-1")
+    found = stages(done, "stages-1")
     assert "a note" in found.caption and "cold start: psg" in found.svg and "difference maps" in found.svg
-    assert found == drawing(done, "stages-1")
+    assert found == stages(done, "stages-1")
 
 
 def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from notation import write
 
 from chronoscale.real_exec.execution.lanes import CpuLanes, since
 from chronoscale.real_exec.execution.task import tasks_of
-from chronoscale.simulator.processes import starts
+from chronoscale.simulator.processes import start_times
 from chronoscale.simulator.timeline import Timeline
 from chronoscale.strategies.cluster import CPU_STREAMS, Device, Link
 
@@ -44,4 +44,4 @@ def test_a_replay_of_what_was_timed_is_what_was_timed(ns: list[int], gaps: list[
         times[1, i] = free[thread[i]] = times[0, i] + ns[i]
     begin = since(times, thread, needs)
     timeline = Timeline.of(schedule, TWO, times[1] - begin)
-    assert timeline.begin(starts(timeline)[0]).tolist() == begin.tolist()
+    assert timeline.begin(start_times(timeline)[0]).tolist() == begin.tolist()

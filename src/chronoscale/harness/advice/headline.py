@@ -8,7 +8,7 @@ from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
 from chronoscale.harness.keys.advise import Objective
 from chronoscale.reports.findings import TIE
-from chronoscale.reports.formats import number, seconds, size
+from chronoscale.reports.numbers import number, seconds, size
 
 AMOUNTS: Mapping[Objective, Callable[[float], str]] = {
     "time": lambda value: f"{seconds(value)} an epoch",

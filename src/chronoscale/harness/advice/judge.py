@@ -29,7 +29,7 @@ from chronoscale.harness.simulate.estimate import Estimate
 from chronoscale.harness.simulate.plan_and_replay import simulated
 from chronoscale.harness.simulate.simulation import partitioned
 from chronoscale.simulator import presets
-from chronoscale.simulator.critical import blame, critical
+from chronoscale.simulator.critical_path import critical_path, path_shares
 from chronoscale.strategies.evaluation.metrics import occupied_ns
 
 _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, and warnings are caught for all threads alike
@@ -112,13 +112,13 @@ def _judged(task: Task) -> Verdict:
     costs = simulated_costs(experiment, cluster)
     found = simulated(experiment, planner, work, gpus, cluster, costs)
     schedule, trace = found.schedule, found.trace
-    path = critical(schedule, trace, cluster.device, found.launches)
+    path = critical_path(schedule, trace, cluster.device, found.launches)
     occupied = occupied_ns(trace)
     return Verdict(
         found.point,
         trace.span_ns / 1e9,
         schedule.iterations,
-        blame(path, schedule, trace, found.machines, found.crossed),
+        path_shares(path, schedule, trace, found.machines, found.crossed),
         float(occupied.max() - occupied.mean()) / max(trace.span_ns, 1),
     )
 

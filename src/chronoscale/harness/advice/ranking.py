@@ -10,8 +10,8 @@ from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.advise import Budget
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.reports.formats import number, size
-from chronoscale.reports.measured import Band
+from chronoscale.reports.numbers import number, size
+from chronoscale.reports.strategy_result import Band
 
 SURE = 0.95  # share of draws from which one is told apart from another
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronoscale.harness.advice.candidates import Candidate
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
 ALSO = 0.2  # share of the epoch from which a second bound, or waiting, is told
@@ -42,16 +42,16 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def bounds(blames: Sequence[Blame]) -> list[Bound]:
+def bounds(blames: Sequence[PathShare]) -> list[Bound]:
     """Of a critical path, the largest first."""
-    shares: dict[str, list[Blame]] = {}
+    shares: dict[str, list[PathShare]] = {}
     for one in blames:
         shares.setdefault(_kind(one), []).append(one)
     found = [Bound(kind, sum(one.share for one in ones), max(ones, key=lambda one: one.share).op.lower()) for kind, ones in shares.items()]
     return sorted(found, key=lambda bound: -bound.share)
 
 
-def _kind(one: Blame) -> str:
+def _kind(one: PathShare) -> str:
     if not one.op:
         return "launches"
     if Op[one.op] in COLLECTIVES:

@@ -19,7 +19,7 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.pareto import Mark, pareto
-from chronoscale.reports.formats import number, seconds, size
+from chronoscale.reports.numbers import number, seconds, size
 
 NAN = float("nan")
 FRONT = "•"

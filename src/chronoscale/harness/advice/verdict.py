@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.harness.simulate.point import Point
 from chronoscale.records import read_json
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import PathShare
 
 FILE = "verdict.json"
 
@@ -25,7 +25,7 @@ class Verdict:
     point: Point | None
     epoch_s: float = 0.0
     iterations: int = 0
-    blames: tuple[Blame, ...] = ()
+    blames: tuple[PathShare, ...] = ()
     waits: float = 0.0
     refused: str = ""
     warnings: tuple[str, ...] = ()

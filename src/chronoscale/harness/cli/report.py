@@ -14,7 +14,7 @@ from chronoscale.harness.cli.output import err, stage
 from chronoscale.harness.runs import publish
 from chronoscale.harness.runs.export import export
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.folder import DATA
+from chronoscale.reports.report_folder import DATA
 
 
 def report(

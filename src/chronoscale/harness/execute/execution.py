@@ -33,7 +33,7 @@ from chronoscale.real_exec.ranks.pinning import share
 from chronoscale.records import read_json
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
-from chronoscale.simulator.uncertainty.draws import spans
+from chronoscale.simulator.uncertainty.draws import epoch_spans
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
@@ -221,7 +221,7 @@ def rehearse(experiment: Experiment, run: Run) -> None:
             check(schedule, trace, cluster)
             trace.save(part / f"{name}.parquet")
             if ranks > 1 and costs.jitters:
-                drawn = spans(schedule, cluster, costs, SEEN, DRAWS, experiment.seed)
+                drawn = epoch_spans(schedule, cluster, costs, SEEN, DRAWS, experiment.seed)
                 write_text(part / f"{name}{SPANS}", json.dumps(drawn.tolist()))
 
     for ranks in experiment.ranks:

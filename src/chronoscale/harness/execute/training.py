@@ -11,10 +11,10 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.practices import practice_of
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.training_record import FOLDER, idle, result
-from chronoscale.reports.charts.staged import Staged
+from chronoscale.reports.training_run import TrainingRun
 
 
-def train(experiment: Experiment, run: Run) -> Staged:
+def train(experiment: Experiment, run: Run) -> TrainingRun:
     """Train, and keep a timeline of both planes. Raises as `Trained.train`."""
     ranks = max(experiment.ranks)
     seat(experiment, [ranks])

@@ -9,7 +9,7 @@ import pandas as pd
 from chronoscale.harness.runs.collect import collect
 from chronoscale.harness.runs.publish import believed
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.findings import ordered
+from chronoscale.reports.findings import order_sentence
 from chronoscale.reports.tables import coverage, fidelity, order
 from chronoscale.strategies.evaluation.fidelity import TOTAL
 
@@ -36,7 +36,7 @@ class Validated(NamedTuple):
         sections = collect([run]).sections
         made = [pd.concat([make(one) for one in sections], ignore_index=True) for make in (fidelity, order, coverage)]
         shown = [table[[name for name in names if name in table]] for table, names in zip(made, (PREDICTED, PAIRED, COVERED), strict=True)]
-        return cls(believed(run, shown[0]), shown[1], shown[2], " ".join(filter(None, map(ordered, sections))))
+        return cls(believed(run, shown[0]), shown[1], shown[2], " ".join(filter(None, map(order_sentence, sections))))
 
     def records(self) -> pd.DataFrame:
         """As JSON has it: the table, in the rows of whole epochs with `coverage`, and `order`: all pairs on as many ranks."""

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.types import LISTED, Part, Size, Steps
 from chronoscale.harness.keys.uncertainty import MOST
-from chronoscale.simulator.failures.fault_plan import AtTask, FaultPlan
+from chronoscale.simulator.failures.fault_plan import FaultPlan, TaskFailure
 
 Seconds = Annotated[NonNegativeFloat, Field(le=1e9)]
 
@@ -60,5 +60,5 @@ class Failing(Part):
             self.restart_s,
             self.mtbf_s,
             self.times_s,
-            tuple(AtTask(one.epoch, one.task) for one in self.tasks),
+            tuple(TaskFailure(one.epoch, one.task) for one in self.tasks),
         )

@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import UserError
-from chronoscale.harness.execute import execution
-from chronoscale.harness.runs import inventory, settings
-from chronoscale.harness.simulate import simulation
 from chronoscale.harness.advice import outcome
 from chronoscale.harness.advice.shown import advised
+from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.calibration import PROBED, Profiled
 from chronoscale.harness.execute.execution import passes
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.idle import told
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.practices import practice_of
+from chronoscale.harness.runs import inventory, settings
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.simulate.simulation import refused
 from chronoscale.harness.runs.start import of_run
 from chronoscale.harness.runs.training_record import FOLDER, result
+from chronoscale.harness.simulate import simulation
+from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.simulate.simulation import refused
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.measured import Measured, Prediction, unsound
 from chronoscale.reports.report import Report
-from chronoscale.reports.charts.staged import Staged
+from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
+from chronoscale.reports.training_run import TrainingRun
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
@@ -46,8 +46,8 @@ def collect(given: Sequence[Run]) -> Report:
     notes = [f"{run.folder.name} was given {n} times, and is shown once." for run in found if (n := times[run.folder.resolve()]) > 1]
     names = _names(found)
     experiments = {run.folder: of_run(run) for run in found}
-    results: list[Measured] = []
-    staged: list[Staged] = []
+    results: list[StrategyResult] = []
+    staged: list[TrainingRun] = []
     advice: list[Advice] = []
     for run in found:
         experiment = experiments[run.folder]
@@ -95,7 +95,7 @@ def _names(found: Sequence[Run]) -> dict[Path, str]:
     return {run.folder: run.folder.name if counts[run.folder.name] == 1 else str(run.folder) for run in found}
 
 
-def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
+def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     setting = settings.executed(run, experiment)
     for ranks, folder in run.numbered("ranks-"):
         for name in inventory.strategies(run, experiment):
@@ -108,14 +108,14 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Me
             if schedule.note:
                 notes.append(f"{name} on {ranks} rank{'s' * (ranks > 1)}: {schedule.note}.")
             yield replace(
-                Measured.of(setting, [one.trace for one in done], shown),
+                StrategyResult.of(setting, [one.trace for one in done], shown),
                 gap=schedule.gap,
                 prepare_s=Trace.load(before).span_ns / 1e9 if before.exists() else float("nan"),
                 host_bytes=schedule.host,
                 scores=done[-1].scores,
                 losses=tuple(losses),
-                failed=unsound(losses),
-                idle=schedule.idle,
+                failed=describe_bad_loss(losses),
+                idle_ranks=schedule.idle,
                 prediction=_prediction(run, schedule, name, [one.trace for one in done]),
             )
 
@@ -129,7 +129,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
     return Prediction(joined, costs, ", ".join(predicted.sources), coverage(predicted, measured))
 
 
-def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[Measured]:
+def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     notes += refused(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
         folder = run.folder / f"sim-{gpus:05d}-{name}"
@@ -143,10 +143,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
         drawn = gpus == min((g for g in experiment.gpus if g > 1), default=1)  # one timeline a strategy is enough to look at
         if point.summary is None:
             trace, shown = Trace.load(folder / "trace.parquet"), Schedule.load(folder / "schedule.parquet") if drawn else None
-            measured = Measured.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).drawn(point.draws_s)
+            measured = StrategyResult.of(settings.simulated(run, experiment, point, trace.device), [trace], shown).with_draws(point.draws_s)
         else:
             setting = settings.simulated(run, experiment, point, point.summary.device)
-            measured = Measured(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
+            measured = StrategyResult(setting, point.summary, pd.Series(point.op_seconds, dtype=float))
         if point.note:
             notes.append(f"{name} on {gpus} GPUs: {point.note}.")
         yield replace(
@@ -154,10 +154,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[M
             gap=float("nan") if point.gap is None else point.gap,
             prepare_s=float("nan") if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
-            endured=point.endured,
+            failure_summary=point.endured,
             effects=point.effects,
-            idle=point.idle_ranks,
-            few=point.few,
-            there=point.preset_gpus,
+            idle_ranks=point.idle_ranks,
+            few_samples=point.few,
+            cluster_gpus=point.preset_gpus,
             links=point.links,
         )

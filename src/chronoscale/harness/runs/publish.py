@@ -8,23 +8,23 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
-from chronoscale.harness.execute import execution
-from chronoscale.harness.simulate import simulation
 from chronoscale.harness.cell import Cell
-from chronoscale.harness.runs.collect import collect
+from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.jobs import schedules
 from chronoscale.harness.practices import practice_of
+from chronoscale.harness.runs.collect import collect
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import of_run
+from chronoscale.harness.simulate import simulation
 from chronoscale.reports.breakdown import PARTS
-from chronoscale.reports.folder import write
-from chronoscale.reports.formats import number
-from chronoscale.reports.sensitivity import Moved, rests
-from chronoscale.reports.tables import ENDURED, breakdown, comparison
+from chronoscale.reports.numbers import number
+from chronoscale.reports.report_folder import write
+from chronoscale.reports.sensitivity import StrategyEffect, largest_effects
+from chronoscale.reports.tables import FAILURE_COLUMNS, breakdown, comparison
 
 COLUMNS = (
     "strategy", "ranks", "epoch_s", "epoch_low_s", "epoch_high_s", "spread_s", "prepare_s", "speedup", "speedup_low", "speedup_high",
-    "parallel_efficiency", *ENDURED, *SCORES, "gap", "imbalance", "utilisation",
+    "parallel_efficiency", *FAILURE_COLUMNS, *SCORES, "gap", "imbalance", "utilisation",
     "learning_rate", "rests_on", "sources", "failed",
 )  # fmt: skip
 
@@ -48,14 +48,14 @@ def resting(run: Run) -> pd.DataFrame:
     """What the answers of a simulation rest on, a row an assumption: what either end of its range makes of each strategy's epoch, and of
     how many times as fast as the baseline it is; no rows where nothing was assumed."""
     rows = [
-        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {one.strategy: _moves(one) for one in rest.moved}
+        {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {one.strategy: _moves(one) for one in rest.strategies}
         for section in collect([run]).sections
-        for rest in rests(section)
+        for rest in largest_effects(section)
     ]
     return pd.DataFrame(rows)
 
 
-def _moves(one: Moved) -> Cell:
+def _moves(one: StrategyEffect) -> Cell:
     middle, *ends = one.epoch_s
     epoch = " .. ".join(f"{100 * (end / middle - 1):+z.0f} %" for end in ends) if middle > 0 else "–"
     usual, *gains = one.speedup

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.simulate.point import Point
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.setting import Facts, Setting, told
+from chronoscale.harness.simulate.point import Point
+from chronoscale.reports.setting import Facts, Setting, describe
 
 LIBRARIES = ("share_gpu", "cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on
 DIGITS = 12  # of a digest
@@ -42,7 +42,7 @@ def simulated(run: Run, experiment: Experiment, point: Point, device: str) -> Se
     if stated := str(experiment.uncertainty.stated):
         place["uncertainty"] = f"{stated}{f' ({len(point.draws_s)} draws)' * bool(point.draws_s)}"
     if experiment.failures is not None:
-        place["failures"] = told(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
+        place["failures"] = describe(tuple(_leaves(experiment.failures.model_dump(mode="json", exclude_defaults=True), "")))
     return Setting("simulated", _work(experiment, found), _known({**place, "chronoscale": found.get("chronoscale", "")}))
 
 

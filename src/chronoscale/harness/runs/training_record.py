@@ -10,12 +10,12 @@ from pathlib import Path
 from chronoscale.datasets.scores import Scores, present
 from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.records import read_json
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
+from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.staged import Activity, Epoch, Staged
+from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -34,7 +34,7 @@ class Control:
     missed: tuple[str, str] | None = None
 
 
-def result(run: Run, ranks: int) -> Staged:
+def result(run: Run, ranks: int) -> TrainingRun:
     """Epochs, what the control plane did meanwhile, and what has to be said."""
     folder = run.folder / FOLDER
     done = records(folder)
@@ -42,7 +42,7 @@ def result(run: Run, ranks: int) -> Staged:
     left = control(folder)
     over = ended(folder)
     notes = (*left.notes, *noted(folder), *scaled(folder, done), *launched(done), *early(folder, done), *tested(folder))
-    return Staged(
+    return TrainingRun(
         run.folder.name,
         ranks,
         epochs,

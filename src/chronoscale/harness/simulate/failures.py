@@ -7,15 +7,17 @@ from functools import cache
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.simulator.failures.endurance import Endured
-from chronoscale.simulator.failures.fault_plan import Points
-from chronoscale.simulator.failures.faults import train
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.fault_plan import FailurePositions
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.summary import FailureSummary
+from chronoscale.simulator.failures.training import simulate_training
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def endured(experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Callable[[int], tuple[Schedule, Trace]]) -> Endured | None:
+def endured(
+    experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Callable[[int], tuple[Schedule, Trace]]
+) -> FailureSummary | None:
     """A training of `experiment.epochs` epochs such as `trace`; None where nothing fails. epoch: one on fewer ranks, asked for once each; a
     UserError of it means that there is none. Raises UserError for a failure at a task that `schedule` does not have."""
     asked = experiment.failures
@@ -25,7 +27,7 @@ def endured(experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Cal
         if at.epoch >= experiment.epochs:
             raise UserError(f"failures.tasks: epoch {at.epoch}: the training has {experiment.epochs} (epochs), numbered from 0")
     plan = asked.plan(max(schedule.iterations, 1))
-    points = Points.of(plan, schedule, trace)
+    points = FailurePositions.of(plan, schedule, trace)
 
     @cache
     def on(ranks: int) -> Pace | None:
@@ -36,5 +38,5 @@ def endured(experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Cal
 
     draws = range(1 if asked.mtbf_s is None else asked.draws)
     pace = Pace.of(schedule, trace)
-    outcomes = [train(plan, pace, schedule.ranks, experiment.epochs, points, on, experiment.seed, draw) for draw in draws]
-    return Endured.of(outcomes, experiment.epochs)
+    outcomes = [simulate_training(plan, pace, schedule.ranks, experiment.epochs, points, on, experiment.seed, draw) for draw in draws]
+    return FailureSummary.of(outcomes, experiment.epochs)

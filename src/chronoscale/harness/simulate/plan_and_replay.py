@@ -16,8 +16,8 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.network.traffic import Crossed, busiest, volumes
-from chronoscale.simulator.uncertainty.draws import Draws, middle
+from chronoscale.simulator.network.traffic import LinkTraffic, busiest_links, link_utilisation
+from chronoscale.simulator.uncertainty.draws import Draws, middle_draw
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costing.samples import thinly_sampled
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
@@ -36,7 +36,7 @@ class Simulated(NamedTuple):
     trace: Trace
     machines: Cluster
     launches: Launches | None
-    crossed: Crossed
+    crossed: LinkTraffic
 
 
 def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel) -> Simulated:
@@ -48,8 +48,8 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
     schedule = planned(planner, work, gpus, costs)
     drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
     spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
-    trace = drawn.trace(chosen := middle(spans))
-    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
+    trace = drawn.trace(chosen := middle_draw(spans))
+    crossed = drawn.uncontended.crossed or LinkTraffic.of(schedule, machines)
     point = Point(
         strategy=planner.name,
         gpus=gpus,
@@ -62,7 +62,7 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         note=schedule.note,
         idle_ranks=schedule.idle,
         few=thinly_sampled(costs, schedule),
-        links=busiest(volumes(crossed, trace.span_ns)),
+        links=busiest_links(link_utilisation(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
     if planner.partitioned and work.partition is not None:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from chronoscale.records import read_json
-from chronoscale.reports.measured import Band
-from chronoscale.simulator.failures.endurance import Endured
+from chronoscale.reports.strategy_result import Band
+from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
 from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.evaluation.metrics import Summary
@@ -46,7 +46,7 @@ class Point:
     idle_ranks: int = 0
     links: tuple[LinkUse, ...] = ()
     draws_s: tuple[float, ...] = ()
-    endured: Endured | None = None
+    endured: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
     few: tuple[str, ...] = ()
 

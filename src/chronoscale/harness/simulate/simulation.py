@@ -21,7 +21,7 @@ from chronoscale.harness.simulate.plan_and_replay import simulated
 from chronoscale.harness.simulate.point import FILE, Point
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.traffic import volumes
+from chronoscale.simulator.network.traffic import link_utilisation
 from chronoscale.simulator.uncertainty.assumptions import effects
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Schedule
@@ -64,7 +64,7 @@ def simulate(experiment: Experiment, run: Run, told: Callable[[str], None] = lam
             effects=effects(schedule, found.machines, costs, uncertain, experiment.seed) if most else (),
             endured=endured(experiment, schedule, trace, partial(fewer, name)),
         )
-        volumes(found.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)
+        link_utilisation(found.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)
         schedule.save(part / "schedule.parquet")
         trace.save(part / "trace.parquet")
         point.save(part)

@@ -10,9 +10,9 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planners import stretches
 from chronoscale.harness.simulate.point import Point
 from chronoscale.simulator import presets
-from chronoscale.simulator.long_epochs.streamed import stream
-from chronoscale.simulator.network.traffic import busiest
-from chronoscale.simulator.uncertainty.spec import NOTHING
+from chronoscale.simulator.long_epochs.replay import replay_stretches
+from chronoscale.simulator.network.traffic import busiest_links
+from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.strategy import Strategy
@@ -24,10 +24,10 @@ def point(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, 
     `engine.replay`."""
     machines = replace(presets.scaled(cluster, gpus), contention=experiment.contention)
     said = [
-        name for name, stated in (("uncertainty", experiment.uncertainty.stated != NOTHING), ("failures", experiment.failures)) if stated
+        name for name, stated in (("uncertainty", experiment.uncertainty.stated != CERTAIN), ("failures", experiment.failures)) if stated
     ]
     left = f"{' and '.join(said)} left aside" if said else ""
-    found = stream(stretches(planner, work, gpus, costs), machines, costs)
+    found = replay_stretches(stretches(planner, work, gpus, costs), machines, costs)
     found.links.to_csv(part / "links.csv", index=False)
     try:
         found.check()
@@ -44,7 +44,7 @@ def point(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, 
         preset_gpus=cluster.gpus,
         note=f"{found.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{'; ' * bool(left)}{left}",
         idle_ranks=found.tally.idle,
-        links=busiest(found.links),
+        links=busiest_links(found.links),
         partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
         out_of_memory=out_of_memory,
         summary=found.summary,

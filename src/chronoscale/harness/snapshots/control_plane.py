@@ -40,7 +40,7 @@ from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.shipment import ship
 from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
-from chronoscale.reports.charts.staged import WAITING, Activity
+from chronoscale.reports.training_run import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts

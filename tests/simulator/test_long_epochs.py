@@ -16,12 +16,12 @@ from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistic
 from chronoscale.errors import UserError
 from chronoscale.simulator import engine, presets
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.lockstep import Lockstep
-from chronoscale.simulator.long_epochs.carried import Carried, resumed
-from chronoscale.simulator.long_epochs.streamed import Streamed, stream
+from chronoscale.simulator.long_epochs.cluster_state import ClusterState, replay_stretch
+from chronoscale.simulator.long_epochs.lockstep import Lockstep
+from chronoscale.simulator.long_epochs.replay import ReplayResult, replay_stretches
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.simulator.network import collective_times
-from chronoscale.simulator.network.traffic import Crossed, volumes
+from chronoscale.simulator.network.traffic import LinkTraffic, link_utilisation
 from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Cluster
@@ -52,7 +52,7 @@ def work_of(
 def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: str) -> tuple[np.ndarray, np.ndarray]:
     """Start and end of every row of the epoch, replayed stretch by stretch."""
     ranks = stretches[0].schedule.ranks
-    carried, found = Carried.nothing(ranks), []
+    carried, found = ClusterState.idle(ranks), []
     for stretch in stretches:
         schedule = stretch.schedule
         ns, _ = durations(costs, schedule)
@@ -64,13 +64,13 @@ def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: st
             *times, carried = shape.replay(schedule, ns, costs.launch_ns, carried)
         else:
             launches = Launches.of(schedule, ns, costs.launch_ns)
-            *times, carried = resumed(stretch, cluster.device, ns, launches, carried, engine=how)
+            *times, carried = replay_stretch(stretch, cluster.device, ns, launches, carried, engine=how)
         found.append([time[ranks:] for time in times])
     begin, end = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return begin, end
 
 
-def assert_told(found: Streamed, schedule: Schedule, cluster: Cluster, costs: CostModel) -> None:
+def assert_told(found: ReplayResult, schedule: Schedule, cluster: Cluster, costs: CostModel) -> None:
     """All that is told is what the whole epoch's trace tells."""
     trace = engine.replay(schedule, cluster, costs)
     assert found.rows == len(schedule) and found.tally.span_ns == trace.span_ns and found.tally.idle == schedule.idle
@@ -78,10 +78,10 @@ def assert_told(found: Streamed, schedule: Schedule, cluster: Cluster, costs: Co
     assert found.tally.peaks.tolist() == peaks(schedule, trace).tolist()
     assert found.summary == replace(Summary.of([trace]), collective_s=pytest.approx(Summary.of([trace]).collective_s, rel=1e-12))
     assert found.op_seconds.to_dict() == pytest.approx(time_by_op(trace).to_dict(), rel=1e-12)
-    crossed = volumes(Crossed.of(schedule, cluster), trace.span_ns).set_index("link").sort_index()
-    told = found.links.set_index("link").sort_index()
-    assert told.index.tolist() == crossed.index.tolist()
-    np.testing.assert_allclose(told, crossed, rtol=1e-12)
+    crossed = link_utilisation(LinkTraffic.of(schedule, cluster), trace.span_ns).set_index("link").sort_index()
+    by_link = found.links.set_index("link").sort_index()
+    assert by_link.index.tolist() == crossed.index.tolist()
+    np.testing.assert_allclose(by_link, crossed, rtol=1e-12)
     for memory in (peaks(schedule, trace).max() - 1, peaks(schedule, trace).max()):
         small = replace(cluster, device=replace(cluster.device, memory=float(memory)))
         assert said(lambda: check(schedule, trace, small)) == said(lambda: replace(found, cluster=small).check())  # noqa: B023
@@ -119,7 +119,7 @@ def test_an_epoch_in_stretches_is_the_epoch(ranks, model, layers, each, snapshot
         assert begin.tolist() == trace.start_ns.tolist() and end.tolist() == trace.end_ns.tolist(), how
     for contention in (True, False):
         shared = replace(cluster, contention=contention)
-        assert_told(stream(parts, shared, costs), whole, shared, costs)
+        assert_told(replay_stretches(parts, shared, costs), whole, shared, costs)
 
 
 @pytest.mark.parametrize("each", [1, 2])
@@ -129,8 +129,8 @@ def test_stretches_are_the_rows_of_the_plan(each):
     parts = list(DISTDGL.stretches(work, ranks, costs, 1500))
     assert len(parts) > 2 and parts[0].schedule.op is parts[1].schedule.op  # one structure
     for name in ("op", "rank", "lane", "unit", "step", "layer", *WORK):
-        joined = np.concatenate([getattr(part.schedule, name)[ranks:] for part in parts])
-        assert np.array_equal(joined, getattr(whole, name)), name
+        column = np.concatenate([getattr(part.schedule, name)[ranks:] for part in parts])
+        assert np.array_equal(column, getattr(whole, name)), name
     iteration = np.concatenate([part.first + part.schedule.iteration[ranks:] - 1 for part in parts])
     assert np.array_equal(iteration, whole.iteration)
     assert [part.row for part in parts] == [0, *np.cumsum([len(part.schedule) - ranks for part in parts])[:-1]]
@@ -188,7 +188,7 @@ def test_any_iterations_that_do_not_overlap_can_be_stretched(drawn):
     for how in ("simpy", "native"):
         begin, end = pieces(parts, cluster, costs, how)
         assert begin.tolist() == trace.start_ns.tolist() and end.tolist() == trace.end_ns.tolist(), how
-    assert_told(stream(parts, cluster, costs), whole, cluster, costs)
+    assert_told(replay_stretches(parts, cluster, costs), whole, cluster, costs)
 
 
 def copies_share(schedule: Schedule, cluster: Cluster, opening: int) -> Shares | None:
@@ -213,15 +213,15 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
         ns[rows] = together
         return ns, Launches.of(schedule, ns, costs.launch_ns)
 
-    whole, carried, found = DISTDGL.plan(work, ranks, costs), Carried.nothing(ranks), []
+    whole, carried, found = DISTDGL.plan(work, ranks, costs), ClusterState.idle(ranks), []
     for stretch in DISTDGL.stretches(work, ranks, costs, 1000):
         shares = copies_share(stretch.schedule, cluster, ranks)
-        begin, end, carried = resumed(stretch, cluster.device, *alone(stretch.schedule), carried, shares, how)
+        begin, end, carried = replay_stretch(stretch, cluster.device, *alone(stretch.schedule), carried, shares, how)
         found.append((begin[ranks:], end[ranks:]))
-    expected = engine.times(whole, cluster.device, *alone(whole), copies_share(whole, cluster, 0), how)
+    expected = engine.replay_times(whole, cluster.device, *alone(whole), copies_share(whole, cluster, 0), how)
     for mine, theirs in zip(zip(*found, strict=True), expected, strict=True):
         assert np.concatenate(mine).tolist() == theirs.tolist()
-    undisturbed = engine.times(whole, cluster.device, *alone(whole), None, how)
+    undisturbed = engine.replay_times(whole, cluster.device, *alone(whole), None, how)
     assert (expected[1] > undisturbed[1]).any()
 
 
@@ -234,7 +234,7 @@ def test_a_copy_beside_a_collective_slows_it_down_in_a_stretch_too():
     opened = work.replace("AT", "iteration=1 <- s").replace("IN", "iteration=1")
     part = Stretch(write(f"s: OPTIMIZE@COMPUTE kernels=0\n{opened}", 16).schedule, 0, 0)
     spans = [engine.replay(whole, replace(cluster, contention=one), costs).span_ns for one in (True, False)]
-    assert stream([part], cluster, costs).tally.span_ns == spans[0] > 1.05 * spans[1]
+    assert replay_stretches([part], cluster, costs).tally.span_ns == spans[0] > 1.05 * spans[1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -269,7 +269,7 @@ def test_iterations_that_overlap_are_no_stretches():
         return Stretch(builder.finish(), 0 if first else 1, 0 if first else 2)
 
     with pytest.raises(ValueError, match="strategy 'eager': an iteration begins on a rank before the one before is over"):
-        stream([half(True), half(False)], gpus(1), NsCosts())
+        replay_stretches([half(True), half(False)], gpus(1), NsCosts())
 
 
 def test_hosts_that_work_and_launch_are_not_carried_on():
@@ -278,9 +278,9 @@ def test_hosts_that_work_and_launch_are_not_carried_on():
     read = builder.add(Op.SAMPLE, Lane.HOST, {"rank": [0], "order": 1, "iteration": 1}, after=[step])
     builder.add(Op.OPTIMIZE, Lane.COMPUTE, {"rank": [0], "order": 2, "iteration": 1}, after=[read])
     stretch = Stretch(builder.finish(), 0, 0)
-    assert stream([stretch], gpus(1), NsCosts()).rows == 2
+    assert replay_stretches([stretch], gpus(1), NsCosts()).rows == 2
     with pytest.raises(ValueError, match="strategy 'busy': what its hosts do themselves"):
-        stream([stretch], gpus(1), NsCosts(1))
+        replay_stretches([stretch], gpus(1), NsCosts(1))
 
 
 def test_a_stretch_opens_with_steps():
@@ -292,7 +292,7 @@ def test_a_stretch_opens_with_steps():
 
 def test_an_epoch_needs_devices_enough():
     with pytest.raises(UserError, match="has 2 GPUs, 3 asked for"):
-        stream(DISTDGL.stretches(work_of(3), 3, NsCosts()), gpus(2), NsCosts())
+        replay_stretches(DISTDGL.stretches(work_of(3), 3, NsCosts()), gpus(2), NsCosts())
 
 
 def test_ranks_that_differ_are_not_in_lockstep():

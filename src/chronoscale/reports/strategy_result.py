@@ -1,4 +1,4 @@
-"""Measured: one strategy on one number of ranks, in one run."""
+"""Strategy result: one strategy on one number of ranks in one run, executed or simulated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.timeline import Timeline, iteration_slice
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.simulator.failures.endurance import Endured
+from chronoscale.reports.timeline import Timeline, iteration_timeline
+from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
 from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.costs import Floats
@@ -27,8 +27,9 @@ EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """What a replay of an executed schedule predicted: a frame of `fidelity.fidelity`, the costs' name, where durations come from, and what
-    was compared."""
+    """Prediction of an executed schedule by a replay: errors by operation (`fidelity.fidelity`), the costs' name, where durations come
+    from, and what was compared.
+    """
 
     frame: pd.DataFrame
     costs: str
@@ -37,12 +38,12 @@ class Prediction:
 
     @property
     def error_pct(self) -> float:
-        """Of the whole epoch."""
+        """Error of the whole epoch, percent."""
         return self._total("error_pct")
 
     @property
     def epoch_s(self) -> float:
-        """Of what was compared."""
+        """Predicted seconds of what was compared."""
         return self._total("predicted_ms") / 1e3
 
     def _total(self, column: str) -> float:
@@ -50,7 +51,7 @@ class Prediction:
 
 
 class Band(NamedTuple):
-    """What a twentieth of the draws stays below, and what a twentieth exceeds; NaN without draws."""
+    """Band of nine tenths of the draws, from their 5 % to their 95 % quantile; NaN without draws."""
 
     low: float = float("nan")
     high: float = float("nan")
@@ -61,17 +62,17 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """One strategy on one number of ranks.
+class StrategyResult:
+    """Result of one strategy on one number of ranks.
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
     strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
-    epoch, by key; none without one. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its
-    figures compare with nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is
-    of the middle one, its spread and repeats are the draws'. endured: a training whose devices fail, None where none do.
-    effects: of assumptions on the epoch, where they were tried. idle: ranks without work. few: operations whose costs rest on too few
-    samples. there: GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
+    epoch, by key. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its figures compare with
+    nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its
+    spread and repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of
+    assumptions on the epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few
+    samples. cluster_gpus: GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
     """
 
     setting: Setting
@@ -87,22 +88,25 @@ class Measured:
     prediction: Prediction | None = None
     failed: str = ""
     draws_s: tuple[float, ...] = ()
-    endured: Endured | None = None
+    failure_summary: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
-    idle: int = 0
-    few: tuple[str, ...] = ()
-    there: int = 0
+    idle_ranks: int = 0
+    few_samples: tuple[str, ...] = ()
+    cluster_gpus: int = 0
     links: tuple[LinkUse, ...] = ()
 
     @classmethod
-    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> Measured:
-        """From repeats of one epoch; the median repeat stands for them. With its schedule, its middle iteration becomes the timeline."""
+    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> StrategyResult:
+        """Make a result from repeats of one epoch; the median repeat stands for them.
+
+        With its schedule, its middle iteration becomes the timeline.
+        """
         middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
-        timeline = iteration_slice(middle, schedule) if schedule is not None and len(middle) else None
+        timeline = iteration_timeline(middle, schedule) if schedule is not None and len(middle) else None
         return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
 
-    def drawn(self, draws_s: Sequence[float]) -> Measured:
-        """With the draws that its trace is the middle one of; itself for none."""
+    def with_draws(self, draws_s: Sequence[float]) -> StrategyResult:
+        """Return the result with the draws whose middle one its trace is; itself for no draws."""
         if not draws_s:
             return self
         low, high = np.quantile(draws_s, [0.25, 0.75])
@@ -122,23 +126,25 @@ class Measured:
 
     @property
     def band(self) -> Band:
-        """Of the epoch, s."""
+        """Band of the epoch's draws, s."""
         return Band.of(self.draws_s)
 
-    def faster(self, other: Measured) -> Band:
-        """How many times as fast as `other`, draw by draw: what draws of one number have in common, such as who straggles, is then no
-        difference. NaN where they have not been drawn alike."""
-        alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
-        return Band.of(np.divide(other.draws_s, self.draws_s)) if alike else Band()
+    def speedup_band(self, other: StrategyResult) -> Band:
+        """Return how many times as fast as `other` this is, draw by draw; NaN where the two have not been drawn alike.
+
+        What draws of one number have in common, such as who straggles, is then no difference.
+        """
+        drawn_alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
+        return Band.of(np.divide(other.draws_s, self.draws_s)) if drawn_alike else Band()
 
     @property
     def busiest_link(self) -> str:
-        """With its mean utilisation, in words; '' where none is modelled."""
-        return "".join(f"{one.link}, {100 * one.utilisation:.1f} %" for one in self.links[:1])
+        """The busiest link with its mean utilisation, in words; '' where no links are modelled."""
+        return "".join(f"{link.link}, {100 * link.utilisation:.1f} %" for link in self.links[:1])
 
     @property
     def breakdown(self) -> Breakdown:
-        """What its epoch is made of."""
+        """Parts of its epoch."""
         return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
 
     @property
@@ -146,16 +152,16 @@ class Measured:
         """Its epoch, predicted and measured; None where nothing was predicted."""
         if self.prediction is None:
             return None
-        found = self.summary
-        return EpochTimes(self.strategy, self.prediction.epoch_s, found.epoch_s, found.spread_s, found.repeats)
+        summary = self.summary
+        return EpochTimes(self.strategy, self.prediction.epoch_s, summary.epoch_s, summary.spread_s, summary.repeats)
 
     @property
     def extrapolated(self) -> bool:
-        """Whether any of its durations leaves what its costs were fitted on."""
+        """Whether any of its durations lies outside what its costs were fitted on."""
         return EXTRAPOLATED in self.summary.sources.split(", ")
 
 
-def unsound(losses: Sequence[float]) -> str:
-    """Where a loss stopped being a number, in words; '' where all are finite."""
+def describe_bad_loss(losses: Sequence[float]) -> str:
+    """Return where a loss stopped being a number, in words; '' where all are finite."""
     wrong = np.flatnonzero(~np.isfinite(np.asarray(losses, np.float64)))
     return f"loss not finite at iteration {wrong[0]}" if len(wrong) else ""

@@ -11,10 +11,10 @@ from random_schedules import ONE_STREAM, schedules
 
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
-from chronoscale.simulator.critical import HOST, Blame, Critical, blame, critical
-from chronoscale.simulator.engine import replay, times
+from chronoscale.simulator.critical_path import HOST, CriticalPath, PathShare, critical_path, path_shares
+from chronoscale.simulator.engine import replay, replay_times
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.network.traffic import Crossed
+from chronoscale.simulator.network.traffic import LinkTraffic
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
 from chronoscale.strategies.costs import DatasheetCosts
@@ -23,12 +23,12 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def found(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> tuple[Critical, Trace]:
+def found(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> tuple[CriticalPath, Trace]:
     trace = replay(schedule, cluster, NsCosts(launch_ns))
-    return critical(schedule, trace, cluster.device, Launches.of(schedule, trace.duration_ns, launch_ns)), trace
+    return critical_path(schedule, trace, cluster.device, Launches.of(schedule, trace.duration_ns, launch_ns)), trace
 
 
-def steps(path: Critical) -> list[tuple[int, int, int, int]]:
+def steps(path: CriticalPath) -> list[tuple[int, int, int, int]]:
     return list(zip(path.row.tolist(), path.rank.tolist(), path.start_ns.tolist(), path.end_ns.tolist(), strict=True))
 
 
@@ -43,13 +43,13 @@ def test_it_goes_through_the_last_arriver_of_a_collective():
     path, trace = found(written.schedule, gpus(3))
     slow, reduced, step = (written.row[label] for label in ("b/1", "r/0", "o/0"))
     assert steps(path) == [(slow, 1, 0, 30), (reduced, 0, 30, 70), (step, 0, 70, 71)]
-    assert blame(path, written.schedule, trace, gpus(3)) == (
-        Blame("ALLREDUCE", "COMM", "inside a node", 40 / 71),
-        Blame("BACKWARD", "COMPUTE", "", 30 / 71),
-        Blame("OPTIMIZE", "COMPUTE", "", 1 / 71),
+    assert path_shares(path, written.schedule, trace, gpus(3)) == (
+        PathShare("ALLREDUCE", "COMM", "inside a node", 40 / 71),
+        PathShare("BACKWARD", "COMPUTE", "", 30 / 71),
+        PathShare("OPTIMIZE", "COMPUTE", "", 1 / 71),
     )
     path, trace = found(written.schedule, gpus(3, per_node=2))
-    assert blame(path, written.schedule, trace, gpus(3, per_node=2))[0].link == "between nodes"
+    assert path_shares(path, written.schedule, trace, gpus(3, per_node=2))[0].link == "between nodes"
 
 
 def test_it_changes_lanes_where_one_waits_for_another():
@@ -60,7 +60,7 @@ def test_it_changes_lanes_where_one_waits_for_another():
         a1: AGGREGATE@COMPUTE ns=1 <- h1""")
     path, trace = found(written.schedule, gpus(1))
     assert steps(path) == [(written.row["h0/0"], 0, 0, 5), (written.row["h1/0"], 0, 5, 45), (written.row["a1/0"], 0, 45, 46)]
-    assert [(one.op, one.share) for one in blame(path, written.schedule, trace, gpus(1))] == [("H2D", 45 / 46), ("AGGREGATE", 1 / 46)]
+    assert [(one.op, one.share) for one in path_shares(path, written.schedule, trace, gpus(1))] == [("H2D", 45 / 46), ("AGGREGATE", 1 / 46)]
 
 
 def test_of_what_ends_at_one_time_the_stream_counts_first():
@@ -77,7 +77,10 @@ def test_kernels_that_wait_for_the_host_are_the_hosts():
     written = write("\n".join(f"a{i}: AGGREGATE@COMPUTE ns=3 kernels=1" for i in range(4)))
     path, trace = found(written.schedule, gpus(1), 10)
     assert trace.span_ns == 33 and steps(path) == [(HOST, 0, 10, 40), (written.row["a3/0"], 0, 40, 43)]
-    assert blame(path, written.schedule, trace, gpus(1)) == (Blame("", "", "", 30 / 33), Blame("AGGREGATE", "COMPUTE", "", 3 / 33))
+    assert path_shares(path, written.schedule, trace, gpus(1)) == (
+        PathShare("", "", "", 30 / 33),
+        PathShare("AGGREGATE", "COMPUTE", "", 3 / 33),
+    )
 
 
 def test_the_hosts_turn_waits_for_the_step_that_gates_it():
@@ -94,10 +97,10 @@ def test_the_hosts_turn_waits_for_the_step_that_gates_it():
 def test_an_epoch_of_nothing():
     schedule = Builder("none", 1).finish()
     path, trace = found(schedule, gpus(1))
-    assert len(path) == 0 and blame(path, schedule, trace, gpus(1)) == ()
+    assert len(path) == 0 and path_shares(path, schedule, trace, gpus(1)) == ()
     written = write("a: AGGREGATE@COMPUTE ns=0")
     path, trace = found(written.schedule, gpus(1))
-    assert len(path) == 1 and blame(path, written.schedule, trace, gpus(1)) == ()
+    assert len(path) == 1 and path_shares(path, written.schedule, trace, gpus(1)) == ()
 
 
 def test_a_trace_of_some_rows_is_refused():
@@ -105,14 +108,14 @@ def test_a_trace_of_some_rows_is_refused():
     trace = replay(written.schedule, gpus(1), NsCosts())
     part = Trace.of(written.schedule.take(np.arange(1)), trace.start_ns[:1], trace.end_ns[:1], trace.source[:1], "x")
     with pytest.raises(ValueError, match="the trace of 'test' has 1 of 2 rows"):
-        critical(written.schedule, part, gpus(1).device)
+        critical_path(written.schedule, part, gpus(1).device)
 
 
 def test_a_measured_trace_may_have_gaps():
     written = write("a: AGGREGATE@COMPUTE\nb: AGGREGATE@COMPUTE")
     start = np.array([5, 40])
     trace = Trace.of(written.schedule, start, start + 10, np.zeros(2, np.uint8), "x")
-    path = critical(written.schedule, trace, gpus(1).device)
+    path = critical_path(written.schedule, trace, gpus(1).device)
     assert steps(path) == [(0, 0, 5, 15), (1, 0, 40, 50)] and path.duration_ns.sum() == 20
 
 
@@ -129,7 +132,7 @@ def test_the_steps_of_a_replay_follow_one_another_and_add_up_to_the_epoch(schedu
     assert path.duration_ns.sum() == trace.span_ns and path.start_ns[0] == trace.start_ns.min()
     assert (path.start_ns[1:] == path.end_ns[:-1]).all() and path.end_ns[-1] == trace.end_ns.max()
     if trace.span_ns:
-        assert sum(one.share for one in blame(path, schedule, trace, cluster)) == pytest.approx(1, rel=1e-9)
+        assert sum(one.share for one in path_shares(path, schedule, trace, cluster)) == pytest.approx(1, rel=1e-9)
 
 
 @given(schedules(), STREAMS, st.integers(1, 4))
@@ -140,14 +143,14 @@ def test_a_row_shortens_the_epoch_if_it_is_on_every_critical_path_and_only_then(
         trace = replay(schedule, cluster, NsCosts())
     except UserError:
         assume(False)
-    path, ns = critical(schedule, trace, cluster.device), trace.duration_ns
+    path, ns = critical_path(schedule, trace, cluster.device), trace.duration_ns
     some, every = on_paths(schedule, trace, cluster)
     assert set(path.row.tolist()) <= some
     for members in tasks(schedule):
         if ns[members[0]] > 0:
             shorter = ns.copy()
             shorter[members] -= 1
-            _, end = times(schedule, cluster.device, shorter, None, None)
+            _, end = replay_times(schedule, cluster.device, shorter, None, None)
             gained = trace.end_ns.max() - end.max()
             assert gained == int(bool(every & set(members))), (members, some, every)
 
@@ -203,6 +206,6 @@ def test_a_collective_is_blamed_on_the_link_that_it_takes_longest_on():
         cluster = presets.scaled(h200, ranks)
         schedule = write("a: AGGREGATE@COMPUTE\nx: ALLTOALL@COMM all bytes=1000000000 <- a", ranks).schedule
         trace = replay(schedule, cluster, costs)
-        path = critical(schedule, trace, cluster.device)
-        assert blame(path, schedule, trace, cluster, Crossed.of(schedule, cluster))[0].link == named
-        assert blame(path, schedule, trace, cluster)[0].link == alone
+        path = critical_path(schedule, trace, cluster.device)
+        assert path_shares(path, schedule, trace, cluster, LinkTraffic.of(schedule, cluster))[0].link == named
+        assert path_shares(path, schedule, trace, cluster)[0].link == alone

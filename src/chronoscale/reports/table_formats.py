@@ -1,4 +1,4 @@
-"""Formats: a table as CSV (every digit), Markdown and LaTeX (four digits), HTML (for reading)."""
+"""Table formats: a table as CSV (every digit), Markdown and LaTeX (four digits), HTML (for reading)."""
 
 from __future__ import annotations
 
@@ -10,52 +10,15 @@ import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
 from chronoscale.reports.breakdown import PARTS
+from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
-MISSING, INFINITE, MARK = "–", "∞", "†"
-MARKED = f"{MARK} extrapolated: from costs used outside what they were fitted on."
-Marked = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
-
-
-def number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without an exponent where that is short; '–' for NaN, '∞' for infinity."""
-    if math.isnan(value):
-        return MISSING
-    if math.isinf(value):
-        return INFINITE if value > 0 else f"-{INFINITE}"
-    if value == 0:
-        return "0"
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
-    return (
-        f"{value:.{digits - 1}e}" if not -5 <= exponent < 9 else f"{round(value, digits - 1 - exponent):.{max(digits - 1 - exponent, 0)}f}"
-    )
+MARK = "†"
+MARKED = f"{MARK} extrapolated: the costs were used outside the range that they were fitted on."
+MarkedCells = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
 def _finite(show: Callable[[float], str]) -> Callable[[float], str]:
     return lambda value: show(value) if math.isfinite(value) else number(value)
-
-
-def size(value: float) -> str:
-    """Bytes in decimal units."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(value) < 1000 or unit == "TB":
-            break
-        value /= 1000
-    return f"{number(value, 3)} {unit}"
-
-
-def around(value: float, spread: float = 0.0) -> str:
-    """`value`, three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); '' for no spread."""
-    shown = number(value, 3)
-    if not spread or not math.isfinite(spread):
-        return shown
-    decimals = len(shown.partition(".")[2])
-    return f"{shown} ± {number(spread, 1) if round(spread, decimals) == 0 else f'{spread:.{decimals}f}'}"
-
-
-def seconds(value: float, spread: float = 0.0) -> str:
-    """Seconds and their spread, three significant digits, in s, ms or µs."""
-    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
-    return f"{around(value * scale, spread * scale)} {unit}"
 
 
 _PERCENT = _finite(lambda value: f"{100 * value:.1f} %")
@@ -105,12 +68,12 @@ def _plain(_: str, value: object) -> str:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """Full precision; NaN is an empty cell, infinity 'inf'."""
+    """Return a table as CSV with full precision; NaN is an empty cell, infinity 'inf'."""
     return table.to_csv(index=False, lineterminator="\n")
 
 
-def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Marked) -> list[list[str]]:
-    """Rows of text, MARK behind what is marked."""
+def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: MarkedCells) -> list[list[str]]:
+    """Return rows of text, MARK behind the cells that are marked."""
     columns = [
         [f"{show(str(name), value)}{MARK if (row, str(name)) in marked else ''}" for row, value in enumerate(table[name].tolist())]
         for name in table.columns
@@ -118,8 +81,8 @@ def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Mark
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def to_markdown(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
-    """A pipe table; numbers to the right."""
+def to_markdown(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
+    """Return a pipe table; numbers to the right."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     rows = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _cells(table, _plain, marked)]
     rules = ["---:" if right else "---" for right in numeric]
@@ -133,16 +96,19 @@ LATEX = str.maketrans(
 )
 
 
-def to_latex(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
-    """A booktabs tabular."""
+def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
+    """Return a booktabs tabular."""
     columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
     rows = [[str(name) for name in table.columns], *_cells(table, _plain, marked)]
     head, *body = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in rows]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def to_html(table: pd.DataFrame, marked: Marked = frozenset()) -> str:
-    """A `<table>` with the headings and units of `READING`; escaped. A rule parts rank counts, and strategies where each has many rows."""
+def to_html(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
+    """Return a `<table>` with the headings and units of `READING`; escaped.
+
+    A rule separates rank counts, and strategies where each has many rows.
+    """
     within = [name for name in ("ranks", *(["strategy"] if "op" in table else [])) if name in table]
     parts = list(zip(*(table[name].tolist() for name in within), strict=True))
     rules = [' class="new"' if parts and i and parts[i] != parts[i - 1] else "" for i in range(len(table))]

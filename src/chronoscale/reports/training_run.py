@@ -1,4 +1,4 @@
-"""Staged: a training run in stages, epochs of the data plane beside what the control plane did meanwhile."""
+"""Training run: epochs of the data plane, in stages, beside what the control plane did at the time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ WAITING = "runtime statistics"  # the control plane looks at epochs as they come
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of the data plane; ns of one clock. `switch_ns` went before it into taking up a new schedule. scores: of what
-    validated at its end, by key; none where nothing did."""
+    """Epoch of the data plane; ns of one clock.
+
+    switch_ns: spent before it on taking up a new schedule; scores: of the validation at its end, by key.
+    """
 
     number: int
     stage: str
@@ -36,7 +38,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the control plane did, on the same clock."""
+    """Activity of the control plane, on the same clock as the epochs."""
 
     what: str
     start_ns: int
@@ -44,11 +46,13 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """A training run: epochs in order, activities in order, and what has to be said. `missed`: stage and strategy that were asked for and
-    in which no epoch was trained. tested: scores of the test by predictor and key, the model's first, naive ones beside it. best: the
-    epoch whose model was tested, None where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: by a
-    number that is not finite, which and where; '' where it was not."""
+class TrainingRun:
+    """Training run in stages: epochs in order, activities in order, and notes for the reader.
+
+    missed: stage and strategy that were asked for and in which no epoch was trained. tested: scores of the test by predictor and key, the
+    model's first, naive ones beside it. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
+    epochs whose traces are there. stopped: which number that is not finite stopped it, and where; '' where none did.
+    """
 
     name: str
     ranks: int
@@ -64,29 +68,32 @@ class Staged:
 
     @property
     def failed(self) -> str:
-        """Why it compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
+        """Why the run compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
         lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
         return self.stopped or next(lost, "")
 
     @property
     def tested_epoch(self) -> int:
-        """The one whose model was tested, or will be: the best where one is kept, else the last."""
+        """The epoch whose model was tested, or will be: the best where one is kept, else the last."""
         return self.epochs[-1].number if self.best is None else self.best
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
         """Epochs by stage, in order of appearance."""
-        found: dict[str, list[Epoch]] = {}
+        by_stage: dict[str, list[Epoch]] = {}
         for epoch in self.epochs:
-            found.setdefault(epoch.stage, []).append(epoch)
-        return found
+            by_stage.setdefault(epoch.stage, []).append(epoch)
+        return by_stage
 
     def table(self) -> pd.DataFrame:
-        """One row a stage: epochs, seconds an epoch (median, half the interquartile range), seconds spent on taking the schedule up, the
-        learning rate of its largest step, first and last loss, seconds that the control plane worked meanwhile; where anything validated,
-        the best of the first score that there is, and all scores of the last epoch. A stage that was missed has none of them, and a run
-        that failed no best, and says so."""
-        rows, shown = [], present(epoch.scores for epoch in self.epochs)
+        """Return one row a stage.
+
+        Columns: epochs; seconds an epoch (median, half the interquartile range); seconds spent on taking the schedule up; the learning rate
+        of its largest step; first and last loss; seconds that the control plane worked in the stage; where anything validated, the best of
+        the first score that there is, and all scores of the last epoch. A stage that was missed has none of them; a run that failed has no
+        best, and says so.
+        """
+        rows, scores = [], present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
@@ -108,38 +115,41 @@ class Staged:
                     "control_s": sum(max(ns, 0) for ns in busy) / 1e9,
                     "failed": self.failed,
                     **{
-                        f"best_{one.key}": NAN if self.failed else one.best(epoch.scores.get(one.key, NAN) for epoch in epochs)
-                        for one in shown[:1]
+                        f"best_{score.key}": NAN if self.failed else score.best(epoch.scores.get(score.key, NAN) for epoch in epochs)
+                        for score in scores[:1]
                     },
-                    **{f"last_{one.key}": epochs[-1].scores.get(one.key, NAN) for one in shown},
+                    **{f"last_{score.key}": epochs[-1].scores.get(score.key, NAN) for score in scores},
                 }
             )
         if self.missed is not None:
             rows.append({"stage": self.missed[0], "strategy": self.missed[1], "epochs": "none"})
         table = pd.DataFrame(rows)
-        rare = ["learning_rate", *(f"best_{one.key}" for one in shown[:1]), *(f"last_{one.key}" for one in shown)]
+        rare = ["learning_rate", *(f"best_{score.key}" for score in scores[:1]), *(f"last_{score.key}" for score in scores)]
         unknown = [name for name in rare if len(table) and table[name].isna().all()]
         unknown += [] if self.failed or not len(table) else ["failed"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:
-        """One row a predictor: its scores of the test; no rows where nothing was tested."""
-        shown = present(self.tested.values())
+        """Return one row a predictor: its scores of the test; no rows where nothing was tested."""
+        score_kinds = present(self.tested.values())
         return pd.DataFrame(
-            [{"predictor": name, **{one.key: scores.get(one.key, NAN) for one in shown}} for name, scores in self.tested.items()]
+            [
+                {"predictor": name, **{score.key: scores.get(score.key, NAN) for score in score_kinds}}
+                for name, scores in self.tested.items()
+            ]
         )
 
     def chrome(self) -> str:
-        """Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""
+        """Return Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""
         zero = min([e.start_ns - e.switch_ns for e in self.epochs] + [a.start_ns for a in self.activities], default=0)
         events: list[dict[str, object]] = [
             {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
             for pid, name in enumerate(("control plane", "data plane"))
         ]
 
-        def span(pid: int, name: str, start: int, end: int, **said: object) -> None:
+        def span(pid: int, name: str, start: int, end: int, **arguments: object) -> None:
             at = {"ts": (start - zero) / 1e3, "dur": (end - start) / 1e3}
-            events.append({"ph": "X", "name": name, "pid": pid, "tid": 0, **at, "args": said})
+            events.append({"ph": "X", "name": name, "pid": pid, "tid": 0, **at, "args": arguments})
 
         for a in self.activities:
             span(0, a.what, a.start_ns, a.end_ns)

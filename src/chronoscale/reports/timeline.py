@@ -14,17 +14,17 @@ from chronoscale.strategies.trace import TRACE_COLUMNS, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline(Trace):
-    """The part of a trace that is one iteration; times in ns from the first start in it.
+    """Part of a trace that is one iteration; times in ns from the first start in it.
 
-    Iterations overlap (prefetches), so tasks of others that ran meanwhile are there too, cut to the same time; `own` is false for
-    them. A view of rows, not a schedule: dependencies on the iteration before have no place in it.
+    Iterations overlap (prefetches), so tasks of others that ran at the time are there too, cut to it; `own` is false for them. The rows
+    make no schedule: dependencies on the iteration before have no place in it.
     """
 
     iteration: int
     own: NDArray[np.bool_]
 
     def extremes(self, count: int) -> Ints:
-        """At most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
+        """Return at most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
         ranks, place = np.unique(self.rank, return_inverse=True)
         if len(ranks) <= count:
             return ranks.astype(np.int64)
@@ -33,8 +33,8 @@ class Timeline(Trace):
         return np.sort(ranks[np.concatenate([order[: count // 2], order[len(order) - (count - count // 2) :]])]).astype(np.int64)
 
 
-def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
-    """The tasks of `iteration`, by default the middle one, where pipelines are full.
+def iteration_timeline(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
+    """Return the tasks of `iteration`, by default the middle one, where pipelines are full.
 
     Raises ValueError when the trace is of another schedule, UserError for an iteration that did not run.
     """
@@ -45,8 +45,8 @@ def iteration_slice(trace: Trace, schedule: Schedule, iteration: int | None = No
         iteration = int(np.median(np.unique(ran)).item()) if len(ran) else 0
     rows = np.flatnonzero(ran == iteration)
     if not len(rows):
-        known = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
-        raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {known}")
+        expected = f"0..{schedule.iterations - 1}" if len(schedule) else "none"
+        raise UserError(f"'{trace.strategy}': no iteration {iteration} in the trace; expected {expected}")
     first, last = trace.start_ns[rows].min(), trace.end_ns[rows].max()
     own = ran == iteration
     rows = np.flatnonzero(own | ((trace.start_ns < last) & (trace.end_ns > first)))
