@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from rivals.reductions import FANOUT, degrees, obvious_softmax
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import TRITON, unavailable_reason
@@ -26,8 +27,7 @@ from gpu.slots import MOST, attended, encoded, gated
 from gpu.slots import OURS as OF_SLOTS
 from gpu.timing import Call, measure
 
-FANOUT, HEADS = 10, 2
-SKEW = 1.1  # of the power law of skewed degrees
+HEADS = 2
 OURS = ("by atomics", "ascending", "sorted first", "aggregate", "edge_softmax", "edge_softmax, both", "gather_rows", "copy", *OF_SLOTS)
 CAPTURED = frozenset({"by atomics", "ascending", "aggregate", "edge_softmax", "gather_rows", "triton"})
 
@@ -90,13 +90,9 @@ def bench(device: str, sizes: Sizes, record: Record) -> None:
 
 
 def drawn(targets: int, skewed: bool, device: str) -> Batch:
-    """Degrees 0 to FANOUT alike, or by a power law with about as many edges, of which one target has some 4 %."""
+    """Return a batch with sampled or skewed degrees, as `reductions.degrees` draws them."""
     draw = torch.Generator().manual_seed(targets)
-    counts = torch.randint(0, FANOUT + 1, (targets,), generator=draw)
-    if skewed:
-        tail = torch.rand(targets, generator=draw).clamp_(min=1e-6).pow_(-1 / SKEW)
-        counts = (tail * (FANOUT / 2 * targets / tail.sum())).long()
-        counts[0] += FANOUT * targets // 50
+    counts = degrees(targets, skewed, draw)
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
     source = torch.randint(0, 3 * targets, (int(indptr[-1]),), generator=draw, dtype=torch.int32)
     target = torch.repeat_interleave(torch.arange(targets, dtype=torch.int32), counts)
@@ -153,10 +149,7 @@ def _shares(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
     copy, copied = copy_of(moved, device)
 
     def obvious() -> Tensor:
-        lowest = scores.new_full((on.targets, HEADS), -torch.inf)
-        largest = lowest.scatter_reduce(0, row[:, None].expand(-1, HEADS), scores.detach(), "amax")
-        powers = (scores - largest[row]).exp()
-        return powers / scores.new_zeros(on.targets, HEADS).index_add(0, row, powers)[row]
+        return obvious_softmax(scores, row, on.targets)
 
     forms: dict[str, Callable[[], Tensor]] = {"edge_softmax": lambda: edge_softmax(scores, on.indptr, longest=longest), "obvious": obvious}
     if pyg is not None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.worker import run_job
 from gpu.cases import REHEARSED, SEED, Sizes, jobs
 from gpu.device import present
+from gpu.families import emptied
 from gpu.place import Place
 from gpu.record import Record, Wrong
 
@@ -24,12 +23,6 @@ def run(place: Place, record: Record) -> None:
     """Raises as `compare`."""
     present(place)
     compare(record, jobs(emptied(place.work / "losses"), REHEARSED if place.rehearsal else Sizes()), place.device, _losses)
-
-
-def emptied(folder: Path) -> Path:
-    """The folder, nothing left in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
 
 
 def compare(record: Record, of: Iterable[Job], device: str, losses: Callable[[Job, str], np.ndarray]) -> None:

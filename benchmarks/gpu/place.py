@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".gpu-wheels"
-SOURCES = ("src/chronoscale", "benchmarks/gpu", "benchmarks/bench_cuda.py", "tests/cuda_ext", "CMakeLists.txt")
+SOURCES = ("src/chronoscale", "benchmarks/core", "benchmarks/gpu", "benchmarks/rivals", "tests/cuda_ext", "CMakeLists.txt")
 OWN = {"PYTHONUNBUFFERED": "1", "DASK_LOGGING__DISTRIBUTED": "warning"}  # what parts print comes when it is printed, and no more
 KINDS = {".py", ".yaml", ".cu", ".cuh", ".cpp", ".h", ".txt"}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
+from core.turns import Call, in_turns
 
-Call = Callable[[], object]
 BATCH_S = 0.01  # a batch takes at least this long, or MOST rounds
 MOST = 2_000
 SLOW_S = 0.2  # a contestant whose call takes longer is timed FEW times, and need not be captured: what the host adds is nothing
@@ -114,11 +114,7 @@ def measure(contestants: Mapping[str, Sequence[Call]], device: str, repeats: int
             found[who] = {"left_out": f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"}
             if device == "cuda":
                 torch.cuda.empty_cache()
-    times: dict[str, list[float]] = {who: [] for who in batches}
-    for turn in range(repeats):
-        for who, one in batches.items():
-            if turn < several[who]:
-                times[who].append(one.seconds())
+    times = in_turns({who: one.seconds for who, one in batches.items()}, several)
     for who, seconds in times.items():
         low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
         how = {"how": batches[who].how, "calls": batches[who].calls, "repeats": len(seconds)}

@@ -29,8 +29,7 @@ from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
-from rivals.protocol import Figures
-from rivals.results import Epoch, Trained
+from rivals.protocol import Epoch, Figures, Trained
 
 PARTS = {
     "sample": ("SAMPLE", "GATHER", "H2D"),

@@ -17,9 +17,8 @@ from chronoscale.real_exec.execution.context import Context, joined
 from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
-from rivals.psg import Psg
 from rivals.pygt import Pygt, Taken
-from rivals.windowed import WindowTrainer
+from rivals.snapshots import Psg, WindowTrainer
 from rivals.windows import Trainer, Windows, timed
 
 Name = Literal["psg", "flaredtdg", "pygt", "once", "torch"]

@@ -78,3 +78,25 @@ class Protocol:
 
         among = negatives.destinations(stream.dst[trained], stream.num_nodes)
         return cls(stream, batch_size, trained, among, questions(split.validation, 0), questions(split.test, ranked))
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Seconds of training and of validation, each alone; `parts`: where those of training went. loss: mean of training's batches."""
+
+    loss: float
+    training: float
+    validation: float
+    validation_ap: float
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """`best`: the number of the epoch, from 0, that was tested. new: the figures of the test events that have a node never trained on."""
+
+    epochs: list[Epoch]
+    best: int
+    test: Figures
+    new: Figures
+    testing: float

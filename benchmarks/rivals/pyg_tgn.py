@@ -28,8 +28,7 @@ from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from rivals.protocol import Protocol, Questions
-from rivals.results import Epoch, Trained
+from rivals.protocol import Epoch, Protocol, Questions, Trained
 
 try:
     from torch_geometric.nn import TGNMemory, TransformerConv

@@ -33,7 +33,7 @@ from chronoscale.strategies.memshare.communication import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from bench_communication import WIDTHS, Case, fetched, once, slots
+from subjects.communication import WIDTHS, PartedStream, fetched, once, slots
 
 COLUMNS = ("roots", "away", "slots", "edges", "nodes")
 
@@ -42,9 +42,9 @@ def power_law(seed: int, items: int = 0) -> EventStream:
     return RandomStream(600, 12_000, 3_000, items, 0.95, 0.95, seed=seed).stream()
 
 
-def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> Case:
+def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> PartedStream:
     parts = divide(stream, count, policy, share, None, 0)
-    return Case("", Source(stream, TCSR.of(stream)), parts, 50, 10, remote)
+    return PartedStream(Source(stream, TCSR.of(stream)), parts, 50, 10, remote)
 
 
 def test_the_equation_by_hand() -> None:

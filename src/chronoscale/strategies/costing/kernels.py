@@ -1,6 +1,6 @@
 """Kernels: how many kernels a row launches on a GPU and what they move there, by laws in a schedule's sizes that were counted.
 
-`kernels.yaml` and `moved.yaml` are made by `benchmarks/count_kernels.py` and `count_moved.py`, which execute schedules under
+`kernels.yaml` and `moved.yaml` are made by `tools/count_kernels.py` and `count_moved.py`, which execute schedules under
 `real_exec.measurement.kernels.Counter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
 
 ==========================  ===============================================================================
@@ -75,9 +75,7 @@ class Kernels:
         was not counted."""
         laws_by_model = read_laws()[kind]
         if model not in laws_by_model:
-            raise UserError(
-                f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(laws_by_model)}"
-            )
+            raise UserError(f"kernels of '{model}' ({kind}) were not counted (tools/count_kernels.py); known: {', '.join(laws_by_model)}")
         return cls(laws_by_model[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:

@@ -18,7 +18,7 @@ READ = (
     "Why so: of LastFM's 1,980 nodes two hops would repeat at 99 %, one hop of 6,000 roots (with negatives) at 95 % or more, and "
     "4,000 roots counted with their neighbours at 93.6 % only if every batch had every node, M then being 100 % and not 91.8. Edges "
     "of batches far apart cannot match at 20 to 47 %: recent ones have been replaced.",
-    "Stand-ins are generated and fitted to the five rates (benchmarks/fit_stand_ins.py): that these are met shows that stand-ins "
+    "Stand-ins are generated and fitted to the five rates (tools/fit_stand_ins.py): that these are met shows that stand-ins "
     "are as redundant as printed, and nothing of the originals, none of which is at hand.",
     f"Inconsistent in print: with D_max = {FANOUT} eq. 2 summed over degrees is ({FANOUT} - mean) / {FANOUT - 1}; that agrees with "
     "the printed mean degree for LastFM and Bitcoin, not for WikiTalk and GDELT. Were the mean over roots with a neighbour and the "
