@@ -15,7 +15,7 @@ import torch
 from dense_trainer import RATE, iterations_of, weights
 from rank_cases import serve_cases
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context, joined
@@ -132,7 +132,7 @@ CASES = [
 def plan(case: Case, folder: Path, ranks: int) -> None:
     """The case's schedule, as a file: planned once, for whichever process runs it."""
     sequence = store.load(folder / case.data)
-    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
+    cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
     schedule = strategy(case.strategy).plan(work, ranks, Changing() if case.forms else COSTS)
     assert not case.forms or {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedule.op} or case.strategy == "real-g"
@@ -143,7 +143,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
     rank, ranks = context.rank, context.ranks
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
-    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
+    cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     asked = (case.shape.inputs, case.hyper.variant)
     material = Material(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)

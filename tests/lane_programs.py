@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -50,7 +50,7 @@ def groups(model: str, way: str, layers: int = 2, ranks: int = 1, device: torch.
 def cells(model: str, name: str, ranks: int, device: torch.device = CPU) -> CellProgram:
     """A rank's share of groups that are spread over `ranks`."""
     planner, shape = strategy(name), model_shape(model, 6, 5, 2)
-    cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
+    cut = VertexPartition((np.arange(NODES) % ranks).astype(np.int32), ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
     schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
     context = Context(device=device, collective=others, exchange=others)
@@ -63,7 +63,7 @@ def blocks(model: str, name: str, ranks: int, device: torch.device = CPU) -> Win
     """A rank's share of sliding windows."""
     hyper, chunks = Hyper(recency=Recency(Decay(2, 3, 0.4), 8)), Chunks((np.arange(NODES) % 8).astype(np.int32), 8)
     shape, others = model_shape(model, 6, 5, 2), Unheard(ranks)
-    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
+    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=ExactChunking(GRAPHS, chunks))
     context = Context(device=device, collective=others, exchange=others)
     schedule = strategy(name).plan(work, ranks, UNUSED)
     return WindowProgram(schedule, Material(GRAPHS, 6, pin=device != CPU), chunks, Learner(SnapshotModel(shape), context), hyper, context)

@@ -10,7 +10,7 @@ import torch
 from dense_trainer import RATE, weights
 from rank_cases import run_on_ranks, serve_cases
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -61,7 +61,7 @@ class Case:
 
     def workload(self):
         chunks = Chunks((np.arange(NODES) % 4).astype(np.int32), 4)
-        return Workload("w", statistics_of(GRAPHS), self.shape, self.hyper, chunking=Counted(GRAPHS, chunks))
+        return Workload("w", statistics_of(GRAPHS), self.shape, self.hyper, chunking=ExactChunking(GRAPHS, chunks))
 
 
 CASES = [

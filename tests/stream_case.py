@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -35,7 +35,7 @@ def stream(seed=0, nodes=9, events=60, edge=2, features=0, labels=False):
 def prepared(folder, events, **protocol):
     """The stream's folder, as ranks read it."""
     store.save(folder / "stream", events)
-    Prepared.make(folder / "prepared", folder / "stream", Protocol(**{"ranked": 3, **protocol}))
+    PreparedStream.make(folder / "prepared", folder / "stream", Protocol(**{"ranked": 3, **protocol}))
     return folder / "prepared"
 
 
@@ -50,7 +50,7 @@ def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):
 
 def workload(folder, model, **other):
     given = other.pop("hyper", None) or hyper(model)
-    data = stream_statistics(Prepared.load(folder))
+    data = stream_statistics(PreparedStream.load(folder))
     return Workload("small", data, shape_for(choice(model, **other), data, given), given)
 
 
@@ -64,7 +64,7 @@ def program(folder, schedule, chosen, given, context=None, rate=0.05):
 
 
 def planned(folder, chosen, given, name="tgl-unique", ranks=1):
-    data = stream_statistics(Prepared.load(folder))
+    data = stream_statistics(PreparedStream.load(folder))
     return strategy(name).plan(Workload("small", data, shape_for(chosen, data, given), given), ranks, UNUSED)
 
 

@@ -46,7 +46,7 @@ def pyg():
 
 
 def test_questions_are_the_events_with_the_fixed_negatives(protocol):
-    stream, split = protocol.stream, splits.by_time(protocol.stream)
+    stream, split = protocol.stream, splits.split_by_time(protocol.stream)
     assert protocol.trained.tolist() == list(split.train)
     assert protocol.validation.candidates.shape == (len(split.validation), 2)  # no ranking: validation's seconds are those of AP
     test = protocol.test
@@ -56,7 +56,7 @@ def test_questions_are_the_events_with_the_fixed_negatives(protocol):
         assert test.known[row] <= event < test.known[row] + BATCH and (test.known[row] - split.validation_end) % BATCH == 0
         assert test.new[row] == (not {stream.src[event], stream.dst[event]} <= {*stream.src[split.train], *stream.dst[split.train]})
     single, mixed = (
-        negatives.of_evaluation(stream, split.train_end, split.test, *asked).dst for asked in ((1, "random"), (RANKED, "mixed"))
+        negatives.evaluation_negatives(stream, split.train_end, split.test, *asked).dst for asked in ((1, "random"), (RANKED, "mixed"))
     )
     assert np.array_equal(test.candidates[:, 1:2], single) and np.array_equal(test.candidates[:, 2:], mixed)
 
@@ -64,8 +64,8 @@ def test_questions_are_the_events_with_the_fixed_negatives(protocol):
 def test_hidden_nodes_have_no_event_to_train_on_and_are_no_negatives():
     protocol = Protocol.of(drawn(), BATCH, 0, hidden=0.2)
     stream = protocol.stream
-    hidden = splits.hide(stream, splits.by_time(stream), 0.2).hidden
-    assert hidden.sum() == 5 and len(protocol.trained) < splits.by_time(stream).train_end
+    hidden = splits.hide_nodes(stream, splits.split_by_time(stream), 0.2).hidden
+    assert hidden.sum() == 5 and len(protocol.trained) < splits.split_by_time(stream).train_end
     assert not hidden[stream.src[protocol.trained]].any() and not hidden[stream.dst[protocol.trained]].any()
     assert not hidden[protocol.among].any()
 

@@ -13,7 +13,7 @@ import torch
 from dense_trainer import RATE, weights
 from rank_cases import serve_cases
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -100,7 +100,7 @@ CASES = [
 def plan(case: Case, folder: Path, ranks: int) -> None:
     """The case's schedule, as a file: planned once, for whichever process runs it."""
     sequence, chunks = store.load(folder / "growth"), Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
-    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, chunking=Counted(sequence, chunks))
+    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, chunking=ExactChunking(sequence, chunks))
     STRATEGIES[case.strategy].plan(work, ranks, COSTS).save(folder / f"{case.label}-{ranks}.parquet")
 
 

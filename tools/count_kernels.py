@@ -26,11 +26,11 @@ import torch
 import yaml
 from numpy.typing import ArrayLike
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
@@ -190,7 +190,7 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows("groups", structure_name(shape), schedule, program, {**sizes, "spread": ranks - 1})
         for planner, ranks in product((strategy("esdg"), strategy("distdgl")), (1, 2)):
-            cut = Cut((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
+            cut = VertexPartition((np.arange(SEQUENCE.num_nodes) % ranks).astype(np.int32), ranks)
             work = Workload("w", statistics_of(SEQUENCE), shape, hyper, Partition(*cut.count(SEQUENCE)))
             schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
             context = Context(collective=others, exchange=others)
@@ -209,7 +209,7 @@ def blocks() -> Iterator[dict[str, int | str]]:
         if decay.lags and (not shrinks or ranks > 1):  # what a snapshot had when it was last whole is there, or not: no law tells
             continue
         shape, hyper = model_shape(name, 12, 8, layers), Hyper(recency=Recency(decay, BLOCKED))
-        work = Workload("w", statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+        work = Workload("w", statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
         schedule, others = plan.schedule(UNUSED), Unheard(ranks)
         context = Context(collective=others, exchange=others)
@@ -263,7 +263,7 @@ def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
     of_nodes = drawn.standard_normal((NODES, features)).astype(np.float32) if features else None
     labels = (src % 2).astype(np.int64) if task == "node" else None
     store.save(made / "stream", EventStream(NODES, src, dst, np.arange(MOST), of_edges, labels, node_features=of_nodes))
-    Prepared.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
+    PreparedStream.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
     return made / "prepared"
 
 
@@ -273,7 +273,7 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     the plainest model, operators edge by edge with every one that has them."""
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
-        kind, statistics = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
+        kind, statistics = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
         sizes = product(
             DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),

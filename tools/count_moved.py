@@ -28,11 +28,11 @@ import yaml
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
@@ -203,7 +203,7 @@ def snapshots(folder: Path) -> Iterator[Case]:
             lowered = partial(_lowered, work, deal(work.groups, 1, each), reuse, forms)
             yield Case("groups", structure_name(shape), lowered, partial(_grouped, material, shape, hyper))
         for planner, ranks in ((strategy("esdg"), 1 + number % 2), (strategy("distdgl"), 1 + number // 3 % 2)):
-            cut = Cut((np.arange(graphs.num_nodes) % ranks).astype(np.int32), ranks)
+            cut = VertexPartition((np.arange(graphs.num_nodes) % ranks).astype(np.int32), ranks)
             spread = Workload("w", statistics_of(graphs), shape, hyper, Partition(*cut.count(graphs)))
             made = partial(_celled, material, cut if planner.partitioned else None, shape, hyper, ranks)
             yield Case(planner.kind, structure_name(shape), partial(_head, planner, spread, ranks), made)
@@ -217,7 +217,7 @@ def _grouped(material: Material, shape: ModelShape, hyper: Hyper, schedule: Sche
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), Context()), hyper, Context())
 
 
-def _celled(material: Material, cut: Cut | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
+def _celled(material: Material, cut: VertexPartition | None, shape: ModelShape, hyper: Hyper, ranks: int, schedule: Schedule) -> Program:
     context = Context(collective=Unheard(ranks), exchange=Unheard(ranks))
     region = Whole(material) if cut is None else Part(material, cut, 0, context.device)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
@@ -236,7 +236,7 @@ def blocks(folder: Path) -> Iterator[Case]:
         graphs, inputs, hidden = sized(np.random.default_rng([layers, ranks, shrinks, each, number, *name.encode()]))
         chunks, decay = Chunks((np.arange(graphs.num_nodes) % BLOCKED).astype(np.int32), BLOCKED), Decay(2, 2, 0.5)
         shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(recency=Recency(decay, BLOCKED))
-        work = Workload("w", statistics_of(graphs), shape, hyper, chunking=Counted(graphs, chunks))
+        work = Workload("w", statistics_of(graphs), shape, hyper, chunking=ExactChunking(graphs, chunks))
         plan = Plan("counted", work, ranks, WindowRetention(decay, each), one_by_one, shrinks)
         made = partial(_windows, Material(graphs, inputs, hyper.variant), chunks, shape, hyper, ranks)
         yield Case("blocks", structure_name(shape), partial(plan.schedule, UNUSED), made)
@@ -284,7 +284,7 @@ def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
     of_nodes = drawn.standard_normal((nodes, features)).astype(np.float32) if features else None
     labels = (src % 2).astype(np.int64) if task == "node" else None
     store.save(made / "stream", EventStream(nodes, src, dst, np.arange(most), of_edges, labels, node_features=of_nodes))
-    Prepared.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
+    PreparedStream.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
     return made / "prepared"
 
 
@@ -294,7 +294,7 @@ def streams(folder: Path) -> Iterator[Case]:
     folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
-        kind, known = STREAM_MODELS[name], stream_statistics(Prepared.load(data))
+        kind, known = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, redundancy
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, measure_redundancy
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.generate.sessions import SessionStream
@@ -32,8 +32,8 @@ STEP, DAMPING, BOUND = 0.08, 0.1, 0.3
 def rates(made: SessionStream, batches: int) -> tuple[Float64, Redundancy]:
     """The five rates in points, in the order of RATES."""
     stream = made.stream()
-    deal = Deal(range(len(stream)), 1, BATCH, every=max(len(stream) // BATCH // batches, 1))
-    found = redundancy(Source(stream, TCSR.of(stream)), deal)
+    deal = BatchAssignment(range(len(stream)), 1, BATCH, every=max(len(stream) // BATCH // batches, 1))
+    found = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
     return np.array([*found.match, *found.repeat, found.unbalance]) * 100, found
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     printed = {str(line["dataset"]): line for line in published("fast").tables[1].rows}
     for name in options.names:
-        whole = catalogue.generator(f"{name}_like")
+        whole = catalogue.load_generator(f"{name}_like")
         assert isinstance(whole, SessionStream)
         short = options.events and options.events < len(whole)
         made = whole.shortened(options.events) if short else whole

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -57,7 +57,7 @@ def run(
     """As `pyg_tgn.run`."""
     torch.set_num_threads(threads)
     set_threads(threads)
-    data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
+    data = PreparedStream.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
     shape = shape_for(choice, stream_statistics(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))

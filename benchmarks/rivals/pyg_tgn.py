@@ -136,7 +136,7 @@ def batches(start: int, stop: int, size: int) -> Iterator[slice]:
 def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, seed: int, epoch: int) -> float:
     """One epoch; its mean loss."""
     dst = protocol.stream.dst[protocol.trained]
-    wrong = torch.from_numpy(negatives.of_training(dst, protocol.trained, protocol.among, seed=seed, epoch=epoch)).long()
+    wrong = torch.from_numpy(negatives.training_negatives(dst, protocol.trained, protocol.among, seed=seed, epoch=epoch)).long()
     model.train()
     model.forget()
     total, model.watch = 0.0, Stopwatch()

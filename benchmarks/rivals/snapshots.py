@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.batching.snapshots.chunks import Counted, chunked
+from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
@@ -80,8 +80,8 @@ class WindowTrainer(ScheduleTrainer):
         strategy: WindowStrategy = FLAREDTDG,
     ) -> None:
         super().__init__(sequence, shape, hyper, rate, seed, context)
-        chunks = chunked(sequence, hyper.recency.chunks)
-        workload = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+        chunks = cut_into_chunks(sequence, hyper.recency.chunks)
+        workload = Workload(sequence.name, statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         self.schedule = strategy.plan(workload, 1, UNUSED)
         self._program = WindowProgram(self.schedule, self.material, chunks, self.learner, hyper, self._context)
         self._lanes = self._context.lanes(self.schedule)

@@ -20,9 +20,9 @@ from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from setups.streams import BATCH, batches, events_of
 
-from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.batching.streams.sampling.locality import hit_rates, reads
-from chronoscale.batching.streams.sampling.thread_binding import by_affinity, placed
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, thread_affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, sampler_reads
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, place_pairs
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -44,7 +44,7 @@ def measured(name: str, count: int, threads: int, setting: Setting) -> Passes:
     numbers = [cpu.number for cpu in CpuTopology.detect().cpus][:threads]
     ways: dict[str, list[int]] = {"unbound": [], "in order": numbers, "at random": np.random.default_rng(0).permutation(numbers).tolist()}
     for similarity in SIMILARITIES:
-        if (binding := by_affinity(affinity(graph, roots, len(numbers), similarity=similarity), CpuTopology.detect())).cpus:
+        if (binding := bind_by_affinity(thread_affinity(graph, roots, len(numbers), similarity=similarity), CpuTopology.detect())).cpus:
             ways[f"affinity, {similarity}"] = list(binding.cpus)
 
     def epoch(cpus: list[int]) -> dict[str, float]:
@@ -68,7 +68,7 @@ def placements(graph: TCSR, roots: list[Roots], threads: int) -> dict[str, Draw]
     count, alike, own = len(roots), np.zeros((threads, threads)), np.arange(threads).tolist()
 
     def in_pairs(order: list[int]) -> list[list[int]]:
-        return [list(placed([tuple(order[at : at + 2]) for at in range(0, threads, 2)], alike, PAPER).cpus)] * count
+        return [list(place_pairs([tuple(order[at : at + 2]) for at in range(0, threads, 2)], alike, PAPER).cpus)] * count
 
     def moved(seed: int) -> list[list[int]]:
         rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def placements(graph: TCSR, roots: list[Roots], threads: int) -> dict[str, Draw]
         "pairs in order": lambda seed: in_pairs(own),
     }
     for similarity in SIMILARITIES:
-        chosen = by_affinity(affinity(graph, roots, threads, similarity=similarity), PAPER)
+        chosen = bind_by_affinity(thread_affinity(graph, roots, threads, similarity=similarity), PAPER)
         assert not chosen.note, chosen.note
         ways[f"affinity, {similarity}"] = lambda seed, cpus=list(chosen.cpus): [cpus] * count  # type: ignore[misc]
     return ways
@@ -90,7 +90,7 @@ def placements(graph: TCSR, roots: list[Roots], threads: int) -> dict[str, Draw]
 def modelled(name: str, count: int, threads: int, setting: Setting) -> Passes:
     """Count hits; a pass is a seed."""
     graph, roots = sampled(name, count)
-    read = [reads(graph, one, FANOUT, threads) for one in roots]
+    read = [sampler_reads(graph, one, FANOUT, threads) for one in roots]
 
     def once(draw: Draw, seed: Iterator[int]) -> dict[str, float]:
         start = time.perf_counter()

@@ -16,26 +16,26 @@ from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from setups.streams import BATCH, Roots, events_of
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.batching.streams.sampling import boundary
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 
 SHARE = 0.1
 
 
-def cut(stream: EventStream) -> Parts:
+def cut(stream: EventStream) -> EventPartition:
     """Return two random parts with SHARE of the nodes shared."""
     rng = np.random.default_rng(0)
     node = rng.integers(0, 2, stream.num_nodes).astype(np.int32)
     event = node[stream.src]
     degree = np.bincount(stream.src, minlength=stream.num_nodes) + np.bincount(stream.dst, minlength=stream.num_nodes)
     node[np.argsort(-degree)[: int(SHARE * stream.num_nodes)]] = SHARED
-    return Parts(node, event, 2, "random")
+    return EventPartition(node, event, 2, "random")
 
 
-def own_roots(stream: EventStream, parts: Parts, count: int) -> Roots:
+def own_roots(stream: EventStream, parts: EventPartition, count: int) -> Roots:
     """Return the roots of the first part in the last `count` batches."""
     rng, roots = np.random.default_rng(1), []
     for first in range(max(len(stream) // BATCH - count, 0) * BATCH, len(stream) - BATCH + 1, BATCH):
@@ -49,7 +49,7 @@ def measure(name: str, fanout: int, count: int, setting: Setting) -> Passes:
     """Time the samplers, and count how many slots they fill and how many of those are remote."""
     stream, threads = events_of(name), setting.threads
     parts = cut(stream)
-    roots, seat, graph, decay = own_roots(stream, parts, count), Seat(parts, 0), TCSR.of(stream), 1 / float(np.ptp(stream.t))
+    roots, seat, graph, decay = own_roots(stream, parts, count), LocalPart(parts, 0), TCSR.of(stream), 1 / float(np.ptp(stream.t))
     total, here = sum(len(node) for node, _ in roots), parts.here(0)
     of = {
         "theta 0.1": Boundary(0.1, complete=False),

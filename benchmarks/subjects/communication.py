@@ -19,16 +19,16 @@ import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from setups.streams import events_of
 
-from chronoscale.batching.streams.partitioning.divide import default_decay, divide
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Others, Remoteness, drawn
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.placement import Allotment, Spread
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics, counted
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, NEGATIVE, EventNegatives, Remoteness, partition_negatives
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay, partition_stream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics, count_distributed_batches
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -48,21 +48,21 @@ SKEW, NEIGHBOURS = 0.95, 10
 class PartedStream:
     """A stream in parts, and its batches; `remote`: share of the nodes that negatives are drawn from."""
 
-    source: Source
-    parts: Parts
+    source: IndexedStream
+    parts: EventPartition
     batch: int
     neighbours: int
     remote: float = 1.0
 
     @property
-    def allotment(self) -> Allotment:
+    def allotment(self) -> RankAssignment:
         """Which events each rank has in each iteration."""
-        return Allotment(Deal(range(len(self.source.stream)), self.parts.count, self.batch), self.parts)
+        return RankAssignment(BatchAssignment(range(len(self.source.stream)), self.parts.count, self.batch), self.parts)
 
     @property
-    def others(self) -> Others:
+    def others(self) -> EventNegatives:
         """Negatives of events."""
-        return drawn(self.source.stream, self.parts, self.remote)
+        return partition_negatives(self.source.stream, self.parts, self.remote)
 
     def sampling(self, theta: float, unique: bool) -> Sampling:
         """Return how neighbours are sampled."""
@@ -80,12 +80,13 @@ def slots(of: PartedStream, theta: float, seed: int = 0) -> Remoteness:
     totals, ends = np.zeros((5, 3), np.int64), (source.stream.src, source.stream.dst)
     for iteration in range(allotment.iterations):
         for rank in range(parts.count):
-            if not (own := allotment.own(iteration, rank)).size:
+            if not (own := allotment.rank_events(iteration, rank)).size:
                 continue
             roots = source.roots(own, others(own)[:, None], allotment.before(iteration, rank))
-            tree = (found := neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=Seat(parts, rank))).trees[0]
+            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=LocalPart(parts, rank))
+            tree = found.trees[0]
             kind = np.where(parts.node[roots[0]] == SHARED, HOT, COLD)
-            kind[2 * own.size :] = TOLD
+            kind[2 * own.size :] = NEGATIVE
             there, home = tree.hops[0].there, parts.node[found.nodes]
             kinds, slot = kind.repeat(there.sum(1)), home[tree.levels[1][tree.hops[0].slot[there]]]
             totals[0] += np.bincount(kind, minlength=3)
@@ -99,10 +100,12 @@ def slots(of: PartedStream, theta: float, seed: int = 0) -> Remoteness:
     return Remoteness(parts.count, len(source.stream), of.neighbours, cut, *totals)
 
 
-def once(of: PartedStream, theta: float) -> SpreadStatistics:
+def once(of: PartedStream, theta: float) -> DistributedStatistics:
     """Count what ranks fetch where each row comes once a batch."""
-    spread, others = Spread(newest=True, remote=of.remote), of.others
-    return counted(of.source, of.allotment, spread, of.sampling(theta, True), lambda events, _: others(events)[:, None], 0, True)
+    spread, others = StreamDistribution(newest=True, remote=of.remote), of.others
+    return count_distributed_batches(
+        of.source, of.allotment, spread, of.sampling(theta, True), lambda events, _: others(events)[:, None], 0, True
+    )
 
 
 def fetched(of: Communication) -> float:
@@ -112,9 +115,9 @@ def fetched(of: Communication) -> float:
 
 def compare(stream: EventStream, parts: int, policy: str, share: float, theta: float, batch: int) -> Passes:
     """Return one pass of what is counted and of each estimate."""
-    source = Source(stream, TCSR.of(stream))
-    of = PartedStream(source, divide(stream, parts, policy, share, None, 0), batch, NEIGHBOURS)
-    unshared = PartedStream(source, divide(stream, parts, policy, 0.0, None, 0), batch, NEIGHBOURS).remoteness()
+    source = IndexedStream(stream, TCSR.of(stream))
+    of = PartedStream(source, partition_stream(stream, parts, policy, share, None, 0), batch, NEIGHBOURS)
+    unshared = PartedStream(source, partition_stream(stream, parts, policy, 0.0, None, 0), batch, NEIGHBOURS).remoteness()
     start, found = time.perf_counter(), of.remoteness()
     printed, near = (
         published_communication(StreamCut.of(found, remote), WIDTHS, NEIGHBOURS, theta) for remote in (None, unshared.cut / unshared.events)

@@ -21,8 +21,8 @@ from core.turns import in_turns, seconds_of
 from setups.signals import mapped, stored
 from torch import Tensor, nn
 
-from chronoscale.batching.signals.standard import scaler, standardised
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import fit_scaler, standardise
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.real_exec.signals.forecast.masked import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
@@ -90,7 +90,7 @@ def measure(name: str, model: str, hidden: int, batch: int, batches: int, settin
     """Train both by turns, after a batch of each to warm up."""
     signal, package = mapped(stored(name, setting.scratch)), upstream()
     windows = Windows(len(signal), WINDOW, HORIZON)
-    series = torch.from_numpy(standardised(signal, scaler(signal, windows)).astype(np.float32))
+    series = torch.from_numpy(standardise(signal, fit_scaler(signal, windows)).astype(np.float32))
     shape = forecaster_shape(ModelChoice(model, hidden, hops=HOPS), signal.num_nodes, 1, WINDOW, HORIZON)
     models: dict[str, nn.Module] = {
         "ours": forecaster(shape, signal.edge_index, signal.edge_weight, signal.num_nodes, WINDOW, HORIZON, seed=0)
@@ -101,7 +101,7 @@ def measure(name: str, model: str, hidden: int, batch: int, batches: int, settin
     steps = torch.arange(WINDOW + HORIZON)
 
     def epoch(who: str, limit: int) -> None:
-        for starts in Deal(windows.train, batch=batch, limit=limit).starts(0, 0):
+        for starts in WindowAssignment(windows.train, batch=batch, limit=limit).starts(0, 0):
             part = series[torch.from_numpy(starts)[:, None] + steps]
             predicted = models[who](part[:, :WINDOW])
             assert predicted.shape == part[:, WINDOW:, :, 0].shape, f"{who} forecasts {tuple(predicted.shape)}"

@@ -20,7 +20,7 @@ from setups import jobs
 from setups.streams import events_of
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.real_exec.job import Settings
@@ -36,14 +36,14 @@ def prepare(name: str, count: int, width: int, folder: Path) -> Path:
     events = events_of(name).span(0, count)
     features = np.random.default_rng(0).standard_normal((len(events), width), np.float32)
     store.save(folder / "stream", replace(events, features=features, node_features=None))
-    Prepared.make(folder / "prepared", Path("..") / "stream", Protocol())
+    PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
     return folder / "prepared"
 
 
 def measure(given: dict[str, object], choice: ModelChoice, hyper: Hyper, ranks: int, setting: Setting) -> Passes:
     """Execute all strategies, and add the median seconds of each part of an epoch."""
     data = prepare(str(given["stream"]), int(str(given["events"])), choice.inputs, setting.scratch)
-    sizes = stream_statistics(Prepared.load(data))
+    sizes = stream_statistics(PreparedStream.load(data))
     work = Workload(str(given["stream"]), sizes, shape_for(choice, sizes, hyper), hyper)
     settings = Settings(setting.threads, 1e-3, bus=float(str(given["bus"])))
     passes = jobs.execute(jobs.plans(work, STRATEGIES, ranks), work, choice, data, setting.repeats, ranks, settings)

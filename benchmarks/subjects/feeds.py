@@ -17,7 +17,7 @@ import torch
 from core.case import Case, Passes, Setting, Subject
 from setups.signals import item, mapped, stored
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.signals.feeds import FEEDS
@@ -62,13 +62,13 @@ def alone(name: str, batch: int, setting: Setting) -> Passes:
     feeds = {who: FEEDS[kind](signal, windows, "training", torch.device("cpu")) for who, kind in kinds.items()}
     for feed in feeds.values():
         feed.materialise()
-    first = Deal(windows.train, batch=batch).starts(0, 0)[0]
+    first = WindowAssignment(windows.train, batch=batch).starts(0, 0)[0]
     assert torch.equal(*(feed.cut(feed.read(first), first) for feed in feeds.values())), "feeds read different windows"
     rows = []
     for repeat in range(setting.repeats + 1):
         row = []
         for who in TURNS:
-            starts = Deal(windows.train, batch=batch).starts(0, repeat)
+            starts = WindowAssignment(windows.train, batch=batch).starts(0, repeat)
             begin = time.perf_counter()
             for one in starts:
                 feeds[who].read(one)

@@ -23,8 +23,8 @@ from core.turns import in_turns, seconds_of
 from setups import jobs
 from setups.snapshots import sequence_of
 
-from chronoscale.batching.snapshots.chunks import Counted, chunked
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -49,10 +49,10 @@ def times(data: str, kind: str, layers: int, hidden: int, ranks: int, setting: S
     """Time epochs, and add planned peaks and what communication takes alone."""
     graphs = sequence_of(data)
     store.save(setting.scratch / "graphs", graphs)
-    chunks, parts = chunked(graphs, CHUNKS), setting.scratch / "parts.npy"
+    chunks, parts = cut_into_chunks(graphs, CHUNKS), setting.scratch / "parts.npy"
     np.save(parts, chunks.assignment)
-    hyper = Hyper(recency=Recency(Decay(FULL, DECAYED, ALPHA), CHUNKS), task="degrees", held=Held(0.1, 0.2))
-    work = Workload(data, statistics_of(graphs), model_shape(kind, 2, hidden, layers, 2), hyper, chunking=Counted(graphs, chunks))
+    hyper = Hyper(recency=Recency(Decay(FULL, DECAYED, ALPHA), CHUNKS), task="degrees", held=HeldOut(0.1, 0.2))
+    work = Workload(data, statistics_of(graphs), model_shape(kind, 2, hidden, layers, 2), hyper, chunking=ExactChunking(graphs, chunks))
     machine = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
     costs = DatasheetCosts(machine.device)
     plans = jobs.plans(work, TIMED, ranks, costs)

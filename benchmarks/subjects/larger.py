@@ -21,7 +21,7 @@ from core.case import Case, Passes, Setting, Subject
 from setups.process import memory
 from setups.signals import SENSORS, item, mapped, steps_of, stored
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -58,7 +58,7 @@ def iterate(path: Path, prepared: Path, batch: int) -> dict[str, float]:
     feed = FEEDS[strategy(NAME).feeding.store](signal, windows, "training", torch.device("cpu"))
     execute(prepare, PreparationProgram(prepare, feed, Context(rank=rank, collective=TorchCollective())), CpuLanes(False), "cpu")
     seen = torch.zeros(len(windows), dtype=torch.int32)
-    for starts in Deal(range(len(windows)), ranks, batch, local=True).starts(rank, 0):
+    for starts in WindowAssignment(range(len(windows)), ranks, batch, local=True).starts(rank, 0):
         cut = feed.cut(feed.read(starts), starts)
         assert cut.shape[:2] == (len(starts), windows.reach) and not torch.isnan(cut[-1, -1]).any()
         seen[torch.from_numpy(starts)] += 1

@@ -20,7 +20,7 @@ from setups import jobs
 from setups.streams import events_of
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import item
@@ -41,7 +41,7 @@ def prepare(name: str, count: int, folder: Path) -> Path:
     """Store the first events of a stream as ranks read them."""
     events = events_of(name)
     store.save(folder / "stream", events.span(0, min(count, len(events))))
-    Prepared.make(folder / "prepared", folder / "stream", Protocol())
+    PreparedStream.make(folder / "prepared", folder / "stream", Protocol())
     return folder / "prepared"
 
 
@@ -49,7 +49,7 @@ def workload(data: Path, batch: int, width: int, seed: int = 0) -> tuple[Workloa
     """Return what is trained."""
     sharing = SharingHyper(shared=0.1, theta=0.1, alpha=0.3)
     hyper = Hyper(batch_size=batch, fanout=(10,), seed=seed, events=EventHyper(sharing=sharing))
-    choice, sizes = ModelChoice("tgn", hidden=width, heads=2, time=width, clock="both"), stream_statistics(Prepared.load(data))
+    choice, sizes = ModelChoice("tgn", hidden=width, heads=2, time=width, clock="both"), stream_statistics(PreparedStream.load(data))
     return Workload("stream", sizes, shape_for(choice, sizes, hyper), hyper), choice
 
 

@@ -21,12 +21,12 @@ from core.turns import in_turns
 from setups.process import fresh, memory, reset_peak
 from setups.streams import events_of
 
-from chronoscale.batching.streams.partitioning.divide import default_decay, divide
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.partitioner import PartitionRequest, elapsed_time
 from chronoscale.batching.streams.partitioning.policies import PARTITIONERS
-from chronoscale.batching.streams.partitioning.quality import Division
-from chronoscale.batching.streams.partitioning.request import Asked, elapsed
-from chronoscale.batching.streams.partitioning.shared_nodes import hottest
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
+from chronoscale.batching.streams.partitioning.shared_nodes import most_active_nodes
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay, partition_stream
 from chronoscale.cuda_ext.reference import event_partitioner as reference
 from chronoscale.cuda_ext.scheduling.event_partitioner import EventPartitioner
 from chronoscale.datasets import store
@@ -45,7 +45,7 @@ def stream_of(name: str) -> EventStream:
     return events_of(name)
 
 
-def quality(division: Division) -> dict[str, float]:
+def quality(division: PartitionQuality) -> dict[str, float]:
     """Return what a partition is judged by."""
     ratios = {"cut, %": 100 * division.cut_ratio, "remote, %": 100 * division.remote_ratio}
     balance = {"max/mean": float(division.balance.mean()), "worst": float(division.balance.max())}
@@ -59,9 +59,11 @@ def whole(name: str, share: float, parts: int, batch: int, setting: Setting) -> 
     def once(policy: str) -> dict[str, float]:
         start = time.perf_counter()
         blocks: list[np.ndarray] = []
-        node = PARTITIONERS[policy](Asked(stream, parts, hottest(stream, share), default_decay(stream), 0), blocks.append)
+        node = PARTITIONERS[policy](
+            PartitionRequest(stream, parts, most_active_nodes(stream, share), default_decay(stream), 0), blocks.append
+        )
         spent = time.perf_counter() - start
-        return {"seconds": spent, **quality(Division.of(stream, Parts(node, np.concatenate(blocks), parts), batch))}
+        return {"seconds": spent, **quality(PartitionQuality.of(stream, EventPartition(node, np.concatenate(blocks), parts), batch))}
 
     return in_turns({policy: partial(once, policy) for policy in PARTITIONERS}, setting.repeats)
 
@@ -69,10 +71,10 @@ def whole(name: str, share: float, parts: int, batch: int, setting: Setting) -> 
 def an_event(name: str, share: float, parts: int, setting: Setting) -> Passes:
     """Time the pass over the events, natively over all and in Python over the first."""
     stream = stream_of(name)
-    mask, decay = hottest(stream, share), default_decay(stream)
+    mask, decay = most_active_nodes(stream, share), default_decay(stream)
 
     def once(count: int, native: bool) -> dict[str, float]:
-        columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed(stream, slice(0, count))
+        columns = np.asarray(stream.src[:count]), np.asarray(stream.dst[:count]), elapsed_time(stream, slice(0, count))
         partitioner = EventPartitioner.start(mask, parts, decay)
         start = time.perf_counter()
         if native:
@@ -90,13 +92,13 @@ def cut_files(folder: Path, share: float, parts: int) -> dict[str, float]:
     """Partition a stored stream into files, and look at this process's memory."""
     stream = store.load(folder / "stream")
     assert isinstance(stream, EventStream)
-    divide(stream.span(0, 1000), parts, shared=share)  # what is imported late is there before anything is measured
+    partition_stream(stream.span(0, 1000), parts, shared=share)  # what is imported late is there before anything is measured
     for column in (stream.src, stream.dst, stream.t):
         release(column)
     before, start = reset_peak(), time.perf_counter()
-    made = divide(stream, parts, shared=share, folder=folder / "parts")
+    made = partition_stream(stream, parts, shared=share, folder=folder / "parts")
     spent, most = time.perf_counter() - start, memory("VmHWM") - before
-    return {"seconds": spent, "memory, MB": most / 1e6, **quality(Division.of(stream, made, 3000))}
+    return {"seconds": spent, "memory, MB": most / 1e6, **quality(PartitionQuality.of(stream, made, 3000))}
 
 
 def on_disk(events: int, share: float, parts: int, setting: Setting) -> Passes:

@@ -21,7 +21,7 @@ from core.case import Case, Passes, Setting, Subject
 from setups.process import fresh, memory, reset_peak
 from setups.signals import item, mapped, stored
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.real_exec.job import Job, Settings
@@ -45,7 +45,7 @@ def read(path: Path, name: str, batch: int) -> tuple[int, int]:
         feed.materialise()
         prepared = memory("VmHWM") - base
         for part in (windows.train, windows.validation):
-            for starts in Deal(part, batch=batch).starts(0, 0):
+            for starts in WindowAssignment(part, batch=batch).starts(0, 0):
                 feed.read(starts)
     return prepared, memory("VmHWM") - base
 

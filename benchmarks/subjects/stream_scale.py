@@ -24,7 +24,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count_stream, stream_shape
 from chronoscale.datasets.streams.tcsr import TCSR
 
 NODES, BATCH, FANOUT = 16_681, 2000, 10
@@ -102,7 +102,7 @@ def run(folder: Path, events: int, lean: bool) -> Steps:
     stream = meter.step("loaded and checked", lambda: store.load(folder / "stream"))
     assert isinstance(stream, EventStream)
     if not lean:
-        meter.step("described", lambda: (count(stream), shape(stream)))
+        meter.step("described", lambda: (count_stream(stream), stream_shape(stream)))
         meter.step("converted, mapped", lambda: store.save(folder / "copy", open_dataset(folder / "stream")))
         for late, what in ((False, "converted from csv"), (True, "converted from csv, a tenth of it late")):
             write_text(stream, text := folder / f"{late}.csv", late)

@@ -18,7 +18,7 @@ from core.case import Case, Passes, Setting, Subject
 from setups.profiled import bytes_held
 from setups.snapshots import sequence_of
 
-from chronoscale.batching.snapshots.chunks import Counted, chunked
+from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -56,13 +56,13 @@ def on_rank(rank: int, ranks: int, data: str, name: str, kind: str, layers: int,
     dist.init_process_group("gloo", f"file://{folder / 'meeting'}", rank=rank, world_size=ranks)
     start, whole = time.perf_counter(), sequence_of(data)
     sequence = SnapshotSequence.from_snapshots([whole[t] for t in range(max(len(whole) - SNAPSHOTS, 0), len(whole))], data)
-    chunks = chunked(sequence, CHUNKS)
+    chunks = cut_into_chunks(sequence, CHUNKS)
     hyper = Hyper(recency=Recency(Decay(2, 6, 0.05), CHUNKS), task="degrees")
     machine = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
     costs = DatasheetCosts(machine.device)
     with joined(Settings(device="cpu")) as context:
         shape = model_shape(kind, 2, hidden, layers, 2)
-        work = Workload(data, statistics_of(sequence), shape, hyper, chunking=Counted(sequence, chunks))
+        work = Workload(data, statistics_of(sequence), shape, hyper, chunking=ExactChunking(sequence, chunks))
         schedule = strategy(name).plan(work, ranks, costs)
         planned = float(peaks(schedule, replay(schedule, machine, costs))[rank])
         learner, material = learner_of(ModelChoice(kind, hidden, layers, 2), context, 2), Material(sequence, 2, task="degrees")

@@ -126,7 +126,7 @@ def drawn(seed: int) -> Callable[[int, int, int, np.float32, int, int], int]:
     """Our draws, in place of rand_r: by SplitMix64 of the layer's and window's key, the root, and the slot."""
 
     def draw(layer: int, window: int, node: int, time: np.float32, slot: int, size: int) -> int:
-        key = draws.key_of(seed, layer, window)
+        key = draws.derive_key(seed, layer, window)
         root = mix(((node << 32 | int(time.view(np.uint32))) * STEP + key) & WORD) >> 11
         return int((mix(((root * 1024 + slot) * STEP + key) & WORD) >> 11) * 2.0**-53 * size)
 

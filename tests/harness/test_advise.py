@@ -317,10 +317,10 @@ def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
 
     def elsewhere(task):
         with monkeypatch.context() as patch:
-            patch.setattr(partitions, "metis", lambda sequence, parts: pytest.fail("cut anew"))
+            patch.setattr(partitions, "metis_partition", lambda sequence, parts: pytest.fail("cut anew"))
             return judge(task)
 
-    monkeypatch.setattr(partitions, "metis", metis)
+    monkeypatch.setattr(partitions, "metis_partition", metis)
     monkeypatch.setattr(running, "judge", elsewhere)
     command("advise", experiment(strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID), "--json")
     points = json.loads(capsys.readouterr().out)["points"]
@@ -330,7 +330,7 @@ def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
 @pytest.mark.slow
 def test_serial_parallel_and_on_dask_the_same(experiment, capsys, monkeypatch):
     """Also what METIS has cut, once a run and here, whoever simulates with it."""
-    monkeypatch.setattr(partitions, "metis", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
+    monkeypatch.setattr(partitions, "metis_partition", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
     found = []
     with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         ways = (("--workers", 1), ("--workers", 2), ("--dask", cluster.scheduler_address))

@@ -8,7 +8,7 @@ import pytest
 import small_studies
 from small_studies import measured, replayed
 
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study import evaluation
@@ -65,7 +65,7 @@ def test_points_are_on_the_printed_gpus() -> None:
 def test_points_are_of_the_printed_size(names) -> None:
     for name in names:
         work = workload(point(name, "mpnn-lstm"))
-        found = work.chunking.blocks(Epoch(0, 0), DECAY, hooks.gpus_of(name))
+        found = work.chunking.count_blocks(EpochDraws(0, 0), DECAY, hooks.gpus_of(name))
         assert found.rows[0].sum() == work.snapshots.num_nodes == hooks.counts(name).nodes
         assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(hooks.trained(name))
 
@@ -108,7 +108,7 @@ def test_what_does_not_fit_has_memory_and_no_time() -> None:
 
 def test_apart_is_the_same_chunks_without_exchange() -> None:
     cut, whole = (workload(point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
-    one, other = (chunking.blocks(Epoch(0, 0), DECAY, 4) for chunking in (cut, whole))
+    one, other = (chunking.count_blocks(EpochDraws(0, 0), DECAY, 4) for chunking in (cut, whole))
     assert one.halo.any() and not other.halo.any() and not other.sent.any()
     assert (one.rows == other.rows).all() and (one.edges == other.edges).all()
     assert measured(point("soc_flickr", "t-gcn", cut=False)).peak_gb < measured(FLICKR).peak_gb

@@ -200,7 +200,7 @@ def test_what_waited_is_heard_at_once(monkeypatch):
     monkeypatch.setattr(interruption, "WRITTEN", "none")
     went_on = []
     with pytest.raises(KeyboardInterrupt), interruption.handled():
-        with interruption.masked():
+        with interruption.mark_missing():
             interruption._count(signal.SIGINT, None)
             went_on.append("within")
         went_on.append("after")
@@ -212,7 +212,7 @@ def test_what_it_was_before_it_is_after():
     with interruption.handled():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM), sys.unraisablehook) == before
-    with interruption.masked():
+    with interruption.mark_missing():
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from command_line import command, one_line
 
-from chronoscale.batching.snapshots.chunks import Expected
+from chronoscale.batching.snapshots.chunks import ExpectedChunking
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -39,7 +39,7 @@ def test_rows_are_estimated_before_they_are_made(layers, ranks, size):
     for name, planner in of("snapshots").items():
         if not planner.solves:
             parts = Partition(ones, ones, ones, ones) if planner.partitioned else None
-            chunks = Expected([(np.array([2]), np.array([200]))] * 24, 200, 64) if planner.chunked else None
+            chunks = ExpectedChunking([(np.array([2]), np.array([200]))] * 24, 200, 64) if planner.chunked else None
             work = Workload("w", stats, model_shape("wd-gcn", 8, 8, layers), Hyper(group_size=size), parts, chunks)
             made = len(planner.plan(work, ranks, DatasheetCosts(cluster.device)))
             assert made <= planner.rows(work, ranks) <= 10 * made, (name, made, planner.rows(work, ranks))

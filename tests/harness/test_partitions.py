@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.partition import Cut, expected_halo
+from chronoscale.batching.snapshots.partition import VertexPartition, expected_halo
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
@@ -44,13 +44,13 @@ def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
         asked.append(parts)
         return np.arange(sequence.num_nodes, dtype=np.int32) % parts
 
-    monkeypatch.setattr(partitions, "metis", cut)
+    monkeypatch.setattr(partitions, "metis_partition", cut)
     experiment, run = make(), Run(tmp_path / "run")
     for _ in range(2):
         works = partitioned(experiment, workload(experiment), run)
     assert asked == [1, 3] and works[3].partition.origin == "METIS"
     sequence = snapshots(experiment)
-    halo = Cut(np.arange(30) % 3, 3).count(sequence)[2]
+    halo = VertexPartition(np.arange(30) % 3, 3).count(sequence)[2]
     assert (works[3].partition.halo == halo).all() and works[1].partition.halo.sum() == 0
     assert partitioned(make(strategies=["psg"]), workload(experiment), run)[3].partition is None
 
@@ -79,7 +79,7 @@ def test_more_gpus_than_nodes(make):
 def test_metis_that_fails_says_so(make, monkeypatch):
     monkeypatch.setattr("chronoscale.batching.snapshots.partition._METIS", "import no_such_library")
     with pytest.raises(MachineError, match=r"METIS \(dgl==1.1.3, .*No module named 'no_such_library'"):
-        partitions.metis(snapshots(make()), 2)
+        partitions.metis_partition(snapshots(make()), 2)
 
 
 def test_a_worker_needs_its_cut_and_a_kind_that_it_knows(make, tmp_path):

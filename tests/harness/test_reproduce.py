@@ -122,7 +122,7 @@ def test_misses_of_table_5_are_said():
 def test_stand_ins_have_the_counts_of_table_3(name):
     entry = catalogue.entry(name)
     printed = catalogue.entry(entry.stands_for.dataset).as_published("real")
-    counts = statistics_of(catalogue.stream(name)).scaled(entry.stands_for.factor)
+    counts = statistics_of(catalogue.iterate_snapshots(name)).scaled(entry.stands_for.factor)
     assert len(counts) == printed.steps and counts.num_nodes == printed.nodes
     assert counts.edges.mean() == pytest.approx(printed.edges, rel=0.01)
     assert counts.changed_edges[1:].mean() == pytest.approx(printed.changed_edges, rel=0.01)

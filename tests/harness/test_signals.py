@@ -16,7 +16,7 @@ from command_line import command, one_line
 from tiny_run import Held
 
 from chronoscale.batching.signals.naive import naive_errors
-from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
@@ -44,7 +44,7 @@ def experiment(tmp_path, monkeypatch):
     values[:, 5], values[3:9, 2] = 0, 0
     graph = TrafficSignal(6, 120, seed=1).graph()
     store.save("readings", Signal(values, *graph))
-    store.save("marked", Signal(values, *graph).masked(0))
+    store.save("marked", Signal(values, *graph).mark_missing(0))
 
     def write(stem: str = "small", **changes: object) -> Path:
         path = tmp_path / f"{stem}.yaml"
@@ -219,7 +219,7 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     with joined(job.settings) as context:
         learner = learner_of(job.items[0], job.model, context)
         assert restore(folder, Held(learner), context.device) == 2
-    scale, x = scaler(data, windows), np.where(data.missing, np.nan, data.values)
+    scale, x = fit_scaler(data, windows), np.where(data.missing, np.nan, data.values)
     batch = torch.from_numpy(np.stack([x[s : s + 7] for s in windows.test]))
     with torch.no_grad():
         inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()

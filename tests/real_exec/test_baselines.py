@@ -12,7 +12,7 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
 
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -142,7 +142,7 @@ def test_communication_is_where_it_belongs(folder):
 def test_parts_make_up_the_snapshot(parts, variant):
     """Aggregating part by part, with remote rows where the routes put them, is aggregating the whole."""
     sequence = GrowthGraph.rmat(50, 300, 3, 0.2, 3).sequence().without_self_edges()
-    cut = Cut(np.random.default_rng(0).integers(0, parts, 50).astype(np.int32), parts)
+    cut = VertexPartition(np.random.default_rng(0).integers(0, parts, 50).astype(np.int32), parts)
     material = Material(sequence, 4, variant)
     regions = [Part(material, cut, part, torch.device("cpu")) for part in range(parts)]
     for region in regions:
@@ -170,4 +170,4 @@ def test_parts_make_up_the_snapshot(parts, variant):
 
 def test_more_parts_than_nodes():
     with pytest.raises(UserError, match="60 nodes, which cannot be cut into 61 parts"):
-        metis(GrowthGraph.rmat(60, 200, 3, 0.1, 1).sequence(), 61)
+        metis_partition(GrowthGraph.rmat(60, 200, 3, 0.1, 1).sequence(), 61)

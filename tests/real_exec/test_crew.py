@@ -10,7 +10,7 @@ import pytest
 from native_case import needs_cpu
 from stream_case import choice, hyper, planned, prepared, program, stream
 
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import UserError
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def crew(folder: Path, threads: int, topology: str) -> Crew:
-    return Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=threads, topology=topology)))
+    return Crew(PreparedStream.load(folder), hyper("tgn"), False, Context(Settings(threads=threads, topology=topology)))
 
 
 @several
@@ -123,7 +123,7 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
         monkeypatch.setenv(name, value)
     asked = []
     monkeypatch.setattr(crews, "place", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
-    Crew(Prepared.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=Unheard(4)))
+    Crew(PreparedStream.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=Unheard(4)))
     assert asked == [(0, 1)]
 
 
@@ -132,6 +132,6 @@ def test_ranks_of_one_machine_have_processors_of_their_own(tmp_path: Path, folde
     file, found = described(tmp_path, True, len(MINE) // 2 * 2), []
     for rank in range(2):
         context = Context(Settings(threads=len(MINE) // 2, topology=file), rank=rank, collective=Unheard(2))
-        made = Crew(Prepared.load(folder), hyper("tgn"), False, context)
+        made = Crew(PreparedStream.load(folder), hyper("tgn"), False, context)
         found.append(set(made.cpus))
     assert not found[0] & found[1]

@@ -11,7 +11,7 @@ from dense_trainer import DenseTrainer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.communities import CommunityGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -36,7 +36,7 @@ from chronoscale.strategies.snapshots.tasks import TASKS, task_of
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
 
 GRAPHS = CommunityGraph(nodes=40, edges=160, snapshots=14, classes=3, features=5, seed=2).sequence()
-HELD = Held(0.2, 0.3)  # of 14 snapshots: 7 train, 3 validate, 4 test
+HELD = HeldOut(0.2, 0.3)  # of 14 snapshots: 7 train, 3 validate, 4 test
 SPLIT = HELD.split(14)
 CPU = {"device": "cpu"}
 
@@ -150,7 +150,7 @@ def test_what_a_task_cannot_be():
         lower("mine", work, deal(work.groups, 1), Reuse(snapshots=True), UNUSED)
 
 
-def job_of(folder: Path, name: str, repeats: int, held: Held = HELD, task: str = "degrees") -> Job:
+def job_of(folder: Path, name: str, repeats: int, held: HeldOut = HELD, task: str = "degrees") -> Job:
     """One rank; `folder`/out is the training's."""
     if not (folder / "data").exists():
         store.save(folder / "data", GRAPHS)
@@ -189,7 +189,7 @@ def test_training_goes_on_where_it_was_cut_off(tmp_path, name):
 
 
 def test_without_validation_the_last_epoch_is_tested(tmp_path):
-    epoch_loop.train(job_of(tmp_path, "esdg", 3, Held(test=0.3)))
+    epoch_loop.train(job_of(tmp_path, "esdg", 3, HeldOut(test=0.3)))
     assert [one.scores for one in records(tmp_path / "out")] == [{}] * 3
     assert not (tmp_path / "out" / BEST).exists() and json.loads((tmp_path / "out" / "ended.json").read_text())["best"] is None
     saved = torch.load(tmp_path / "out" / "checkpoint.pt", weights_only=True)["model"]
@@ -208,7 +208,7 @@ def test_a_bench_tests_after_its_last_pass(tmp_path, task):
         assert [bool(one.scores) for one in passes] == [False, False, True]
     one, *others = (passes[-1].scores for passes in found.values())
     assert all(other == pytest.approx(one, rel=1e-4) for other in others)
-    assert not any(one.scores for one in run_job(job_of(tmp_path, "psg", 1, Held(), task))["psg"])
+    assert not any(one.scores for one in run_job(job_of(tmp_path, "psg", 1, HeldOut(), task))["psg"])
 
 
 def test_a_test_that_is_not_finite_ends_it(tmp_path, monkeypatch):
@@ -218,4 +218,4 @@ def test_a_test_that_is_not_finite_ends_it(tmp_path, monkeypatch):
     with pytest.raises(NotFiniteError, match=r"strategy 'esdg', .*epoch 0: the validation MSE is not finite"):
         epoch_loop.train(job_of(tmp_path, "esdg", 1))
     with pytest.raises(NotFiniteError, match="strategy 'esdg', after training: the test MSE is not finite"):
-        epoch_loop.train(job_of(tmp_path, "esdg", 1, Held(test=0.3)))
+        epoch_loop.train(job_of(tmp_path, "esdg", 1, HeldOut(test=0.3)))

@@ -11,8 +11,8 @@ from dense_trainer import RATE, DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.batching.snapshots.chunks import Expected
-from chronoscale.batching.snapshots.reach import Batches
+from chronoscale.batching.snapshots.chunks import ExpectedChunking
+from chronoscale.batching.snapshots.receptive_field import WindowBatches
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
@@ -43,7 +43,7 @@ def oracle(case, ranks, choices):
             y, total = [], 0.0
             for rank in range(ranks):
                 torch.nn.utils.vector_to_parameters(x[rank].clone(), model.parameters())
-                first, nodes = Batches(7, epoch).drawn(own[rank], len(GRAPHS) - 1, window, vertices, iteration, rank)
+                first, nodes = WindowBatches(7, epoch).drawn(own[rank], len(GRAPHS) - 1, window, vertices, iteration, rank)
                 outputs = trainer.outputs(range(first, first + window))
                 steps = range(window) if case.shape.evolves_weights else [window - 1]
                 errors = [
@@ -241,7 +241,7 @@ def test_plans(case, ranks):
 def test_plans_from_counts(ranks):
     """Of streamed graphs, on many ranks; they balance, and a rank's share of inputs falls."""
     case = CASES[1]
-    work = replace(case.workload(), chunking=Expected.of(GRAPHS, 4))
+    work = replace(case.workload(), chunking=ExpectedChunking.of(GRAPHS, 4))
     schedule = strategy("dynahb").plan(work, ranks, COSTS)
     assert schedule.kind == "hybrid" and "reckoned from counts" in schedule.note and schedule.alloc.sum() == schedule.free.sum()
     assert schedule.rows[schedule.op == Op.GATHER].max() <= NODES

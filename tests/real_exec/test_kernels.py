@@ -17,8 +17,8 @@ import torch
 from emulation.stand_in import emulated
 from pairwise import pairwise
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -107,7 +107,7 @@ def test_groups(name: str, model: str, layers: int) -> None:
 @pytest.mark.parametrize("name", ["esdg", "distdgl"])
 def test_cells(name: str, model: str) -> None:
     shape, planner = model_shape(model, INPUTS, HIDDEN, 2), strategy(name)
-    cut = Cut(np.zeros(GRAPHS.num_nodes, np.int32), 1)
+    cut = VertexPartition(np.zeros(GRAPHS.num_nodes, np.int32), 1)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
     schedule, context = planner.plan(work, 1, UNUSED).head(2), Context()
     material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
@@ -127,7 +127,7 @@ def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pyt
     hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
-    work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=Counted(DENSE, chunks))
+    work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=ExactChunking(DENSE, chunks))
     schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
     material = Material(DENSE, INPUTS, hyper.variant)
     program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -51,7 +51,7 @@ CHUNKS = Chunks((np.arange(90) % 16).astype(np.int32), 16)
 
 def work(seed: int = 0) -> Workload:
     hyper = Hyper(recency=Recency(Decay(2, 4, 0.2), 16), seed=seed)
-    return Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 4, 8, 2), hyper, chunking=Counted(GRAPHS, CHUNKS))
+    return Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 4, 8, 2), hyper, chunking=ExactChunking(GRAPHS, CHUNKS))
 
 
 def took(schedule: Schedule) -> Ints:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pairwise import fast
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -71,8 +71,8 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
     """Whatever the cut: here another than the windows were cut by."""
     snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()
     first, second = (np.random.default_rng(seed).integers(0, ranks, snapshots.num_nodes).astype(np.int32) for seed in (0, 1))
-    monkeypatch.setattr(probe, "metis", lambda *_: first)
-    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
+    monkeypatch.setattr(probe, "metis_partition", lambda *_: first)
+    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*VertexPartition(second, ranks).count(snapshots)))
     for name, kind in (("esdg", "snapshots"), ("distdgl", "parts")):
         found = list(probes(snapshots, shape, hyper, ranks, [kind]))
         assert len({p.label for p in found}) == len(found)
@@ -90,7 +90,7 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
     (model, decay, variant), snapshots = given, GRAPHS[graph]
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(probe, "chunked", cut_anyhow)
+        monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     hyper = Hyper(recency=Recency(decay, 16), variant=variant)
     shape = model_shape(model, 8, 2 if model == "evolvegcn-h" else 8, 2)  # it summarises as many nodes as it is wide
     found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
@@ -98,15 +98,15 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
     for one in found:
         assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
         assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
-    chunks = probe.chunked(snapshots, 16)
+    chunks = probe.cut_into_chunks(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
-        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
+        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=ExactChunking(snapshots, chunks))
         covers(found, planner.plan(work, ranks, COSTS))
 
 
 def test_what_windows_time_is_what_was_planned(monkeypatch):
     """Every pass draws the same chunks; an epoch of training does not."""
-    monkeypatch.setattr(probe, "chunked", cut_anyhow)
+    monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
     for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
         keeping = WindowRetention.of(one.schedule)
@@ -118,7 +118,7 @@ def test_what_windows_time_is_what_was_planned(monkeypatch):
 
 def test_old_snapshots_are_small_ones_and_large_ones(monkeypatch):
     """Probes of the dataset: its least and its most edges come first as well as last."""
-    monkeypatch.setattr(probe, "chunked", cut_anyhow)
+    monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     snapshots, hyper = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.2), 16))
     edges = np.diff(snapshots.ptr)
     for one in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from chronoscale.batching.snapshots.chunks import Chunks
 from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.real_exec.snapshots.material import Full, Material
@@ -30,7 +30,7 @@ def stocks(draw: st.DrawFn) -> tuple[list[Stock], list[Stock], int]:
     snapshot = Snapshot.from_edges(nodes, rng.integers(0, nodes, edges), rng.integers(0, nodes, edges))
     parts, ranks = Chunks(rng.integers(0, chunks, nodes).astype(np.int32), chunks), draw(st.integers(1, 3))
     decay = Decay(1, draw(st.integers(0, 4)), draw(st.sampled_from([0.05, 0.3, 0.8, 1.0])))
-    material, epoch = Material(SnapshotSequence.from_snapshots([snapshot]), 3), Epoch(draw(st.integers(0, 9)))
+    material, epoch = Material(SnapshotSequence.from_snapshots([snapshot]), 3), EpochDraws(draw(st.integers(0, 9)))
     found: list[list[Stock]] = []
     for ordered in (True, False):
         layout = parts.layout(epoch, decay, ranks, ordered)

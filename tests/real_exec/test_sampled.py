@@ -14,7 +14,7 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.batching.snapshots.sampling import Sampling
+from chronoscale.batching.snapshots.sampling import NeighbourSampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
@@ -43,7 +43,7 @@ def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
             into[v] += 1
             out[u] += 1
         matrix = np.diag(1 / np.sqrt((into + 1) * (out + 1)))
-        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
+        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.edge_mask(snapshot, t), strict=True):
             if kept:
                 matrix[v, u] = into[v] / min(into[v], case.fanout) / np.sqrt((into[v] + 1) * (out[u] + 1))
         found.append(torch.from_numpy(matrix))
@@ -137,7 +137,7 @@ def test_features_follow_their_nodes(ranks):
     def dealt(rank):
         share = Share(material, 4, rank, ranks, torch.device("cpu"))
         for epoch in (0, 1, 5, 6):
-            share.begin(Sampling(3, 7, epoch))
+            share.begin(NeighbourSampling(3, 7, epoch))
             before, own = share._before.nodes(rank), share.layout.nodes(rank)
             size = share.deal(SimpleNamespace(all_to_all=partial(post.all_to_all, rank)))
             torch.testing.assert_close(share._features, torch.cat([material.features(t)[own] for t in range(4)], 1))
@@ -196,7 +196,7 @@ def test_plans_balance_and_ranks_agree(case, ranks):
     _, together = np.unique(schedule.collective[schedule.collective >= 0], return_counts=True)
     assert (together == ranks).all() and (len(together) > 0) == (ranks > 1)
     assert (schedule.lane[schedule.op == Op.SAMPLE] == Lane.HOST).all()
-    edges = [sampling_of(case.hyper).kept(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
+    edges = [sampling_of(case.hyper).edge_mask(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
     assert schedule.edges[(schedule.op == Op.AGGREGATE) & (schedule.layer == 0)].sum() == sum(edges) + len(edges) * NODES
 
 

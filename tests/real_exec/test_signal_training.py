@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from chronoscale.batching.signals.standard import scaler
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import fit_scaler
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
@@ -99,11 +99,11 @@ def program_of(item: Item, schedule: Schedule, context: Context) -> WindowProgra
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
     data, windows = signal(dtype), Windows(STEPS, 4, 3)
-    scale = scaler(data, windows)
+    scale = fit_scaler(data, windows)
     whole = np.where(data.missing, np.nan, data.values)
     whole = ((whole - scale.mean.astype(dtype)) / scale.deviation.astype(dtype)).astype(dtype)
     for local in (False, True):
-        for starts in Deal(windows.train, 1, 8, local, seed=1).starts(0, 0):
+        for starts in WindowAssignment(windows.train, 1, 8, local, seed=1).starts(0, 0):
             expected = np.stack([whole[s : s + 7] for s in starts])
             for kind, make in FEEDS.items():
                 if kind is stores.PART and not local:
@@ -158,7 +158,7 @@ def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     with joined(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
         program = program_of(item_of("index", folder, prepare, HYPER), schedule, context)
         losses = execute(schedule, program, lanes_for(CPU), "cpu").losses
-    scale = scaler(data, windows)
+    scale = fit_scaler(data, windows)
     mean, deviation = scale.mean[0], scale.deviation[0]
 
     def errors(starts: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -
     """Plain gradient descent, where Adam would hide a gradient's scale, against autograd through the mean over readings."""
     hyper = replace(HYPER, batches=1)
     schedule, prepare = schedules("index", 1, tmp_path, hyper)
-    data, scale = signal(), scaler(signal(), Windows(STEPS, 4, 3))
+    data, scale = signal(), fit_scaler(signal(), Windows(STEPS, 4, 3))
     with joined(Settings(seed=1, device="cpu")) as context:
         program = program_of(item_of("index", folder, prepare, hyper), schedule, context)
         program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)

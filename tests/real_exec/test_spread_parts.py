@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spread_ranks import sharing, spread_program
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -116,14 +116,14 @@ def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, 
     assert ((fast.aged(torch.arange(3), own, alpha).numpy() == aged) | near).all()
 
 
-PARTS = Parts(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
+PARTS = EventPartition(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
 NODES = np.array([2, 4, 5])
 
 
 def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> Held:
     path = folder if (folder / "events.json").exists() else prepared(folder / f"{model}{rank}", stream(features=features))
     context = Context()
-    return Held(Material.on(Prepared.load(path), choice(model), hyper(model), context), PARTS, rank)
+    return Held(Material.on(PreparedStream.load(path), choice(model), hyper(model), context), PARTS, rank)
 
 
 def drawn(one: Held, seed: int) -> Held:
@@ -153,7 +153,7 @@ def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
         if given_to is not None:
             np.testing.assert_array_equal(given_to, one._features[nodes])
     shape = one.state.memory.shape[1]
-    material_shape = Material.on(Prepared.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
+    material_shape = Material.on(PreparedStream.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
     assert material_shape.memory == shape and one.row == state_bytes(material_shape) + 4 * material_shape.features
     pending, heard, _ = one.opened(one.served(NODES))
     assert sum(part.nbytes for part in (*pending, heard)) == 3 * pending_bytes(material_shape)
@@ -403,9 +403,9 @@ def test_replicas_take_turns(tmp_path) -> None:
             turn = (rank + made.epoch) % 2
             assert made.turn == turn and made.tasks == tasks_of(made._schedule, turn)
             assert bool(made.held.state.memory.any()) == (turn == 1)
-            seen = [made.allotments[0].own(i, made.turn) for i in range(made.allotments[0].iterations)]
-            half = made.data.trained // 2
-            assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.trained))[turn])
+            seen = [made.allotments[0].rank_events(i, made.turn) for i in range(made.allotments[0].iterations)]
+            half = made.data.training_events // 2
+            assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.training_events))[turn])
         plain = replica(folder, rank, "tgl-dist")
         plain.epoch = 1
         plain.held.state.memory.fill_(3)

@@ -10,7 +10,7 @@ from stream_ranks import GLOBAL
 from stream_ranks import found as alone
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.streams.models import shape_for
@@ -88,7 +88,7 @@ def test_every_node_is_where_it_belongs(ranks, label, count):
 def phases(folder, schedule, case, count):
     """Batches that are trained on, and those that validate, with what was counted of them."""
     _, model, layers, given = case
-    given, data, sharing = hyper(model, GLOBAL // count, events=given), stream_statistics(Prepared.load(folder)), Sharing.of(schedule)
+    given, data, sharing = hyper(model, GLOBAL // count, events=given), stream_statistics(PreparedStream.load(folder)), Sharing.of(schedule)
     shape = shape_for(choice(model, layers=layers), data, given)
     sampling = sharing.sampling(given, shape, data)
     for step in (TRAIN, VALIDATE):
@@ -136,4 +136,4 @@ def test_bytes_are_those_counted(ranks, label, count):
 
 
 def test_the_stream_is_as_large_as_it_is(ranks):
-    assert stream_statistics(Prepared.load(ranks[0] / "prepared")).num_nodes == 9
+    assert stream_statistics(PreparedStream.load(ranks[0] / "prepared")).num_nodes == 9

@@ -11,7 +11,7 @@ from slow_scores import area, precision, reciprocal
 from stream_case import choice, hyper, planned, prepared, program, stream
 from stream_oracle import StreamOracle, perceptron
 
-from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.draws import derive_key
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -63,8 +63,8 @@ class Judged:
         self.oracle.reset()
         self.oracle.updated = dict.fromkeys(range(self.oracle.nodes), float(self.data.whole.stream.t[0]))
         made, deal = self.made, self.made.deals[0]
-        spans = [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
-        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.trained), number, made.seed)[:, 0])
+        spans = [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
+        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.training_events), number, made.seed)[:, 0])
         self.sees(self.data.whole)
         return done, losses
 
@@ -265,7 +265,7 @@ def test_draws_of_an_epoch_are_its_own(tmp_path):
         epochs.append(seen[:])
         seen.clear()
     trained = made.deals[0].iterations
-    assert {seed for _, seed, *_ in epochs[0][:trained]} == {key_of(0, 0)} != {seed for _, seed, *_ in epochs[1][:trained]}
+    assert {seed for _, seed, *_ in epochs[0][:trained]} == {derive_key(0, 0)} != {seed for _, seed, *_ in epochs[1][:trained]}
     assert [one[2] for one in epochs[0][:trained]] != [one[2] for one in epochs[1][:trained]]
     assert [one[3] for one in epochs[0][:trained]] != [one[3] for one in epochs[1][:trained]]
     assert epochs[0][trained:] == epochs[1][trained:]

@@ -9,7 +9,7 @@ import torch
 from pairwise import fast, pairwise
 from stream_case import choice, hyper, planned, prepared, program, stream
 
-from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches
@@ -116,7 +116,7 @@ def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_pa
     own = given("tgat", 0.4, 100)
     merged = "tgl-unique" if name in MERGED else "tgl"
     first, other = (Watched(monkeypatch, folder, "tgat", one, own) for one in (merged, name))
-    assert 0 < first.made.data.trained < first.made.data.split.train_end
+    assert 0 < first.made.data.training_events < first.made.data.split.train_end
     assert same(first, other) and (first.done.losses == other.done.losses).all()
     np.testing.assert_array_equal([size for _, size in other.sent], other.schedule.bytes[other.schedule.tasks(Op.H2D)])
 
@@ -162,10 +162,10 @@ def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
     for validates in (False, True):
         deal, source = made.deals[validates], data.whole if validates else data.training
         for iteration in range(deal.iterations):
-            part = deal.own(iteration, 0)
-            found = made.steps.find(source, part, data.told_from(validates, 0, 0)(part), part.start, key_of(0, FIXED if validates else 0))[
-                1
-            ]
+            part = deal.rank_events(iteration, 0)
+            found = made.steps.find(
+                source, part, data.negatives_of(validates, 0, 0)(part), part.start, derive_key(0, FIXED_EPOCH if validates else 0)
+            )[1]
             asked_nodes[np.unique(found.nodes)] += 1
             asked_edges[np.unique(found.edges)] += 1
     bytes_of = {"nodes": 12, "edges": 8}

@@ -11,7 +11,7 @@ from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, prog
 from stream_oracle import StreamOracle
 from stream_ranks import LOADING, MERGED, run
 
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -24,7 +24,7 @@ NAMES = ("sequential", "tgl", "tgl-unique")
 
 def oracle_of(folder, model, given, made):
     """With the parameters that the program begins with."""
-    events = Prepared.load(folder).whole.stream
+    events = PreparedStream.load(folder).whole.stream
     features = made.material.node_features
     start = deepcopy(made.learner.model)
     return StreamOracle(
@@ -40,7 +40,7 @@ def oracle_of(folder, model, given, made):
 
 
 def batches(deal):
-    return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+    return [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in ("tgat", "dysat")])
@@ -123,7 +123,7 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
     oracle = oracle_of(folder, model, given, made)
     done = execute(schedule, made, CpuLanes(False), "cpu")
     data = made.data
-    drawn = data.negatives_of_training(range(data.trained), 0, 0)[:, 0]
+    drawn = data.negatives_of_training(range(data.training_events), 0, 0)[:, 0]
     losses = oracle.train(batches(made.deals[0]), drawn)
     np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
     fixed = data.negatives("validation").dst

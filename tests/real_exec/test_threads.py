@@ -11,7 +11,7 @@ import pytest
 import torch
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
@@ -94,7 +94,7 @@ def test_lanes_that_share_a_thread() -> None:
 def test_who_gets_a_thread() -> None:
     """Schedules whose exchanges may overlap: windows on several ranks, and pipelines of batches; no other schedule's do."""
     graphs = GrowthGraph.rmat(40, 120, 12, 0.1, 1).sequence().without_self_edges()
-    chunks = Counted(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
+    chunks = ExactChunking(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
     work = Workload("w", statistics_of(graphs), model_shape("t-gcn", 2, 4, 2, 2), Hyper(task="degrees"), chunking=chunks)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), False) == Threads(False, True)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), True) == Threads(True, True)

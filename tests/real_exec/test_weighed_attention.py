@@ -9,12 +9,12 @@ from native_case import needs_cpu
 from stream_case import stream
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import Load, Loads
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.caching.resident_rows import BatchLoads, TableLoad
+from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.batching.streams.sampling import boundary, neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.real_exec.streams.batch import Batch
@@ -102,12 +102,12 @@ def test_a_weight_of_two_is_a_slot_twice() -> None:
 
 def test_weights_come_to_the_device_with_their_slots() -> None:
     data = stream(events=60)
-    source = Source(data, TCSR.of(data))
-    seat = Seat(Parts(np.zeros(9, np.int32), (np.arange(60) % 2).astype(np.int32), 2), 1)
+    source = IndexedStream(data, TCSR.of(data))
+    seat = LocalPart(EventPartition(np.zeros(9, np.int32), (np.arange(60) % 2).astype(np.int32), 2), 1)
     roots = source.roots(range(40, 47), np.zeros((7, 1), np.int32), 40)
     for of in (None, Boundary(0.4)):
-        found = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, seat=seat)
-        loads = Loads(*(Load(ids) for ids in (found.nodes, found.edges, found.nodes)))
+        found = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, local_part=seat)
+        loads = BatchLoads(*(TableLoad(ids) for ids in (found.nodes, found.edges, found.nodes)))
         batch = Batch.of(source, range(40, 47), np.zeros((7, 1), np.int32), roots[2], found, loads)
         batch.send(torch.device("cpu"))
         for hop, sent in zip(found.trees[0].hops, batch.trees[0].hops, strict=True):
@@ -135,7 +135,7 @@ def test_both_sums_of_the_layer_are_unbiased(theta: float, decay: float) -> None
     data = EventStream(21, np.zeros(20, np.int32), np.arange(1, 21, dtype=np.int32), np.sort(rng.exponential(30, 20)))
     of = (rng.random(20) < 0.7).astype(np.int32)
     of[-3] = 0
-    seat, graph = Seat(Parts(np.append(0, of).astype(np.int32), of, 2), 0), TCSR.of(data, both=False)
+    seat, graph = LocalPart(EventPartition(np.append(0, of).astype(np.int32), of, 2), 0), TCSR.of(data, both=False)
     root = np.zeros(1, np.int32), np.full(1, 20, np.int32)
     drawn = [boundary.sample(graph, data.t, seat, *root, FANOUT, Boundary(theta, decay, complete=False), seed) for seed in range(SEEDS)]
     drawn.append(boundary.sample(graph, data.t, seat, *root, FANOUT, Boundary(1.0)))

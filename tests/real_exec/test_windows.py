@@ -14,7 +14,7 @@ from window_oracle import WindowOracle
 
 from chronoscale.batching.snapshots.chunks import Chunks
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.real_exec.snapshots.material import Material
@@ -108,7 +108,7 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
 
 def test_epochs_differ_in_split_and_in_what_is_kept():
     """So that the second is none that was planned."""
-    first, second = (Epoch(3, number) for number in range(EPOCHS))
+    first, second = (EpochDraws(3, number) for number in range(EPOCHS))
     assert first.steps(LENGTH - 1, DECAY.window) != second.steps(LENGTH - 1, DECAY.window)
     assert (first.depth(16, DECAY, 1) != second.depth(16, DECAY, 1)).any()
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chronoscale.batching.streams.partitioning.divide import divide
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, drawn
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, partition_negatives
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -43,8 +43,8 @@ def power_law(seed: int, items: int = 0) -> EventStream:
 
 
 def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> PartedStream:
-    parts = divide(stream, count, policy, share, None, 0)
-    return PartedStream(Source(stream, TCSR.of(stream)), parts, 50, 10, remote)
+    parts = partition_stream(stream, count, policy, share, None, 0)
+    return PartedStream(IndexedStream(stream, TCSR.of(stream)), parts, 50, 10, remote)
 
 
 def test_the_equation_by_hand() -> None:
@@ -61,7 +61,7 @@ def test_the_equation_by_hand() -> None:
 
 def test_nothing_costs_nothing() -> None:
     empty = np.empty(0, np.int32)
-    parts = divide(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
+    parts = partition_stream(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
     found = Remoteness.of(stream, parts, 5, 4)
     assert published_communication(StreamCut.of(found), WIDTHS, 5, 0.5).total == estimate_communication(found, WIDTHS, 0.5).total == 0
 
@@ -114,9 +114,9 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
     served = np.zeros((len(work) // 4, 2, 4), np.int64)
     for at in range(len(work)):
         iteration, rank = divmod(at, 4)
-        own = one.allotment.own(iteration, rank)
+        own = one.allotment.rank_events(iteration, rank)
         roots = source.roots(own, one.others(own)[:, None], one.allotment.before(iteration, rank))
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), seat=Seat(parts, rank))
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), local_part=LocalPart(parts, rank))
         nodes = {int(node) for node in found.nodes if parts.node[node] not in (SHARED, rank)}
         edges = {int(event) for event in found.edges if parts.event[event] != rank}
         assert (work.asked_nodes[at], work.asked_edges[at]) == (len(nodes), len(edges))
@@ -127,12 +127,12 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
 
 @pytest.mark.parametrize("remote", [0.0, 0.3, 1.0])
 def test_negatives_are_those_that_ranks_draw(remote: float) -> None:
-    data = Prepared.of(power_law(5), Protocol(seed=2))
-    spreading = Spreading(data, Spread("shared-nodes", 0.1, remote=remote), 3)
+    data = PreparedStream.of(power_law(5), Protocol(seed=2))
+    spreading = DistributedStream(data, StreamDistribution("shared-nodes", 0.1, remote=remote), 3)
     whole = spreading.parts
     assert whole is not None
-    stream, parts = data.whole.stream.span(0, data.trained), replace(whole, event=whole.event[: data.trained])
-    found = drawn(stream, parts, remote, seed=2)(np.arange(data.trained))
+    stream, parts = data.whole.stream.span(0, data.training_events), replace(whole, event=whole.event[: data.training_events])
+    found = partition_negatives(stream, parts, remote, seed=2)(np.arange(data.training_events))
     for rank in range(3):
         own = np.flatnonzero(parts.event == rank)
         assert np.array_equal(found[own], spreading.negatives(own, rank, 0, 2)[0][:, 0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stream_case import choice, hyper, stream
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -41,11 +41,11 @@ FUSED = (tuple((lane,) for lane in Lane), CPU_STREAMS, BESIDE, (tuple(Lane),))
 
 
 @cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
-    return Prepared.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
+def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
+    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
 
 
-def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
+def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
     stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 

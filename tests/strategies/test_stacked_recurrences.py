@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
@@ -24,7 +24,7 @@ PLANNERS = [planner for planner in of("snapshots").values() if not planner.solve
 
 
 def work_of(layers: int, model: str = "mpnn-lstm", ranks: int = 1, **hyper: int) -> Workload:
-    cut = Cut(np.random.default_rng(ranks).integers(0, ranks, N).astype(np.int32), ranks)
+    cut = VertexPartition(np.random.default_rng(ranks).integers(0, ranks, N).astype(np.int32), ranks)
     return Workload("w", statistics_of(GRAPHS), model_shape(model, INPUTS, HIDDEN, layers), Hyper(**hyper), Partition(*cut.count(GRAPHS)))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.batch import Batch
@@ -36,11 +36,11 @@ NAMES = tuple(name for name, one in of("streams").items() if isinstance(one, Str
 
 
 @cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
-    return Prepared.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
+def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
+    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
 
 
-def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
+def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
     stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
@@ -158,7 +158,7 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         assert columns[0] == columns[1]
     trace = replay(schedule, POLARIS, COSTS)
     memory.check(schedule, trace, POLARIS)
-    deals = [data().deal(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
+    deals = [data().assignment(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
     units = [(deal, i) for deal in deals[: 1 + given.validate] for i in range(deal.iterations)]
     for rank in range(min(ranks, 9)):
         span = runs(schedule, trace, rank)
@@ -169,8 +169,8 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         for unit, (deal, i) in enumerate(units):
             trains = unit < deals[0].iterations
             assert ((Op.OPTIMIZE, unit) in span) == trains and ((Op.MEMORY_WRITE, unit) in span) == bool(workload.model.memory)
-            assert ((Op.SAMPLE, unit) in span) == ((Op.FORWARD, unit) in span) == bool(deal.own(i, rank))
-            assert ((Op.BACKWARD, unit) in span) == (trains and bool(deal.own(i, rank)))
+            assert ((Op.SAMPLE, unit) in span) == ((Op.FORWARD, unit) in span) == bool(deal.rank_events(i, rank))
+            assert ((Op.BACKWARD, unit) in span) == (trains and bool(deal.rank_events(i, rank)))
             if (Op.SAMPLE, unit) in span:
                 held.append((span[Op.SAMPLE, unit][0], span[Op.BACKWARD if trains else Op.FORWARD, unit][1]))
                 if workload.model.memory and unit:
@@ -190,7 +190,7 @@ def test_a_thousand_ranks(model: str, name: str) -> None:
         workload = work(model, hyper(model, size, **other))
         schedule = plan(name, workload, 1024)
         assert strategy(name).rows(workload, 1024) == len(schedule) and schedule.ranks == 1024
-        assert np.count_nonzero(schedule.op == Op.BACKWARD) == -(-data().trained // size)
+        assert np.count_nonzero(schedule.op == Op.BACKWARD) == -(-data().training_events // size)
         assert np.count_nonzero(schedule.op == Op.OPTIMIZE) == 1024
         memory.check(schedule, replay(schedule, POLARIS, COSTS), POLARIS)
 
@@ -243,7 +243,7 @@ def test_bytes_are_those_of_what_is_moved(
     monkeypatch.setattr(Batch, "send_pending", read)
     folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)
-    schedule = plan(name, work(model, hyper(model), Prepared.load(folder)))
+    schedule = plan(name, work(model, hyper(model), PreparedStream.load(folder)))
     for op in (Op.SAMPLE, Op.GATHER, Op.MEMORY_READ):
         rows = schedule.bytes[schedule.op == op].tolist()
         assert rows == (seen[op] if any(seen[op]) else []), op

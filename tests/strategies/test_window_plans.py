@@ -11,10 +11,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch, level_of
+from chronoscale.batching.snapshots.survival import EpochDraws, level_of
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
@@ -36,8 +36,8 @@ HIDDEN, INPUTS = 4, 2
 
 
 @cache
-def counted(chunks: int = CHUNKS) -> Counted:
-    return Counted(GRAPHS, Chunks((np.arange(200) * chunks // 200).astype(np.int32), chunks))
+def counted(chunks: int = CHUNKS) -> ExactChunking:
+    return ExactChunking(GRAPHS, Chunks((np.arange(200) * chunks // 200).astype(np.int32), chunks))
 
 
 def workload(model: str = "t-gcn", layers: int = 2, decay: Decay = DECAY, chunks: int = CHUNKS, **hyper) -> Workload:
@@ -77,7 +77,7 @@ def ancestors(schedule: Schedule) -> list[set[int]]:
 
 
 def segments(decay: Decay = DECAY) -> list[range]:
-    return Epoch(0, 0).steps(len(GRAPHS) - 1, decay.window)
+    return EpochDraws(0, 0).steps(len(GRAPHS) - 1, decay.window)
 
 
 @pytest.mark.parametrize(("model", "layers", "ranks"), [*product(MODELS, (1, 2), (1, 3))])
@@ -170,8 +170,8 @@ def test_memory_comes_back_with_lags(strategy: WindowStrategy, lags: tuple[int, 
 
 
 def test_bytes_are_the_formulas() -> None:
-    found, epoch = planned(FLAREDTDG, "evolvegcn-h", 2, 3), Epoch(0, 0)
-    blocks = counted().blocks(epoch, DECAY, 3)
+    found, epoch = planned(FLAREDTDG, "evolvegcn-h", 2, 3), EpochDraws(0, 0)
+    blocks = counted().count_blocks(epoch, DECAY, 3)
     level = level_of(DECAY, CHUNKS)[::-1]
     newest = [t for one in segments() for t in one]
     for task in range(len(found)):
@@ -261,7 +261,7 @@ def test_built_anew_in_every_step() -> None:
 def test_snapshots_of_which_nothing_is_kept_are_no_part() -> None:
     decay = Decay(1, 4, 1e-9)  # 64, 0, ...
     found = planned(FLAREDTDG, decay=replace(decay, alpha=0.0001))
-    kept = [count for count in replace(decay, alpha=0.0001).kept(CHUNKS).tolist() if count]
+    kept = [count for count in replace(decay, alpha=0.0001).kept_chunks(CHUNKS).tolist() if count]
     assert 1 < len(kept) < decay.window and found.step.max() == len(kept) - 1
     assert found.iterations == sum(len(one) for one in segments(decay))
 
@@ -281,7 +281,7 @@ def test_what_a_schedule_says_of_its_windows() -> None:
         assert WindowRetention.of(planned(strategy)) == WindowRetention(decay, inherits=strategy is not RECENT_ONLY)
     published = FLAREDTDG.plan(workload(variant="as-published", decay=Decay(1, 3, 0.5, (2,))), 2, COSTS)
     assert WindowRetention.of(published) == WindowRetention(Decay(1, 3, 0.5, (2,)), each=True)
-    assert WindowRetention.of(published).epoch(3, 4) == Epoch(3, 4, each=True)
+    assert WindowRetention.of(published).epoch(3, 4) == EpochDraws(3, 4, each=True)
 
 
 @pytest.mark.parametrize("feeding", ["", "store", "{}", '{"full": 2}', '{"full": 2, "lags": 3, "each": false}', '["each"]', "3"])
@@ -292,9 +292,9 @@ def test_windows_that_are_unknown(feeding: str) -> None:
 
 
 def test_held_out_snapshots_end_no_window() -> None:
-    found = FLAREDTDG.plan(workload(held=Held(0.0, 0.25)), 1, COSTS)
-    trained = len(Held(0.0, 0.25).split(len(GRAPHS)).training)
-    assert found.iterations == sum(len(one) for one in Epoch().steps(trained - 1, DECAY.window)) and trained < len(GRAPHS)
+    found = FLAREDTDG.plan(workload(held=HeldOut(0.0, 0.25)), 1, COSTS)
+    trained = len(HeldOut(0.0, 0.25).split(len(GRAPHS)).training)
+    assert found.iterations == sum(len(one) for one in EpochDraws().steps(trained - 1, DECAY.window)) and trained < len(GRAPHS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -35,7 +35,7 @@ PREFETCHED = ("pgt", "index", "gen-dist-index")
 PEMS = SignalStatistics(105_120, 11_160, 2, 111_600, 8)
 
 
-def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[Deal, Deal]:
+def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[WindowAssignment, WindowAssignment]:
     feeding = strategy(name).feeding
     return feeding.training(windows, hyper, ranks), feeding.validation(windows, hyper, ranks)
 

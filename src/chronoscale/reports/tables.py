@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.limitations import limitations
 from chronoscale.reports.section import Section
@@ -86,7 +86,7 @@ def comparison(section: Section) -> pd.DataFrame:
     of a training whose devices fail; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns
     where any is known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
     """
-    rows, scores = [], present(run.scores for run in section.runs)
+    rows, scores = [], scores_present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
     for ranks, runs in section.by_ranks().items():
         for run in runs:
@@ -237,7 +237,7 @@ def test_scores(section: Section) -> pd.DataFrame:
 
     tested_epoch: the epoch whose model was tested.
     """
-    scores = present(values for run in section.staged for values in run.tested.values())
+    scores = scores_present(values for run in section.staged for values in run.tested.values())
     rows = [
         {
             **_origin_columns(section, run.name),

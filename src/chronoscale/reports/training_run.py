@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.setting import EXECUTED, Setting
 
@@ -93,7 +93,7 @@ class TrainingRun:
         the first score that there is, and all scores of the last epoch. A stage that was missed has none of them; a run that failed has no
         best, and says so.
         """
-        rows, scores = [], present(epoch.scores for epoch in self.epochs)
+        rows, scores = [], scores_present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
             seconds = np.array([epoch.end_ns - epoch.start_ns for epoch in epochs]) / 1e9
             low, high = np.quantile(seconds, [0.25, 0.75])
@@ -131,7 +131,7 @@ class TrainingRun:
 
     def compared(self) -> pd.DataFrame:
         """Return one row a predictor: its scores of the test; no rows where nothing was tested."""
-        score_kinds = present(self.tested.values())
+        score_kinds = scores_present(self.tested.values())
         return pd.DataFrame(
             [
                 {"predictor": name, **{score.key: scores.get(score.key, NAN) for score in score_kinds}}

@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.batching.snapshots.chunks import Blocks
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import BlockCounts
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy
-from chronoscale.datasets.arrays import check_columns
+from chronoscale.datasets.arrays import require_counts
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
@@ -45,7 +45,7 @@ class Partition:
     origin: str = "METIS"
 
     def __post_init__(self) -> None:
-        check_columns(self, self.rows.shape)
+        require_counts(self, self.rows.shape)
 
     @property
     def parts(self) -> int:
@@ -138,11 +138,11 @@ class ModelChoice:
 class SharingHyper:
     """Hyper-parameters of training an event stream on several ranks that spread its node memory (MemShare).
 
-    policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.placement.Spread`; strategies without shared nodes
-    take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the fan-out
-    (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory may be
-    behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of shared
-    nodes that alpha lets through, which a plan has to assume.
+    policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies without
+    shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
+    fan-out (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory
+    may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of
+    shared nodes that alpha lets through, which a plan has to assume.
     """
 
     policy: str = "shared-nodes"
@@ -218,11 +218,11 @@ class Chunking(Protocol):
     @property
     def origin(self) -> str: ...
 
-    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
         """Return what ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
         ...
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
         """Return what ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
         ...
 
@@ -242,11 +242,11 @@ class Hyper:
     seed: int = 0
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
-    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standard`
+    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
-    held: Held = field(default_factory=Held)  # snapshots that are not trained on
+    held: HeldOut = field(default_factory=HeldOut)  # snapshots that are not trained on
 
     def __post_init__(self) -> None:
         task_of(self.task)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
-from chronoscale.datasets.scores import Scores, present
+from chronoscale.datasets.scores import Scores, scores_present
 from chronoscale.harness.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Job, Settings
@@ -77,7 +77,7 @@ def breakdowns(folder: Path, done: Sequence[EpochRecord]) -> dict[str, Breakdown
 
 def early(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
     """In words, where training ended before the epochs that were asked for."""
-    over, shown = ended(folder), present(record.scores for record in done)
+    over, shown = ended(folder), scores_present(record.scores for record in done)
     if over is None or over.best is None or not shown or over.epochs == (asked := Job.load(folder / JOB).repeats):
         return []
     since = over.epochs - 1 - over.best
@@ -119,11 +119,11 @@ def tested(folder: Path) -> list[str]:
     if not (folder / TEST).exists():
         return []
     (_, model), *naive = scores(folder).items()
-    if not (shown := present([model])):
+    if not (shown := scores_present([model])):
         return [f"Test period, {period(folder)}: there is nothing to test on."]
     first = shown[0]
     known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
-    said = f"Test period, {period(folder)}: {', '.join(score.told(model[score.key]) for score in shown)}."
+    said = f"Test period, {period(folder)}: {', '.join(score.describe(model[score.key]) for score in shown)}."
     beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
     return [said, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
 

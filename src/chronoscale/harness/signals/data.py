@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate.spec import traffic
+from chronoscale.datasets.generate.generators import build_traffic
 from chronoscale.datasets.generate.specs import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
 from chronoscale.datasets.signals.signal import Signal
@@ -46,7 +46,7 @@ def signal(experiment: SignalExperiment) -> Signal:
     if data.calendar is not None:
         found = replace(found, calendar=data.calendar)
     if data.missing is not None:
-        found = found.masked(data.missing)
+        found = found.mark_missing(data.missing)
     if data.time_of_day is not None:
         found = with_time_of_day(found, data.time_of_day)
     return found
@@ -72,7 +72,7 @@ def stored(experiment: SignalExperiment, run: Run) -> Path:
 
     def make(part: Path) -> None:
         if (spec := _generated(data)) is not None:
-            made = traffic(spec, str(data.name), experiment.seed)
+            made = build_traffic(spec, str(data.name), experiment.seed)
             store.save_signal(part / "signal", made, *made.graph(), str(data.name), made.calendar)
         else:
             store.save(part / "signal", signal(experiment))
@@ -115,7 +115,7 @@ def workload(experiment: SignalExperiment) -> Workload:
     """Of readings at hand; of counts alone where a paper prints them and the readings are not at hand."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
-        edges = traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
+        edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
         stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges, calendar=spec.channels - 1)
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
         stats = _printed(data.name)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Chunks, chunked
+from chronoscale.batching.snapshots.chunks import Chunks, cut_into_chunks
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.runs.cache import cache_folder
@@ -22,12 +22,12 @@ HOW = b"METIS, recursive bisection of the union of all snapshots, balanced by no
 
 
 def kept(run: Run, sequence: SnapshotSequence, count: int) -> Path:
-    """The file of a run's chunks, int32 [N]: a piece `chunks-<n>`, cut once on this machine. Raises as `chunked`."""
+    """The file of a run's chunks, int32 [N]: a piece `chunks-<n>`, cut once on this machine. Raises as `cut_into_chunks`."""
 
     def make(part: Path) -> None:
         known = cache_folder() / "chunks" / f"{digest(sequence, count)}.npy"
         if not known.exists():
-            _save(known, chunked(sequence, count).assignment)
+            _save(known, cut_into_chunks(sequence, count).assignment)
         np.save(part / "assignment.npy", read_array(known, np.int32, (sequence.num_nodes,), "chunks", f"remove {known}"))
 
     return run.piece(f"chunks-{count}", make) / "assignment.npy"

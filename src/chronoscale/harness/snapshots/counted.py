@@ -11,8 +11,9 @@ import numpy as np
 
 from chronoscale import modules
 from chronoscale.batching.snapshots.partition import expected_halos
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Float64
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.harness.runs import cache, content
@@ -37,7 +38,7 @@ def halos(experiment: SnapshotExperiment, snapshots: Callable[[], Iterable[Snaps
     if absent := [count for count, file in files.items() if not file.exists()]:
         folder.mkdir(parents=True, exist_ok=True)
         for count, column in zip(absent, expected_halos(snapshots(), absent).T, strict=True):
-            with whole(files[count]) as file:
+            with atomic_file(files[count]) as file:
                 np.savez_compressed(file, halo=column)
     return np.stack([read_archive(files[count])["halo"] for count in counts], axis=1)
 

@@ -38,9 +38,9 @@ def snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
         if cut is None:
             raise UserError(refused(data.label))
         if cut.width is not None:
-            found = convert.by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
+            found = convert.snapshots_by_width(found, cut.width, cumulative=cut.cumulative, sliding=cut.sliding)
         else:
-            found = convert.by_count(found, int(cut.count or 0), cumulative=cut.cumulative, sliding=cut.sliding)
+            found = convert.snapshots_by_count(found, int(cut.count or 0), cumulative=cut.cumulative, sliding=cut.sliding)
     elif data.cut is not None:
         raise UserError(f"dataset '{data.label}' is not a stream of events, so `cut` does not apply")
     if not isinstance(found, SnapshotSequence):
@@ -65,7 +65,7 @@ def generated(data: SnapshotData) -> bool:
 def streamed(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
     """The snapshots one by one, `scale` left aside; generated ones are never held together. Raises UserError as `snapshots`."""
     data = experiment.dataset
-    stream: Iterable[Snapshot] = catalogue.stream(str(data.name), experiment.seed) if generated(data) else _unscaled(experiment)
+    stream: Iterable[Snapshot] = catalogue.iterate_snapshots(str(data.name), experiment.seed) if generated(data) else _unscaled(experiment)
     return (snapshot.without_self_edges() for snapshot in islice(stream, experiment.length))
 
 
@@ -105,7 +105,7 @@ def _counted(experiment: SnapshotExperiment) -> SnapshotStatistics:
 def _enough(experiment: SnapshotExperiment, found: int) -> None:
     """Raises UserError where there are fewer snapshots than `groups` asks for."""
     if experiment.length is not None and experiment.length > found:
-        trained = experiment.hyper.held.trained(found)
+        trained = experiment.hyper.held.training_count(found)
         most = max((trained - experiment.training.group_size - experiment.training.horizon) // experiment.training.stride + 1, 0)
         has = f"dataset '{experiment.dataset.label}' has {found}, enough for {most} groups"
         raise UserError(f"groups: {experiment.groups} need {experiment.length} snapshots, {has}; without groups: all are taken")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
@@ -129,7 +129,7 @@ class SnapshotExperiment(Experiment):
             seed=self.seed,
             recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks),
             task=t.task,
-            held=Held(t.validation, t.test),
+            held=HeldOut(t.validation, t.test),
         )
 
     @property
@@ -146,4 +146,4 @@ class SnapshotExperiment(Experiment):
     def length(self) -> int | None:
         """Snapshots that `groups` groups need, and those that are held out behind them; None for all."""
         t = self.training
-        return None if self.groups is None else self.hyper.held.whole((self.groups - 1) * t.stride + t.group_size + t.horizon)
+        return None if self.groups is None else self.hyper.held.required_snapshots((self.groups - 1) * t.stride + t.group_size + t.horizon)

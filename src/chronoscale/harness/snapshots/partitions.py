@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Counted, Expected
-from chronoscale.batching.snapshots.partition import Cut, expected_halos, metis
+from chronoscale.batching.snapshots.chunks import ExactChunking, ExpectedChunking
+from chronoscale.batching.snapshots.partition import VertexPartition, expected_halos, metis_partition
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.planners import planners
@@ -29,14 +29,14 @@ def cut(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
     """The file of METIS's assignment, int32 [N], made once a run: a piece `parts-<n>`."""
 
     def make(part: Path) -> None:
-        np.save(part / "assignment.npy", metis(sequence, parts))
+        np.save(part / "assignment.npy", metis_partition(sequence, parts))
 
     return run.piece(f"parts-{parts}", make) / "assignment.npy"
 
 
 def counted(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
     """An exact partition."""
-    return Partition(*Cut(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
+    return Partition(*VertexPartition(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
 def divided(
@@ -49,7 +49,7 @@ def divided(
     if planner.chunked:
         file = chunks.kept(run, sequence, experiment.training.chunks)
         chunks.warn(experiment)
-        return str(file), replace(work, chunking=Counted(sequence, chunks.read(file, sequence, experiment.training.chunks)))
+        return str(file), replace(work, chunking=ExactChunking(sequence, chunks.read(file, sequence, experiment.training.chunks)))
     return "", work
 
 
@@ -83,9 +83,9 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
     if run is None:
         message = f"dataset '{experiment.dataset.label}': chunks are taken for random ones, an estimate from degrees; METIS would cut less"
         warnings.warn(message, ChronoscaleWarning, stacklevel=2)
-        return Expected.of(streamed(experiment), count, experiment.dataset.scale)
+        return ExpectedChunking.of(streamed(experiment), count, experiment.dataset.scale)
     sequence = snapshots(experiment)
-    return Counted(sequence, chunks.read(chunks.kept(run, sequence, count), sequence, count))
+    return ExactChunking(sequence, chunks.read(chunks.kept(run, sequence, count), sequence, count))
 
 
 def estimated(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:

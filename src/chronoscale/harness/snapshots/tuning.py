@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.runs.training_record import NOTES
@@ -45,7 +45,7 @@ def tuned(
             where = folder / "tuning" / f"{one.full}-{one.alpha:g}"
             train(_with(experiment, one).model_copy(update={"epochs": experiment.training.tune_epochs}), where)
             last = records(where)[-1].scores
-            first = present([last])[0]
+            first = scores_present([last])[0]
             return last[first.key] if first.better == "lower" else -last[first.key]
 
         found = tune(decay, loss, lambda one: fits(_with(experiment, one)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -32,7 +32,7 @@ def events(experiment: StreamExperiment) -> EventStream:
 
 def stored(experiment: StreamExperiment, run: Run) -> Path:
     """The folder that ranks map: events, T-CSR, negatives of the evaluation, and the work of batches that has been counted; the events stay
-    where they are if they are stored already. Raises UserError as `events`, and as `Prepared.make`."""
+    where they are if they are stored already. Raises UserError as `events`, and as `PreparedStream.make`."""
     data = experiment.dataset
     own = len(data.files) == 1 and (Path(data.files[0]) / store.META).exists() and not data.options
 
@@ -40,22 +40,22 @@ def stored(experiment: StreamExperiment, run: Run) -> Path:
         stream = Path(data.files[0]).absolute() if own else Path("..") / "stream"
         if not own:
             store.save(part / "stream", events(experiment))
-        Prepared.make(part / "prepared", stream, experiment.protocol)
+        PreparedStream.make(part / "prepared", stream, experiment.protocol)
 
     return run.piece("data", make) / "prepared"
 
 
 def workload(experiment: StreamExperiment) -> Workload:
     """Of events at hand. Raises UserError as `events`, and where they cannot be split."""
-    return planned(experiment, Prepared.of(events(experiment), experiment.protocol))
+    return planned(experiment, PreparedStream.of(events(experiment), experiment.protocol))
 
 
 def loaded(experiment: StreamExperiment, folder: Path) -> Workload:
     """Of a prepared stream."""
-    return planned(experiment, Prepared.load(folder))
+    return planned(experiment, PreparedStream.load(folder))
 
 
-def planned(experiment: StreamExperiment, data: Prepared) -> Workload:
+def planned(experiment: StreamExperiment, data: PreparedStream) -> Workload:
     """With the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
     hyper, stats = experiment.hyper, stream_statistics(data)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)

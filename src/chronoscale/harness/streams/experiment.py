@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
-from chronoscale.datasets.streams.negatives import MOST
+from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named
@@ -45,7 +45,7 @@ class StreamTraining(Training):
     task: Literal["link", "node"] = Field("link", description="predict destinations, or the label of an event's source")
     split: Annotated[tuple[Share, Share], LISTED] = Field((0.70, 0.15), description="shares of the events that train and that validate")
     hidden_nodes: Share = Field(0.0, description="share of the nodes that training never sees")
-    ranked: Annotated[Size, Field(le=MOST)] = Field(20, description="negatives that a test event is ranked against")
+    ranked: Annotated[Size, Field(le=MAX_NEGATIVES)] = Field(20, description="negatives that a test event is ranked against")
     negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
     cache_ratio: Annotated[NonNegativeFloat, Field(le=1)] = Field(
         0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"

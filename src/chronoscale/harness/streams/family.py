@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import count, distinct_labels, shape
+from chronoscale.datasets.streams.statistics import count_stream, distinct_labels, stream_shape
 from chronoscale.harness.fact import Fact, Facts
 from chronoscale.harness.family import Configuration, Family
 from chronoscale.harness.streams import tgl
@@ -26,7 +26,7 @@ class Streams(Family):
     configurations: Mapping[str, Configuration] = {"tgl": tgl.read}
 
     def describe(self, found: EventStream, horizon: int) -> Facts:
-        counted = count(found)
+        counted = count_stream(found)
         facts = [Fact("nodes", found.num_nodes), Fact("events", len(found)), *_times(found)]
         facts += [
             Fact("self-loops", counted.self_loops),
@@ -40,7 +40,7 @@ class Streams(Family):
 
 
 def _shape(found: EventStream, repetition: float) -> Facts:
-    measured = shape(found)
+    measured = stream_shape(found)
     facts = [Fact("nodes with an event", measured.active_nodes), Fact("repetition", repetition, f"{repetition:.2%} of the events")]
     skews = {"source skew": measured.source_skew, "destination skew": measured.destination_skew}
     facts += [Fact(what, value, f"{value:.2f} (Zipf exponent)") for what, value in skews.items() if not math.isnan(value)]

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chronoscale.batching.streams.partitioning.divide import divide
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.batching.streams.partitioning.policies import PARTITIONERS, partitioner
-from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.policies import PARTITIONERS, find_partitioner
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.cell import Cell
@@ -27,8 +27,8 @@ THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's de
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """What `divide` is asked for, the events a part in a batch, and what estimates of communication are made for: neighbours of a root, 0
-    for none, and bytes of rows."""
+    """What `partition_stream` is asked for, the events a part in a batch, and what estimates of communication are made for: neighbours of
+    a root, 0 for none, and bytes of rows."""
 
     parts: int
     shared: float
@@ -44,7 +44,7 @@ def named(policies: Sequence[str]) -> list[str]:
     if ALL in policies:
         return list(PARTITIONERS)
     for policy in policies:
-        partitioner(policy)
+        find_partitioner(policy)
     return list(dict.fromkeys(policies))
 
 
@@ -60,12 +60,12 @@ def events_of(name: str, seed: int) -> EventStream:
 
 
 def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None) -> dict[str, object]:
-    """One partitioner: what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as `divide`, and as
-    `Division.of`."""
+    """One partitioner: what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as `partition_stream`, and as
+    `PartitionQuality.of`."""
     start = time.perf_counter()
-    made = divide(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
+    made = partition_stream(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
     spent = time.perf_counter() - start
-    found = Division.of(stream, made, cutting.batch)
+    found = PartitionQuality.of(stream, made, cutting.batch)
     balance, (fetched, terms) = found.balance, _communication(stream, made, cutting)
     mean, worst = (float(balance.mean()), float(balance.max())) if balance.size else (math.nan, math.nan)
     return {
@@ -86,7 +86,7 @@ def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None)
     }
 
 
-def _communication(stream: EventStream, made: Parts, cutting: Cutting) -> tuple[dict[str, object], dict[str, object]]:
+def _communication(stream: EventStream, made: EventPartition, cutting: Cutting) -> tuple[dict[str, object], dict[str, object]]:
     """Bytes an event that are fetched at each of THETAS, and the terms of that, corrected and as published."""
     if not cutting.neighbours:
         return {}, {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from chronoscale.batching.streams.naive import naive_scores
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.harness.execute.epochs import run_epochs
 from chronoscale.harness.execute.machine import admit, machine_for, this_device
 from chronoscale.harness.planners import planned, planners
@@ -39,4 +39,4 @@ def train(experiment: StreamExperiment, run: Run, rough: Callable[[], CostModel]
     schedule.save(folder / "schedule.parquet")
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
     run_epochs(experiment, item, folder)
-    write_text(folder / NAIVE, json.dumps(naive_scores(Prepared.load(data), experiment.training.batch_size * ranks)))
+    write_text(folder / NAIVE, json.dumps(naive_scores(PreparedStream.load(data), experiment.training.batch_size * ranks)))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.errors import NotFiniteError
 from chronoscale.real_exec.execution.blocks import Launched
 from chronoscale.real_exec.execution.lanes import Lanes
@@ -74,7 +74,7 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
         times, losses = _sum(times), _sum(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
         raise NotFiniteError(_blame(Unsound(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during))
-    for score in present([result.scores]):
+    for score in scores_present([result.scores]):
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
             raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
     stands, times = times[2] - 1, times[:2]

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from chronoscale.datasets.scores import known
+from chronoscale.datasets.scores import require_score
 from chronoscale.real_exec.execution.blocks import NOT_CAPTURED, Blocks, Launched
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.notes import Note
@@ -33,7 +33,7 @@ class EpochResult:
 
     def __post_init__(self) -> None:
         for key in self.scores:
-            known(key)
+            require_score(key)
 
 
 class Program(Protocol):

@@ -15,8 +15,8 @@ import torch.distributed as dist
 from distributed import Client, Future, KilledWorker, Nanny, Scheduler, SpecCluster
 from torch import Tensor
 
-from chronoscale.batching.signals.standard import Moments, Period
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import Moments, Period
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import MachineError
@@ -98,7 +98,7 @@ class Spread(LocalFeed):
         super().__init__(signal, windows, period, device)
         self._engine, self._folder, self._rank = engine, str(folder), rank
         ranks = len(engine.workers)
-        deals = [Deal(part, ranks, local=True) for part in (windows.train, windows.validation, windows.test)]
+        deals = [WindowAssignment(part, ranks, local=True) for part in (windows.train, windows.validation, windows.test)]
         self._parts = [(deal.part(owner), owner) for deal in deals for owner in range(ranks)]
         self._first = np.array([part.start for part, _ in self._parts], np.int64)
         self._futures: list[Future[Any]] = []

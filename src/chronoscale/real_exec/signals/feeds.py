@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.signals.materialise import materialise
-from chronoscale.batching.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
+from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, block_bounds, measure_moments, read_steps, standardise
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
@@ -62,7 +62,7 @@ class LocalFeed:
         self.scale: Scaler
 
     def materialise(self) -> None:
-        self.scale = Scaler.from_moments(moments(self.signal, self.windows, self.period))
+        self.scale = Scaler.from_moments(measure_moments(self.signal, self.windows, self.period))
 
     def transfer(self) -> None:
         raise ValueError(f"{type(self).__name__} keeps no data on the device")
@@ -70,7 +70,7 @@ class LocalFeed:
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         begin, end = (-(-last * part // ranks) for part in (rank, rank + 1))
-        return moments(self.signal, self.windows, self.period, begin, end)
+        return measure_moments(self.signal, self.windows, self.period, begin, end)
 
     def agree(self, total: Moments) -> None:
         self.scale = Scaler.from_moments(total)
@@ -104,7 +104,7 @@ class Indexed(LocalFeed):
 
     def materialise(self) -> None:
         super().materialise()
-        self._data = standardised(self.signal, self.scale)
+        self._data = standardise(self.signal, self.scale)
 
     def read(self, starts: Int64) -> Tensor:
         out = self.empty(len(starts), self.windows.reach)
@@ -119,9 +119,9 @@ class Resident(LocalFeed):
         dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
         shape = (len(self.signal), self.signal.num_nodes, self.signal.num_channels)
         self._data = torch.empty(shape, dtype=dtype, device=self.device)
-        for begin, end in blocks(self.signal, 0, len(self.signal), TRANSFER_BYTES):
+        for begin, end in block_bounds(self.signal, 0, len(self.signal), TRANSFER_BYTES):
             part = self.empty(end - begin)
-            readings(self.signal, begin, end, part.numpy())
+            read_steps(self.signal, begin, end, part.numpy())
             self._data[begin:end].copy_(part, non_blocking=True)
 
     def materialise(self) -> None:
@@ -143,7 +143,7 @@ class Mapped(LocalFeed):
             raise ValueError("a block holds consecutive windows")
         begin, end = int(starts[0]), int(starts[-1]) + self.windows.reach
         out = self.empty(end - begin)
-        block = readings(self.signal, begin, end, out.numpy())
+        block = read_steps(self.signal, begin, end, out.numpy())
         self.scale.apply(block, block)
         return out
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.batching.signals.materialise import materialise
-from chronoscale.batching.signals.standard import Moments, Period, Scaler, moments
+from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, measure_moments
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Int64
@@ -20,7 +20,7 @@ def part_of(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) 
 
 def moments_of(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
     """Moments of steps begin .. end - 1."""
-    return moments(_signal(folder), windows, period, begin, end)
+    return measure_moments(_signal(folder), windows, period, begin, end)
 
 
 def take(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:

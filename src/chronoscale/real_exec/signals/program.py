@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.signals.standard import Moments
-from chronoscale.batching.signals.windows import Deal
+from chronoscale.batching.signals.standardisation import Moments
+from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.blocks import Blocks
 from chronoscale.real_exec.execution.context import Context
@@ -98,7 +98,13 @@ class WindowProgram(Program):
     """
 
     def __init__(
-        self, schedule: Schedule, feed: Feed, learner: Learner[Forecaster], deals: tuple[Deal, Deal], hyper: Hyper, context: Context
+        self,
+        schedule: Schedule,
+        feed: Feed,
+        learner: Learner[Forecaster],
+        deals: tuple[WindowAssignment, WindowAssignment],
+        hyper: Hyper,
+        context: Context,
     ) -> None:
         """`learner` has SUMS; `deals` are of training and of validation."""
         self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
@@ -158,7 +164,7 @@ class WindowProgram(Program):
         starts = self._starts[iteration]
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
-    def evaluate(self, deal: Deal) -> MaskedErrors:
+    def evaluate(self, deal: WindowAssignment) -> MaskedErrors:
         """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
         errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         with torch.no_grad():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from chronoscale.batching.signals.standard import Period
+from chronoscale.batching.signals.standardisation import Period
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.batching.snapshots.chunks import Chunks
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
@@ -44,7 +44,7 @@ def _snapshots(item: Item, schedule: Schedule, choice: ModelChoice, context: Con
 def _parts(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
     if not item.parts:
         raise UserError(f"schedule '{schedule.name}' runs on vertex parts, and its item names no partition")
-    cut = Cut(read_array(Path(item.parts), np.int32, (None,), "partition"), schedule.ranks)
+    cut = VertexPartition(read_array(Path(item.parts), np.int32, (None,), "partition"), schedule.ranks)
     return _cells(item, schedule, Part(shared(item, choice, context), cut, context.rank, context.device), choice, context)
 
 

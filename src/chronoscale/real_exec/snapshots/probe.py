@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.batching.snapshots.held_out import Held
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.held_out import HeldOut
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.datasets.arrays import Int32
@@ -58,7 +58,7 @@ def probes(
 ) -> Iterator[Probe]:
     """For schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". Windows of the dataset itself, and
     generated graphs around its size, with as many classes of nodes; all of them trained on."""
-    hyper = replace(hyper, held=Held())
+    hyper = replace(hyper, held=HeldOut())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
         yield replace(probe, snapshots=_labelled(probe.snapshots, own)) if own else probe
@@ -215,9 +215,9 @@ def _cell_probes(
             yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
         if "parts" in kinds:
             node = np.arange(sequence.num_nodes, dtype=np.int32)
-            cuts = {"metis": metis(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
+            cuts = {"metis": metis_partition(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
             for name, assignment in cuts.items():
-                cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
+                cut = replace(work, partition=Partition(*VertexPartition(assignment, ranks).count(sequence)))
                 yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
 
 
@@ -234,7 +234,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
     depth = WindowRetention(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
     longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
-    own = chunked(snapshots, recency.chunks).assignment
+    own = cut_into_chunks(snapshots, recency.chunks).assignment
     graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
         count = max(int(stats.num_nodes * scale), LEAST)
@@ -244,7 +244,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
         graphs[f"n{count}-e{edges}-kept"] = graph, 0 * node + longest
     for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
-        work = Workload(label, statistics_of(sequence), model, hyper, chunking=Counted(sequence, Chunks(chunk, recency.chunks)))
+        work = Workload(label, statistics_of(sequence), model, hyper, chunking=ExactChunking(sequence, Chunks(chunk, recency.chunks)))
         schedule = planner.plan(work, ranks, UNUSED)
         still = replace(WindowRetention.of(schedule), still=True)
         yield Probe(f"{label}-{planner.name}", sequence, replace(schedule, feeding=str(still)), hyper, chunk)
@@ -267,7 +267,7 @@ def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper
     """DynaGraph's rows on windows of two snapshots: what a row costs does not depend on how many a window has."""
     short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
     for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
-        whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
+        whole = ExactChunking(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
         work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
         yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)
 
@@ -279,5 +279,5 @@ def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper,
         node = np.arange(sequence.num_nodes, dtype=np.int32)
         for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
             short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
-            work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
+            work = Workload(label, statistics_of(sequence), model, short, chunking=ExactChunking(sequence, Chunks(assignment, ranks)))
             yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB().plan(work, ranks, UNUSED), short, assignment)

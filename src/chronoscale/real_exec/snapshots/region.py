@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.real_exec.execution.sending import sent
@@ -104,7 +104,7 @@ class Whole:
 class Part:
     """A part of every snapshot: rows are its own nodes in order of their ids, columns these and then the remote ones it reads."""
 
-    def __init__(self, material: Material, cut: Cut, part: int, device: torch.device) -> None:
+    def __init__(self, material: Material, cut: VertexPartition, part: int, device: torch.device) -> None:
         self._material, self._cut, self._part, self._device = material, cut, part, device
         self._own = torch.from_numpy(cut.nodes(part))
         self.rows, self.counts, self.objective = len(self._own), np.diff(cut.offset).tolist(), material.objective

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
-from chronoscale.datasets.draft import drafted
+from chronoscale.datasets.atomic import atomic_folder
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.records import reading
 
@@ -30,7 +30,7 @@ def ship(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
 
     A form is a dataclass of tensors, numbers, None and further dataclasses.
     """
-    with drafted(folder) as draft:
+    with atomic_folder(folder) as draft:
         with (draft / "data.bin").open("wb") as file:
             index = {
                 kind: {t: _write(store[t], file) for t in sorted(store.keys() - without.get(kind, set()))} for kind, store in stores.items()

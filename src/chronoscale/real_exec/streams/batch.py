@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import Loads
+from chronoscale.batching.streams.caching.resident_rows import BatchLoads
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.cuda_ext.operators.tables import gather_rows
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
-from chronoscale.datasets.streams.spans import Events
+from chronoscale.datasets.streams.event_numbers import EventNumbers
 from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.cache import Cache
@@ -32,11 +32,11 @@ class Batch:
     left.
     """
 
-    source: Source
-    events: Events
+    source: IndexedStream
+    events: EventNumbers
     others: Int32
     found: neighbourhood.Neighbourhood
-    loads: Loads
+    loads: BatchLoads
     times: Tensor
     features: Tensor | None = None
     edges: Tensor | None = None
@@ -51,7 +51,15 @@ class Batch:
     below: list[list[Tensor]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, source: Source, events: Events, others: Int32, times: Numbers, found: neighbourhood.Neighbourhood, loads: Loads) -> Batch:
+    def of(
+        cls,
+        source: IndexedStream,
+        events: EventNumbers,
+        others: Int32,
+        times: Numbers,
+        found: neighbourhood.Neighbourhood,
+        loads: BatchLoads,
+    ) -> Batch:
         """Of what was sampled; nothing is gathered yet."""
         return cls(source, events, others, found, loads, torch.from_numpy(times).double())
 

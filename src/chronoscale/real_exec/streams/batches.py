@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from chronoscale.cuda_ext.native.backend import unavailable_reason
 from chronoscale.datasets.arrays import Bool, Int32
-from chronoscale.datasets.streams.draws import key_of
-from chronoscale.datasets.streams.spans import Events, behind, rows_of
+from chronoscale.datasets.streams.draws import derive_key
+from chronoscale.datasets.streams.event_numbers import EventNumbers, relative_to, row_index
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult, Losses, Program
 from chronoscale.real_exec.execution.sending import sent
@@ -79,7 +79,7 @@ class BatchProgram(Program):
         if self._lone:
             torch.set_num_threads(1)
         self.learner.clear()
-        torch.manual_seed(key_of(self.seed, DROPOUT, self.epoch, self.rank))
+        torch.manual_seed(derive_key(self.seed, DROPOUT, self.epoch, self.rank))
         self._graph: dict[int, Tensor] = {}
         self._outcome = Outcome(self.data.split.validation, self.width(1), self.device)
         self.learner.model.train()
@@ -110,11 +110,11 @@ class BatchProgram(Program):
         """Logits of an event that is told from so many."""
         return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
 
-    def fixed(self, events: Events) -> Int32:
+    def fixed(self, events: EventNumbers) -> Int32:
         """What events that validate are told from, int32 [B, k]."""
         if self._fixed is None:
             return np.empty((len(events), 0), np.int32)
-        return self._fixed[rows_of(behind(events, self.data.split.validation.start))]
+        return self._fixed[row_index(relative_to(events, self.data.split.validation.start))]
 
     def graded(self, task: Task, step: Callable[[Batch], None]) -> None:
         """With gradients in training, without in validation."""
@@ -143,7 +143,7 @@ class BatchProgram(Program):
             return functional.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum")
         labels = self.data.training.stream.labels
         assert labels is not None
-        own = torch.from_numpy(np.array(labels[rows_of(batch.events)]))
+        own = torch.from_numpy(np.array(labels[row_index(batch.events)]))
         return functional.cross_entropy(logits, sent(own, self.device), reduction="sum")
 
     def backward(self, task: Task) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.loading import Cached
+from chronoscale.batching.streams.caching.loading import CachedRows
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.streams.material import Material
@@ -15,7 +15,7 @@ from chronoscale.real_exec.streams.material import Material
 class Cache:
     """nodes float32 [Cn, F] and edges float32 [Ce, De], a row a slot; None where a model reads no such features."""
 
-    def __init__(self, material: Material, cached: Cached, device: torch.device) -> None:
+    def __init__(self, material: Material, cached: CachedRows, device: torch.device) -> None:
         self.nodes = _table(material.node_features, cached.nodes, device)
         self.edges = _table(material.edge_features, cached.edges, device)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.sampling.affinity import Roots, affinity
-from chronoscale.batching.streams.sampling.thread_binding import by_affinity, unbound
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling.affinity import Roots, thread_affinity
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, reason_unbound
 from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
@@ -23,14 +23,14 @@ class Crew:
     """cpus: of each sampling thread, none where they stay where the system puts them, and `note` says why. The thread that trains is never
     bound."""
 
-    def __init__(self, data: Prepared, hyper: Hyper, sources: bool, context: Context) -> None:
+    def __init__(self, data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> None:
         """By the roots of as many batches as are sampled beforehand (Algorithm 2). Raises UserError for a topology that does not parse."""
         self.cpus: tuple[int, ...] = ()
         settings, member = context.settings, Membership.here()
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
         own, self.note = place(settings.topology, settings.threads, *local)
         if own is not None:
-            found = by_affinity(affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
+            found = bind_by_affinity(thread_affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
             self.cpus, self.note = found.cpus, found.note
 
     def begin(self) -> None:
@@ -58,16 +58,16 @@ def place(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology |
         own = found.share_of(rank, ranks)
         if threads > len(own):
             raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(found)} CPUs")
-        return (None, note) if (note := unbound(own)) else (own, "")
+        return (None, note) if (note := reason_unbound(own)) else (own, "")
     except (UserError, MachineError) as error:
         return None, f"sampling threads are not bound: {error}"
 
 
-def _roots(data: Prepared, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
-    deal = data.deal(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
+def _roots(data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
+    deal = data.assignment(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
     deal = replace(deal, every=deal.every * max(-(-deal.iterations // hyper.events.presample), 1))
-    others = data.told_from(False, 0, context.settings.seed)
+    others = data.negatives_of(False, 0, context.settings.seed)
     for iteration in range(deal.iterations):
-        if own := deal.own(iteration, context.rank):
-            node, before, _ = data.training.roots(own, others(own), deal.together(iteration).start, sources)
+        if own := deal.rank_events(iteration, context.rank):
+            node, before, _ = data.training.roots(own, others(own), deal.all_events(iteration).start, sources)
             yield node, before

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.streams.updates import Updated, settle
@@ -29,9 +29,9 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
     outcome.seen[:] = True
     program.learner.model.eval()
-    seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = derive_key(program.seed, FIXED_EPOCH + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
-        whole, own = deal.together(iteration), deal.own(iteration, program.rank)
+        whole, own = deal.all_events(iteration), deal.rank_events(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
             part = range(begin, min(begin + size, own.stop))
             told = others[part.start - deal.part.start : part.stop - deal.part.start]
@@ -51,15 +51,15 @@ def catch_up(program: EventProgram) -> None:
         _write(program, deal, iteration)
 
 
-def _batches(program: EventProgram, part: range) -> Deal:
-    return Deal(part, program.collective.ranks, program.hyper.batch_size)
+def _batches(program: EventProgram, part: range) -> BatchAssignment:
+    return BatchAssignment(part, program.collective.ranks, program.hyper.batch_size)
 
 
-def _write(program: EventProgram, deal: Deal, iteration: int) -> None:
+def _write(program: EventProgram, deal: BatchAssignment, iteration: int) -> None:
     """What an iteration of all events leaves in memory, computed on every rank alike."""
     if not program.material.shape.memory:
         return
     source, updated = program.data.whole, Updated.of(program.data.whole, deal, iteration)
     fresh = program.steps.fresh(torch.from_numpy(updated.nodes))
-    whole = deal.together(iteration)
+    whole = deal.all_events(iteration)
     settle(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.waits import waits
+from chronoscale.batching.streams.event_gaps import measure_event_gaps
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.arrays import Float32
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
@@ -26,7 +26,7 @@ class Material:
     """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed, or zeros, for a model that reads nothing of the
     past but features."""
 
-    data: Prepared
+    data: PreparedStream
     shape: StreamShape
     node_features: Float32 | None
 
@@ -34,10 +34,10 @@ class Material:
     def of(cls, item: Item, choice: ModelChoice, context: Context) -> Material:
         """Made once a rank. Raises UserError for a folder that holds no prepared stream, and as the model's shape does."""
         key = ("material", item.dataset, choice)
-        return context.share(key, lambda: cls.on(Prepared.load(Path(item.dataset)), choice, item.hyper, context))
+        return context.share(key, lambda: cls.on(PreparedStream.load(Path(item.dataset)), choice, item.hyper, context))
 
     @classmethod
-    def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
+    def on(cls, data: PreparedStream, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
         """Of a prepared stream. Raises UserError as the model's shape does."""
         shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
@@ -60,7 +60,9 @@ class Material:
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
         if smooth:
             model.smooth()
-        model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
+        model.standardise(
+            *context.share(("waits", self.data.folder), lambda: measure_event_gaps(self.data.training, self.data.training_events))
+        )
         return Learner(model, context, fused=True)
 
 

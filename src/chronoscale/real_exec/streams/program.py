@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.loading import Cached
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.presampling import different
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.caching.loading import CachedRows
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.presampling import distinct_rows
 from chronoscale.datasets.arrays import Bool
-from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.program import EpochResult
@@ -51,7 +51,7 @@ class EventProgram(BatchProgram):
             self._crew = context.share(("crew", self.data.folder, hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
             if self._crew.cpus:
                 self.steps.threads = 0
-        self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
+        self.deals = tuple(self.data.assignment(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
             Op.GATHER: self._gather,
@@ -76,7 +76,7 @@ class EventProgram(BatchProgram):
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
-        self._ahead: list[Cached] = []
+        self._ahead: list[CachedRows] = []
         self._batch: dict[int, Batch] = {}
         self._updated: dict[int, Updated] = {}
         self._memory: dict[int, Tensor] = {}
@@ -99,35 +99,35 @@ class EventProgram(BatchProgram):
     def together(self, task: Task) -> int:
         """As BatchProgram says."""
         deal, iteration = self._place(task)
-        return len(deal.together(iteration))
+        return len(deal.all_events(iteration))
 
     def seen(self) -> Bool:
         """As BatchProgram says."""
         deal = self.deals[1]
         found = np.zeros(len(deal.part), np.bool_)
         for iteration in range(deal.iterations):
-            whole = deal.together(iteration)
+            whole = deal.all_events(iteration)
             found[whole.start - deal.part.start : whole.stop - deal.part.start] = True
         return found
 
-    def _place(self, task: Task) -> tuple[Deal, int]:
+    def _place(self, task: Task) -> tuple[BatchAssignment, int]:
         """A task's batches, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.deals[validates], task.unit - self.deals[0].iterations * validates
 
-    def _source(self, task: Task) -> Source:
+    def _source(self, task: Task) -> IndexedStream:
         return self.data.whole if task.step == VALIDATE else self.data.training
 
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
-        part, before = deal.own(iteration, self.rank), deal.together(iteration).start
+        part, before = deal.rank_events(iteration, self.rank), deal.all_events(iteration).start
         others = self.fixed(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
-        source, seed = self._source(task), key_of(self.seed, FIXED if validates else self.epoch)
+        source, seed = self._source(task), derive_key(self.seed, FIXED_EPOCH if validates else self.epoch)
         if task.layer == 0:  # to know which rows will be asked for again
-            self._ahead.append(different(self.steps.find(source, part, others, before, seed)[1], source))
+            self._ahead.append(distinct_rows(self.steps.find(source, part, others, before, seed)[1], source))
             return
         if self._ahead:
-            self.steps.residents, self._ahead = self.steps.residents.following(self._ahead), []
+            self.steps.residents, self._ahead = self.steps.residents.for_epoch(self._ahead), []
         self._batch[task.unit] = self.steps.sample(source, part, others, before, seed)
         if self.material.shape.memory:
             self._updated[task.unit] = Updated.of(source, deal, iteration)
@@ -167,5 +167,5 @@ class EventProgram(BatchProgram):
         deal, iteration = self._place(task)
         source = self._source(task)
         updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)
-        settle(deal.together(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
+        settle(deal.all_events(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
         self._batch.pop(task.unit, None)

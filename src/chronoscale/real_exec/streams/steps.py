@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import Residents
-from chronoscale.batching.streams.prepared import present
+from chronoscale.batching.streams.caching.resident_rows import ResidentRows
+from chronoscale.batching.streams.prepared import replace_absent
 from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import uses
@@ -29,7 +29,7 @@ class Steps:
     """Of one rank."""
 
     def __init__(
-        self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, residents: Residents, context: Context
+        self, material: Material, model: StreamModel, state: NodeState, sampling: Sampling, residents: ResidentRows, context: Context
     ) -> None:
         self.material, self.model, self.state, self.residents = material, model, state, residents
         self.cache = Cache(material, residents.cached, context.device)
@@ -37,13 +37,13 @@ class Steps:
         self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"
 
-    def find(self, source: Source, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
+    def find(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
         """What the sampler finds for events `part` of a source, told from `others` [B, k], that see no event from `before` on; and times
         of its roots [R]."""
-        roots = source.roots(part, present(others), before, self._sampling.sources)
+        roots = source.roots(part, replace_absent(others), before, self._sampling.sources)
         return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads)
 
-    def sample(self, source: Source, part: range, others: Int32, before: int, seed: int) -> Batch:
+    def sample(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> Batch:
         """The batch of those events, which is the next one."""
         times, found = self.find(source, part, others, before, seed)
         return Batch.of(source, part, others, times, found, self.residents.load(found, source))
@@ -118,7 +118,7 @@ class Steps:
         trains with."""
         steps = copy(self)
         steps._sampling = replace(self._sampling, unique=True)
-        steps.residents = self.residents.without()
+        steps.residents = self.residents.without_cache()
         return steps
 
     def _begin(self, batch: Batch) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.statistics import last_events
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.real_exec.execution.lanes import used
@@ -32,9 +32,9 @@ class Updated:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, source: Source, deal: Deal, iteration: int) -> Updated:
+    def of(cls, source: IndexedStream, deal: BatchAssignment, iteration: int) -> Updated:
         """Every rank finds the same: all of them read the stream."""
-        whole = deal.together(iteration)
+        whole = deal.all_events(iteration)
         span = slice(whole.start, whole.stop)
         src = np.asarray(source.stream.src[span])
         nodes, last = last_events(src, np.asarray(source.stream.dst[span]))
@@ -65,7 +65,9 @@ def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, d
 
 
 @torch.no_grad()
-def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int) -> None:
+def settle(
+    whole: range, updated: Updated, memory: Tensor, source: IndexedStream, model: StreamModel, state: NodeState, delivers: int
+) -> None:
     """Write memory [U, H], in the host's memory, of the nodes that an iteration's events `whole` have changed, and deliver their mails."""
     state.write(torch.from_numpy(updated.nodes), memory)
     if delivers:
@@ -74,7 +76,7 @@ def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model
         _to_ends(updated, memory, source, model, state)
 
 
-def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
+def _to_ends(updated: Updated, memory: Tensor, source: IndexedStream, model: StreamModel, state: NodeState) -> None:
     """To each node the mail of its last event (TGN §3.2, "last")."""
     events = source.stream
     other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])
@@ -84,9 +86,9 @@ def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamMode
     state.post(torch.from_numpy(updated.nodes), mail, time, torch.from_numpy(updated.source))
 
 
-def _to_neighbours(whole: range, source: Source, model: StreamModel, state: NodeState, fanout: int) -> None:
+def _to_neighbours(whole: range, source: IndexedStream, model: StreamModel, state: NodeState, fanout: int) -> None:
     """To each node the mean of the mails that it gets, at the time of the latest (APAN §3.4)."""
-    events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
+    events, found, span = source.stream, deliver_mail(source, whole, fanout), slice(whole.start, whole.stop)
     src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
     edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None
     mail = model.mail(state.memory.index_select(0, src), state.memory.index_select(0, dst), edge)

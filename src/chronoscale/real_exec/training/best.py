@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.real_exec.training.checkpoint import replaced
 from chronoscale.records import reading
 
@@ -18,7 +18,7 @@ BEST = "best.pt"
 
 def best_of(scores: Sequence[Mapping[str, float]]) -> int:
     """The first epoch of those that nothing beats by the first score that they have; the last one where nothing is scored."""
-    kinds = present(scores)
+    kinds = scores_present(scores)
     if not kinds:
         return len(scores) - 1
     values = [epoch[kinds[0].key] for epoch in scores]

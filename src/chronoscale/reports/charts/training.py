@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.charts.style import COLOURS, MUTED
@@ -65,7 +65,7 @@ def progress(runs: Sequence[TrainingRun], name: str) -> Drawing:
     """
     curves_by_title = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
     caption = "Mean loss of every epoch"
-    for score in present(epoch.scores for run in runs for epoch in run.epochs)[:1]:
+    for score in scores_present(epoch.scores for run in runs for epoch in run.epochs)[:1]:
         curves_by_title[f"validation {score.title}"] = [[epoch.scores.get(score.key, NAN) for epoch in run.epochs] for run in runs]
         caption += f", and {score.title} of the validation that ends it: {score.meaning}; {score.better} is better"
     axes = [(f"{run.epochs[-1].strategy}: {run.name}", [epoch.number for epoch in run.epochs]) for run in runs]

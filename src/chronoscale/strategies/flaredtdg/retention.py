@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 
@@ -38,6 +38,6 @@ class WindowRetention:
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
 
-    def epoch(self, seed: int, number: int) -> Epoch:
+    def epoch(self, seed: int, number: int) -> EpochDraws:
         """Return the random draws of an epoch."""
-        return Epoch(seed, number * (not self.still), self.each)
+        return EpochDraws(seed, number * (not self.still), self.each)

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.snapshots.chunks import Blocks
+from chronoscale.batching.snapshots.chunks import BlockCounts
 from chronoscale.batching.snapshots.survival import level_of
 from chronoscale.errors import UserError
 from chronoscale.strategies.flaredtdg.issue_order import Policy
@@ -52,7 +52,7 @@ class WindowSites:
         """What each step of a window keeps, int64 [window], the oldest first (0: all); snapshots of which nothing is kept are no part of
         it."""
         decay = self.keeping.decay
-        return np.asarray(level_of(decay, self.chunks)[decay.kept(self.chunks) > 0][::-1])
+        return np.asarray(level_of(decay, self.chunks)[decay.kept_chunks(self.chunks) > 0][::-1])
 
     @cached_property
     def segments(self) -> list[range]:
@@ -76,11 +76,11 @@ class WindowSites:
         return np.append(self.first[1:], True)
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockCounts:
         """The rows and edges that ranks have of every snapshot at every level. Raises UserError where a model summarises more nodes than
         are kept."""
         assert self.workload.chunking is not None
-        blocks = self.workload.chunking.blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
+        blocks = self.workload.chunking.count_blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
         model, least = self.workload.model, int(blocks.rows[self.level.max()].sum())
         if model.summarises and least < model.hidden:
             left = f"{self.keeping.decay.alpha:g} leaves {least} nodes of the oldest snapshot"

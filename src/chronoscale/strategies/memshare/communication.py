@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, TOLD, Remoteness
+from chronoscale.batching.streams.partitioning.remoteness import COLD, HOT, NEGATIVE, Remoteness
 from chronoscale.errors import UserError
 
 XI = 0.46  # ξ of section 4.2
@@ -99,7 +99,7 @@ def estimate_communication(counts: Remoteness, widths: RowBytes, theta: float, s
     `published_communication`.
     """
     share = min(theta, 1.0)
-    further = widths.node * (share * counts.nodes[TOLD] + counts.away[TOLD]) + widths.edge * share * counts.edges[TOLD]
+    further = widths.node * (share * counts.nodes[NEGATIVE] + counts.away[NEGATIVE]) + widths.edge * share * counts.edges[NEGATIVE]
     return Communication(
         float(widths.node * share * counts.nodes[HOT]),
         float(widths.node * (share * counts.nodes[COLD] + counts.away[COLD])),

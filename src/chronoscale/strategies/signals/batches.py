@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.signals.windows import Deal
+from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.errors import UserError
 from chronoscale.strategies.costing.kernels import SINGLE
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns
@@ -69,7 +69,7 @@ def _begin(name: str, workload: Workload, ranks: int, feeding: SignalFeeding, re
 
 
 def _add_phase(
-    builder: Builder, workload: Workload, feeding: SignalFeeding, deal: Deal, step: int, first: int, before: BatchEnds
+    builder: Builder, workload: Workload, feeding: SignalFeeding, deal: WindowAssignment, step: int, first: int, before: BatchEnds
 ) -> BatchEnds:
     """Add the batches of training or of validation (`step`), from unit `first` on, after those that ended with `before`; return their
     ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.stores import STORES, Store
@@ -31,15 +31,15 @@ class SignalFeeding:
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {', '.join(STORES)}")
         return cls(STORES[name], schedule.feeding.endswith(LOCAL))
 
-    def training(self, windows: Windows, hyper: Hyper, ranks: int) -> Deal:
+    def training(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
         """Return the assignment of training windows to ranks and batches, shuffled every epoch."""
-        return Deal(windows.train, ranks, hyper.batch_size, self.local, seed=hyper.seed, limit=hyper.batches)
+        return WindowAssignment(windows.train, ranks, hyper.batch_size, self.local, seed=hyper.seed, limit=hyper.batches)
 
-    def validation(self, windows: Windows, hyper: Hyper, ranks: int) -> Deal:
+    def validation(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
         """Return the assignment of validation windows, in order of time; none unless the experiment validates."""
         chosen = windows.validation if hyper.validate else range(0)
-        return Deal(chosen, ranks, hyper.batch_size, self.local, shuffled=False, limit=hyper.batches)
+        return WindowAssignment(chosen, ranks, hyper.batch_size, self.local, shuffled=False, limit=hyper.batches)
 
-    def test(self, windows: Windows, hyper: Hyper, ranks: int) -> Deal:
+    def test(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
         """Return the assignment of test windows, in order of time."""
-        return Deal(windows.test, ranks, hyper.batch_size, self.local, shuffled=False)
+        return WindowAssignment(windows.test, ranks, hyper.batch_size, self.local, shuffled=False)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Placement, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, CachePlacement, RowFrequencies
 from chronoscale.datasets.arrays import Int32
 
 
@@ -28,27 +28,27 @@ class NodesFirst:
     name: ClassVar[str] = "nodes-first"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         nodes = most_frequent(seen.nodes, room.total, room.node)
-        return Cached(nodes, most_frequent(seen.edges, room.total - nodes.size * room.node, room.edge))
+        return CachedRows(nodes, most_frequent(seen.edges, room.total - nodes.size * room.node, room.edge))
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
     """A cache whose rows change from batch to batch: an epoch is sampled ahead, and rows are kept between two uses (SIMPLE; FAST §6.3).
 
-    Nodes have the room first. Which rows stay is chosen optimally (`batching.streams.caching.retention`), where SIMPLE's greedy choice is
-    within a factor of it: SIMPLE moves no fewer bytes than this.
+    Nodes have the room first. Which rows stay is chosen optimally (`batching.streams.caching.retained_rows`), where SIMPLE's greedy choice
+    is within a factor of it: SIMPLE moves no fewer bytes than this.
     """
 
     name: ClassVar[str] = "retained"
     dynamic: ClassVar[bool] = True
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         """Return the cache's slots, empty (-1): they are filled while batches pass."""
         nodes = min(seen.nodes.size, room.total // room.node) if room.node else 0
         edges = min(seen.edges.size, (room.total - nodes * room.node) // room.edge) if room.edge else 0
-        return Cached(np.full(nodes, -1, np.int32), np.full(edges, -1, np.int32))
+        return CachedRows(np.full(nodes, -1, np.int32), np.full(edges, -1, np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Greedy:
     name: ClassVar[str] = "greedy"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         events = seen.edges if room.edge else seen.edges[:0]
         nodes = seen.nodes if room.node else seen.nodes[:0]
         order = np.argsort(-np.concatenate([events, nodes]), kind="stable")
         edges = order < events.size
         fits = np.cumsum(np.where(edges, room.edge, room.node)) <= room.total
-        return Cached((order[fits & ~edges] - events.size).astype(np.int32), order[fits & edges].astype(np.int32))
+        return CachedRows((order[fits & ~edges] - events.size).astype(np.int32), order[fits & edges].astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Even:
     name: ClassVar[str] = "even"
     dynamic: ClassVar[bool] = False
 
-    def fill(self, seen: Frequencies, room: Room) -> Cached:
+    def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
         half = room.total // 2
         edges = seen.edges.size * room.edge
         nodes = most_frequent(seen.nodes, max(half, room.total - edges), room.node)
-        return Cached(nodes, most_frequent(seen.edges, room.total - nodes.size * room.node, room.edge))
+        return CachedRows(nodes, most_frequent(seen.edges, room.total - nodes.size * room.node, room.edge))
 
 
-PLACEMENTS: Mapping[str, Placement] = {placement.name: placement for placement in (NodesFirst(), Retained(), Greedy(), Even())}
+PLACEMENTS: Mapping[str, CachePlacement] = {placement.name: placement for placement in (NodesFirst(), Retained(), Greedy(), Even())}

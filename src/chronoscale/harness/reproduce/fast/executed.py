@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.sampling.presampling import sampled
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling.presampling import sample_batches
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.datasets import store
 from chronoscale.datasets.streams import draws
@@ -58,9 +58,9 @@ def stream(dataset: str, events: int) -> EventStream:
     return replace(cut, features=widths["edge_width"], node_features=widths["node_width"]).stream()
 
 
-def workload(one: Executed, data: Prepared) -> Workload:
+def workload(one: Executed, data: PreparedStream) -> Workload:
     """As in `points`, at the part's own widths."""
-    every = max(-(-data.trained // BATCH) // one.batches, 1)
+    every = max(-(-data.training_events // BATCH) // one.batches, 1)
     events = EventHyper(Protocol(), every=every, cache_ratio=one.ratio, presample=min(100, one.batches * every))
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
     return Workload(one.dataset, stream_statistics(data), shape_for(choice(one), stream_statistics(data), hyper), hyper)
@@ -77,7 +77,7 @@ def passes(one: Executed) -> dict[str, list[Pass]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", stream(one.dataset, one.events))
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", Protocol())
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
         work = workload(one, data)
         items = [item(folder, label, strategy(label).plan(work, 1, UNUSED), folder / "prepared", work.hyper) for label in one.strategies]
         settings = Settings(one.threads, 1e-4, device="cpu", bus=one.bus)
@@ -103,17 +103,17 @@ class Sampled:
 @cache
 def timed(one: Executed, name: str) -> Sampled:
     """Of one strategy's batches, in this process."""
-    data = Prepared.of(stream(one.dataset, one.events), Protocol())
+    data = PreparedStream.of(stream(one.dataset, one.events), Protocol())
     work, planner = workload(one, data), strategy(name)
     assert isinstance(planner, StreamStrategy)
     sampling, loading = planner.feeding.sampling(work.hyper, shape_of(work)), planner.feeding.loading(work.hyper, shape_of(work))
     begun = time.perf_counter()
     residents = data.residents(1, BATCH, sampling, 0, loading)
     filled = time.perf_counter() - begun
-    deal = data.deal(False, 1, BATCH, 0, work.hyper.events.every)
-    others, seed, compress = data.told_from(False, 0, 0), draws.key_of(0, 0), 0.0
+    deal = data.assignment(False, 1, BATCH, 0, work.hyper.events.every)
+    others, seed, compress = data.negatives_of(False, 0, 0), draws.derive_key(0, 0), 0.0
     begun = time.perf_counter()
-    for _, found in sampled(data.training, deal, sampling, others, seed):
+    for _, found in sample_batches(data.training, deal, sampling, others, seed):
         at = time.perf_counter()
         residents.load(found, data.training)
         compress += time.perf_counter() - at

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import NOTHING, Load, Loads
+from chronoscale.batching.streams.caching.resident_rows import NO_ROWS, BatchLoads, TableLoad
 from chronoscale.batching.streams.sampling.redundancy import FANOUT
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
@@ -39,9 +39,9 @@ REPEATS, QUICK_REPEATS, THREADS = 7, 3, (1, 2, 3, 4)
 def batch(one: Epoch) -> Batch:
     """The last whole one of an epoch, with features drawn at random, sent."""
     events, found = one.last()
-    source, others = one.data.training, one.data.told_from(False, 0, 0)(events)
+    source, others = one.data.training, one.data.negatives_of(False, 0, 0)(events)
     times = source.roots(events, others, events.start)[2]
-    made = Batch.of(source, events, others, times, found, Loads(Load(found.nodes), Load(found.edges), Load(NOTHING)))
+    made = Batch.of(source, events, others, times, found, BatchLoads(TableLoad(found.nodes), TableLoad(found.edges), TableLoad(NO_ROWS)))
     drawn = torch.Generator().manual_seed(0)
     made.features, made.edges = (torch.randn(ids.size, one.width, generator=drawn) for ids in (found.nodes, found.edges))
     made.send(torch.device("cpu"))

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.batching.streams.sampling.locality import hit_rates, reads
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, thread_affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, sampler_reads
 from chronoscale.batching.streams.sampling.redundancy import FANOUT
-from chronoscale.batching.streams.sampling.thread_binding import by_affinity
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity
 from chronoscale.cuda_ext.sampling import bound_threads as crew
 from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
@@ -30,7 +30,7 @@ LEVELS = ("L1", "L2", "L3")
 
 def roots(one: Epoch, batches: int) -> list[Roots]:
     """Of an epoch's last batches: sources, destinations and negatives, and the first event that they do not see."""
-    part, size, told = one.deal.part, one.deal.size, one.data.told_from(False, 0, 0)
+    part, size, told = one.deal.part, one.deal.size, one.data.negatives_of(False, 0, 0)
     found = []
     for start in range(max(part.start, part.start + (len(part) // size - batches) * size), part.start + len(part) // size * size, size):
         events = range(start, start + size)
@@ -49,10 +49,10 @@ def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> l
 def modelled(one: Epoch, batches: int) -> dict[str, list[float]]:
     """Hit rates of L1, L2 and L3 of the paper's server, by who places its threads."""
     graph, asked = one.data.training.tcsr, roots(one, batches)
-    read = [reads(graph, batch, FANOUT, THREADS) for batch in asked]
+    read = [sampler_reads(graph, batch, FANOUT, THREADS) for batch in asked]
     places = {UNBOUND: scattered(SERVER, THREADS, len(asked), 0)}
     for similarity in SIMILARITIES:
-        bound = by_affinity(affinity(graph, asked, THREADS, similarity=similarity), SERVER)
+        bound = bind_by_affinity(thread_affinity(graph, asked, THREADS, similarity=similarity), SERVER)
         places[f"topology-aware, {similarity}"] = [list(bound.cpus)] * len(asked)
     return {who: hit_rates(read, where, SERVER) for who, where in places.items()}
 
@@ -61,7 +61,7 @@ def executed(one: Epoch, batches: int, repeats: int) -> tuple[float, str]:
     """How much faster bound threads sample here, medians of batches, and in what order they are bound: by affinity where this machine has
     something to share."""
     graph, asked, here = one.data.training.tcsr, roots(one, batches), CpuTopology.detect()
-    bound = by_affinity(affinity(graph, asked, len(here)), here)
+    bound = bind_by_affinity(thread_affinity(graph, asked, len(here)), here)
     cpus: Sequence[int] = bound.cpus or [cpu.number for cpu in here.cpus]
     taken: dict[bool, list[float]] = {False: [], True: []}
     for repeat in range(repeats + 1):

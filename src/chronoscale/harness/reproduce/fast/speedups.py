@@ -114,7 +114,7 @@ def subset(quick: bool) -> tuple[str, ...]:
 def said(quick: bool) -> tuple[str, ...]:
     """How epochs were simulated, and what is assumed."""
     one, other = solved(quick), paced(quick)
-    counts = ", ".join(f"{name} {prepared(name, quick).trained:,}" for name in (QUICK_NAMES if quick else NAMES))
+    counts = ", ".join(f"{name} {prepared(name, quick).training_events:,}" for name in (QUICK_NAMES if quick else NAMES))
     return (
         "Simulated on one A100 of 40 GB (clusters/a100.yaml): a datasheet roofline at 60 % of peak, 5 µs of one host thread a "
         "kernel; no GPU "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, redundancy
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import BATCH, Redundancy, measure_redundancy
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.sessions import SessionStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -35,7 +35,7 @@ class Sampled:
 
 def stand_in(dataset: str) -> SessionStream:
     """The generator of what stands for a data set."""
-    made = catalogue.generator(f"{dataset}_like")
+    made = catalogue.load_generator(f"{dataset}_like")
     assert isinstance(made, SessionStream)
     return made
 
@@ -48,5 +48,5 @@ def sampled(dataset: str, quick: bool) -> Sampled:
     made = whole.shortened(most) if len(whole) > most else whole
     events = made.stream()
     batches = QUICK_BATCHES if quick else BATCHES
-    deal = Deal(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // batches, 1))
-    return Sampled(len(made), len(whole), made.nodes, deal.iterations, redundancy(Source(events, TCSR.of(events)), deal))
+    deal = BatchAssignment(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // batches, 1))
+    return Sampled(len(made), len(whole), made.nodes, deal.iterations, measure_redundancy(IndexedStream(events, TCSR.of(events)), deal))

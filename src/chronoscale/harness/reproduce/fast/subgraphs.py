@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int64
@@ -45,5 +45,5 @@ def outer(found: Neighbourhood) -> Subgraph:
 def largest(one: Epoch) -> Subgraph:
     """Of an epoch's last batches the one of most edges (FAST §6.3: "the largest sampled subgraph")."""
     part, size = one.deal.part, one.deal.size
-    deal = Deal(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
-    return max((outer(found) for _, found in one.data.sampled(deal, False, SAMPLING)), key=lambda graph: graph.source.size)
+    deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
+    return max((outer(found) for _, found in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

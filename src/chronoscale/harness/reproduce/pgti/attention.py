@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
@@ -31,7 +31,7 @@ def run(told: Told, quick: bool) -> Findings:
         beside("time of index over pgt", float(index["seconds"]) / float(base["seconds"]), ratio, f"median of {one.epochs} pairs of epochs")
     ]
     data = signal(one.dataset)
-    unit = float(scaler(data, Windows(len(data), one.horizon, one.horizon), "series").deviation[0])
+    unit = float(fit_scaler(data, Windows(len(data), one.horizon, one.horizon), "series").deviation[0])
     for name, line in zip(PAIR, (base, index), strict=True):
         why = f"another measure: {TEST}; ours in squares of the deviation of all its speeds, {unit:.2f}"
         rows.append(beside(f"{name}, MSE, standardised", float(line["mse"]), float(found[name].mse.min()) / unit**2, why) | {"ratio": NAN})

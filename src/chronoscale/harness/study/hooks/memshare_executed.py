@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
@@ -60,7 +60,7 @@ def together(point: StudyPoint) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", cut_short(point))
-        data, items = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
+        data, items = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
         for number, case in enumerate(cases.values()):
             hyper = Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(case)))
             work = Workload(point.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
@@ -81,7 +81,7 @@ def increments(events: EventStream, epochs: int, batch: int, width: int, heads: 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", events)
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
         work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
         one = item(folder, "epoch", schedule, folder / "prepared", hyper)

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -85,7 +85,9 @@ class SpreadStreams(BaseModel):
         """Return Table 2's widths, and batches evenly over the stand-in's training events; of a test, over those that validate, as many."""
         data, batch, wanted = prepared(self, point.dataset, point.setting("divisor")), point.setting("batch"), point.setting("least")
         tests = point.setting("tests", False)
-        of, ranks = (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if tests else (data.trained, point.gpus)
+        of, ranks = (
+            (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if tests else (data.training_events, point.gpus)
+        )
         every = max(of // (batch * ranks * wanted), 1)
         given = EventHyper(Protocol(), every=every, sharing=sharing_of(dict(point.settings)))
         limit = every * wanted if tests else 0  # memory of what trains before is not read
@@ -114,7 +116,7 @@ def testbed(paper: str, **assumed: Any) -> SpreadStreams:
 
 
 _MADE: dict[tuple[str, str, int], EventStream] = {}
-_PREPARED: dict[tuple[str, str, int], Prepared] = {}
+_PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
 
 
 def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
@@ -125,11 +127,11 @@ def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
     return _MADE[place]
 
 
-def prepared(bed: SpreadStreams, name: str, divisor: int) -> Prepared:
+def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
     """Return a stand-in, split by time."""
     place = (bed.paper, name, divisor)
     if place not in _PREPARED:
-        _PREPARED[place] = Prepared.of(stream(bed, name, divisor), Protocol())
+        _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
     return _PREPARED[place]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.reach import Reach
+from chronoscale.batching.snapshots.receptive_field import ReceptiveField
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
@@ -38,7 +38,7 @@ class Batch:
     def __init__(self, material: Material, choice: BatchSize, first: int, nodes: Int64, layers: int) -> None:
         self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
         window = [material.snapshots[t] for t in range(first, first + choice.window)]
-        self.reach = Reach.of(window, nodes, layers)
+        self.reach = ReceptiveField.of(window, nodes, layers)
         self._host: dict[int, tuple[list[Full], Tensor]] = {}
         self._held: dict[int, tuple[list[Full], Tensor]] = {}
         self._below: dict[int, Tensor] = {}  # by step: the last layer's output

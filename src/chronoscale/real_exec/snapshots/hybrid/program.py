@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.reach import Batches
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.receptive_field import WindowBatches
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult, Losses
 from chronoscale.real_exec.execution.sending import sent
@@ -39,7 +39,7 @@ class HybridProgram(Drawing):
         super().__init__(schedule, material, learner, hyper, context)
         learner.later = True  # a rank that stopped alone would leave the others waiting
         self._device, self._rank = context.device, context.rank
-        parts = rank_of_nodes(Counted(material.snapshots, chunks), schedule.ranks)
+        parts = rank_of_nodes(ExactChunking(material.snapshots, chunks), schedule.ranks)
         self._own = np.flatnonzero(parts == context.rank)
         limit = largest_batch(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
         self._choice = first_batch(limit)
@@ -63,7 +63,7 @@ class HybridProgram(Drawing):
 
     def begin(self) -> None:
         """An epoch: the first batches are as large as the last ones of the epoch before."""
-        self._draws = Batches(self.hyper.seed, self.epoch)
+        self._draws = WindowBatches(self.hyper.seed, self.epoch)
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)
         self._averaging.begin(torch.tensor([float("nan"), float(self._choice.window), float(self._choice.vertices)]))
@@ -84,7 +84,7 @@ class HybridProgram(Drawing):
     def _batch(self, iteration: int) -> Batch:
         if iteration not in self.batches:
             choice = self.choices[iteration]
-            first, nodes = self._draws.drawn(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
+            first, nodes = self._draws.draw(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
             self.batches[iteration] = Batch(self.material, choice, first, nodes, self.learner.model.shape.layers)
         return self.batches[iteration]
 

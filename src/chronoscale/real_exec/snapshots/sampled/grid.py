@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.sampling import Sampling
+from chronoscale.batching.snapshots.sampling import NeighbourSampling
 from chronoscale.real_exec.execution.sending import sent
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
@@ -27,7 +27,7 @@ class SampledGrid(Grid):
         self._there: dict[int, tuple[Full, Tensor, Route]] = {}  # by snapshot
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
 
-    def begin(self, sampling: Sampling) -> None:
+    def begin(self, sampling: NeighbourSampling) -> None:
         """An epoch, by what it draws."""
         self.stock.begin(sampling)
         self.cells.clear()

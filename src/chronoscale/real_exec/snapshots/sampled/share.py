@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.sampling import Sampling, drawn, layout_of
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, random_layout, sampled_subgraph
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.real_exec.execution.exchange import Exchange
 from chronoscale.real_exec.execution.sending import sent
@@ -34,10 +34,10 @@ class Share:
         self._held = -1  # the deal that features lie by
         self._features = torch.empty(0)
 
-    def begin(self, sampling: Sampling) -> None:
+    def begin(self, sampling: NeighbourSampling) -> None:
         """An epoch. Features are read anew where the epoch before was another."""
         nodes, self._sampling = self._material.num_nodes, sampling
-        self._before, self.layout = (layout_of(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
+        self._before, self.layout = (random_layout(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
         if self._held != sampling.epoch:
             self._features = self._pinned(self._read(torch.from_numpy(self._before.nodes(self._rank))))
@@ -68,8 +68,8 @@ class Share:
     def sample(self, snapshot: int) -> None:
         """SAMPLE: draw a snapshot's neighbours and number them for this rank."""
         graph, layout, rank = self._material.snapshots[snapshot], self.layout, self._rank
-        kept = self._sampling.kept(graph, snapshot)
-        halo = layout.halo(drawn(graph, kept))
+        kept = self._sampling.edge_mask(graph, snapshot)
+        halo = layout.halo(sampled_subgraph(graph, kept))
         block = layout.block(self._sampling.csr(graph, self._material.csr(snapshot), kept), halo, rank)
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]
         indptr, indices, values, scale = (part.pin_memory() if self._material.pins else part for part in parts)

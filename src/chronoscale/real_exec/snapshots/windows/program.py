@@ -34,7 +34,7 @@ class WindowProgram(Drawing):
         super().__init__(schedule, material, learner, hyper, context)
         self._chunks, self._ranks = chunks, schedule.ranks
         self._keeping = keeping = WindowRetention.of(schedule)
-        level = level_of(keeping.decay, chunks.count)[keeping.decay.kept(chunks.count) > 0][::-1]
+        level = level_of(keeping.decay, chunks.count)[keeping.decay.kept_chunks(chunks.count) > 0][::-1]
         shrinks = any(task.op is Op.REMAP and task.lane is Lane.HOST for task in self.tasks)
         windows = Windows(tuple(level.tolist()), hyper.horizon, shrinks, keeping.each, keeping.inherits)
         self.grid = grid = WindowGrid(

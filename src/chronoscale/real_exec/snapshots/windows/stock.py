@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.layout import Block, Halo, Layout
+from chronoscale.batching.snapshots.layout import Layout, LayoutHalo, RankBlock
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.execution.sending import sent
@@ -45,7 +45,7 @@ class Stock:
         """An epoch's numbers."""
         self.layout = layout
         self._rows: dict[tuple[int, int], Rows] = {}
-        self._halos: dict[int, Halo] = {}
+        self._halos: dict[int, LayoutHalo] = {}
         self._counts: dict[int, tuple[Int64, Int64, Int64]] = {}
         self._routes: dict[tuple[int, int], Route] = {}
 
@@ -90,7 +90,7 @@ class Stock:
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level
         return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)
 
-    def _halo(self, snapshot: int) -> Halo:
+    def _halo(self, snapshot: int) -> LayoutHalo:
         if snapshot not in self._halos:
             self._halos[snapshot] = self.layout.halo(self._material.snapshots[snapshot])
         return self._halos[snapshot]
@@ -99,7 +99,7 @@ class Stock:
         """Where each own row stands among those that are kept at a level."""
         return np.cumsum(self.layout.depth[self.layout.nodes(self._rank)] >= level) - 1
 
-    def _on_host(self, block: Block, snapshot: int) -> Rows:
+    def _on_host(self, block: RankBlock, snapshot: int) -> Rows:
         read = np.concatenate([self.layout.nodes(self._rank)[: block.rows], block.remote])
         features = self._material.features(snapshot)[torch.from_numpy(read)]
         parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (block.indptr, block.indices, block.values, block.scale)]

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import Load, Loads
-from chronoscale.batching.streams.ranks.remote_reads import Remote
+from chronoscale.batching.streams.caching.resident_rows import BatchLoads, TableLoad
+from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
 from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.sending import sent
@@ -28,7 +28,7 @@ class SpreadBatch(Batch):
     [n, H]. ends: rows of the sources and destinations of its events among its nodes, int64 [2 B]."""
 
     weight: Tensor | None = None
-    away: tuple[Remote, Remote] | None = None
+    away: tuple[RowsByOwner, RowsByOwner] | None = None
     come: tuple[Pending, Tensor] | None = None
     expected: tuple[Tensor, Tensor] | None = None
     ends: Tensor | None = None
@@ -36,18 +36,18 @@ class SpreadBatch(Batch):
     @classmethod
     def around(
         cls,
-        source: Source,
+        source: IndexedStream,
         events: Int64,
         others: tuple[Int32, Float32 | None],
         times: Numbers,
         found: Neighbourhood,
-        away: tuple[Remote, Remote],
+        away: tuple[RowsByOwner, RowsByOwner],
     ) -> SpreadBatch:
         """Of what was sampled around events; nothing is gathered yet."""
         nodes, edges = away
-        load = Load(nodes.ids[: nodes.own])
+        load = TableLoad(nodes.ids[: nodes.own])
         weight = None if others[1] is None else torch.from_numpy(others[1])
-        loads = Loads(load, Load(edges.ids[: edges.own]), load)
+        loads = BatchLoads(load, TableLoad(edges.ids[: edges.own]), load)
         return cls(source, events, others[0], _ordered(found, *away), loads, torch.from_numpy(times).double(), weight=weight, away=away)
 
     def weighed(self, logits: Tensor) -> Tensor | None:
@@ -102,7 +102,7 @@ def _slots(edges: Tensor, index: Tensor) -> Tensor:
     return edges[index] if len(edges) else edges.new_zeros(*index.shape, edges.shape[1])
 
 
-def _ordered(found: Neighbourhood, nodes: Remote, edges: Remote) -> Neighbourhood:
+def _ordered(found: Neighbourhood, nodes: RowsByOwner, edges: RowsByOwner) -> Neighbourhood:
     """The same, its rows in the order of where they are."""
     node_at, edge_at = (_places(one.order) for one in (nodes, edges))
     trees = []

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.streams.ranks.contributions import Contributions
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Int64
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -47,7 +47,7 @@ class Prospect(NamedTuple):
         return self.found.home[self.found.of(self.rank)]
 
     @classmethod
-    def of(cls, found: Contributions, rank: int, events: Int64, source: Source, shape: StreamShape) -> Prospect:
+    def of(cls, found: Contributions, rank: int, events: Int64, source: IndexedStream, shape: StreamShape) -> Prospect:
         """Of a rank with these events, ascending, int64 [B]."""
         own = found.of(rank)
         last, sends = found.last[own], found.source[own]

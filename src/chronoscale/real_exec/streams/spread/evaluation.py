@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.datasets.streams.spans import behind, rows_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
+from chronoscale.datasets.streams.event_numbers import relative_to, row_index
 from chronoscale.real_exec.streams.evaluation import ROOTS
 from chronoscale.real_exec.streams.outcome import Outcome
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
@@ -38,17 +38,17 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
 
 def _pass(program: SpreadProgram, part: range, others: Int32 | None, outcome: Outcome | None) -> None:
     """Over events in batches, memory going on. others [n, k]: what they are told from."""
-    seat, source = program.spreading.seat(True, program.rank), program.spreading.source(True)
-    allotment, steps = program.spreading.allotment(part, program.hyper.batch_size, validates=True), program.steps
-    seed, width = key_of(program.seed, FIXED + 1), 0 if others is None else others.shape[1]
+    seat, source = program.spreading.local_part(True, program.rank), program.spreading.source(True)
+    allotment, steps = program.spreading.assignment(part, program.hyper.batch_size, validates=True), program.steps
+    seed, width = derive_key(program.seed, FIXED_EPOCH + 1), 0 if others is None else others.shape[1]
     size = max(ROOTS // (2 + width), 1)
     for iteration in range(allotment.iterations):
-        own = allotment.own(iteration, program.turn)
-        longest = max(len(allotment.own(iteration, rank)) for rank in range(allotment.ranks))
+        own = allotment.rank_events(iteration, program.turn)
+        longest = max(len(allotment.rank_events(iteration, rank)) for rank in range(allotment.ranks))
         ends: list[tuple[Tensor, Tensor]] = [steps.ends(None)]
         for begin in range(0, longest, size):  # of the same number on all ranks, as they exchange rows
             events = own[begin : begin + size]
-            told = np.empty((len(events), 0), np.int32) if others is None else others[rows_of(behind(events, part.start))]
+            told = np.empty((len(events), 0), np.int32) if others is None else others[row_index(relative_to(events, part.start))]
             before = allotment.before(iteration, program.turn)
             batch = steps.around(source, seat, events, (told, None), before, seed) if len(events) else None
             steps.bring(batch, seat is not None and allotment.ranks > 1)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.datasets.arrays import Int32
 from chronoscale.real_exec.streams.material import Material
 from chronoscale.real_exec.streams.pending import Pending
@@ -18,7 +18,7 @@ class Held:
     """state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where it is another rank's. shared int32
     [S]: nodes that all ranks have, of which `common` int64 [N] says the number, -1 for others."""
 
-    def __init__(self, material: Material, parts: Parts | None, rank: int) -> None:
+    def __init__(self, material: Material, parts: EventPartition | None, rank: int) -> None:
         stream = material.data.whole.stream
         here = np.ones(stream.num_nodes, np.bool_) if parts is None else parts.here(rank)
         self.shared: Int32 = np.empty(0, np.int32) if parts is None else parts.shared

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Allotment
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import RankAssignment
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.datasets.streams.spans import behind, rows_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
+from chronoscale.datasets.streams.event_numbers import relative_to, row_index
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.sending import brought
@@ -47,7 +47,7 @@ class SpreadProgram(BatchProgram):
     def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         self._schedule, self.sharing, given = schedule, Sharing.of(schedule), hyper.events.sharing
-        self.spreading = Spreading(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
+        self.spreading = DistributedStream(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
         self.held = Held(material, self.spreading.parts, context.rank)
         begun = float(self.data.whole.stream.t[0])
@@ -56,9 +56,9 @@ class SpreadProgram(BatchProgram):
         mixed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank alone hears of nothing
         self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.held, mixed, self.sampling, hyper, context)
         self.settling = Settling(self.sharing, self.spreading, self.held, self.common, self.steps, self.sampling.delivers)
-        parts = range(self.data.trained), self.data.split.validation
+        parts = range(self.data.training_events), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
-        self.allotments = tuple(self.spreading.allotment(part, *limits, bool(which)) for which, part in enumerate(parts))
+        self.allotments = tuple(self.spreading.assignment(part, *limits, bool(which)) for which, part in enumerate(parts))
         self._lock = Lock()
         self._decays = self.sharing.neighbours == "decay"
         self.theta, self._tuning = given.theta, Tuning() if given.adaptive else None
@@ -142,24 +142,24 @@ class SpreadProgram(BatchProgram):
     def seen(self) -> Bool:
         """As BatchProgram says."""
         allotment = self.allotments[1]
-        found = np.zeros(len(allotment.deal.part), np.bool_)
+        found = np.zeros(len(allotment.batches.part), np.bool_)
         for iteration in range(allotment.iterations):
-            found[rows_of(behind(allotment.every_rank(iteration), allotment.deal.part.start))] = True
+            found[row_index(relative_to(allotment.every_rank(iteration), allotment.batches.part.start))] = True
         return found
 
-    def place(self, task: Task) -> tuple[Allotment, int]:
+    def place(self, task: Task) -> tuple[RankAssignment, int]:
         """A task's batches, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.allotments[validates], task.unit - self.allotments[0].iterations * validates
 
     def _sample(self, task: Task) -> None:
         (allotment, iteration), validates = self.place(task), task.step == VALIDATE
-        own: Int64 = allotment.own(iteration, self.turn)
+        own: Int64 = allotment.rank_events(iteration, self.turn)
         remote = self.theta if self.sharing.negatives else None
         drawn = self.rank, self.epoch, self.seed
         others = (self.fixed(own), None) if validates else self.spreading.negatives(own, *drawn, remote)
-        seed = key_of(self.seed, FIXED if validates else self.epoch)
-        source, seat = self.spreading.source(validates), self.spreading.seat(validates, self.rank)
+        seed = derive_key(self.seed, FIXED_EPOCH if validates else self.epoch)
+        source, seat = self.spreading.source(validates), self.spreading.local_part(validates, self.rank)
         self._batch[task.unit] = self.steps.around(source, seat, own, others, allotment.before(iteration, self.turn), seed)
         self._foreseen[task.unit] = self.settling.foresee(allotment, (iteration, self.turn), source)
 
@@ -211,7 +211,7 @@ class SpreadProgram(BatchProgram):
         if task.layer == COMMON or not self.settling.words:
             del self._settled[task.unit]
 
-    def settle(self, allotment: Allotment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
+    def settle(self, allotment: RankAssignment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
         """An iteration of events that are evaluated, at once."""
         foreseen = self.settling.foresee(allotment, (iteration, self.turn), self.spreading.source(True))
         self.settling.at_once(self.settling.begin(foreseen, [(memory.cpu(), time.cpu()) for memory, time in ends]))

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Allotment
-from chronoscale.batching.streams.ranks.remote_reads import contributions
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import RankAssignment
+from chronoscale.batching.streams.ranks.remote_reads import iteration_contributions
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.real_exec.streams.spread.common import Common, gathered
 from chronoscale.real_exec.streams.spread.contributing import Computed, Prospect, computed, settle
 from chronoscale.real_exec.streams.spread.held import Held
@@ -35,16 +35,18 @@ class Unsettled:
 class Settling:
     """Of one rank."""
 
-    def __init__(self, sharing: Sharing, spreading: Spreading, held: Held, common: Common, steps: SpreadSteps, delivers: int) -> None:
+    def __init__(
+        self, sharing: Sharing, spreading: DistributedStream, held: Held, common: Common, steps: SpreadSteps, delivers: int
+    ) -> None:
         self._sharing, self._spreading, self._held, self._common, self._steps = sharing, spreading, held, common, steps
         self._delivers, self._model = delivers, steps.model
         self.words = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
-    def foresee(self, allotment: Allotment, place: tuple[int, int], source: Source) -> Prospect:
+    def foresee(self, allotment: RankAssignment, place: tuple[int, int], source: IndexedStream) -> Prospect:
         """What a rank is about to contribute. place: the iteration, and the rank whose batches these are."""
         iteration, rank = place
-        found = contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
-        return Prospect.of(found, rank, allotment.own(iteration, rank), source, self._model.shape)
+        found = iteration_contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
+        return Prospect.of(found, rank, allotment.rank_events(iteration, rank), source, self._model.shape)
 
     def begin(self, one: Prospect, ends: Sequence[tuple[Tensor, Tensor]]) -> Unsettled:
         """What follows from memory [2, B, H], and its time [2, B], at the ends of a batch's events, in one part or more."""

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.prepared import UNREAD, present
+from chronoscale.batching.streams.prepared import NO_FEATURES, replace_absent
 from chronoscale.batching.streams.ranks.contributions import Contributions
-from chronoscale.batching.streams.ranks.remote_reads import Remote, remotes
+from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, rows_by_owner
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import uses
@@ -57,7 +57,7 @@ class SpreadSteps(Steps):
         context: Context,
     ) -> None:
         """history: of shared nodes whose memory is smoothed; None: it is not."""
-        residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, UNREAD)
+        residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, NO_FEATURES)
         super().__init__(material, model, held.state, sampling, residents, context)
         self.held, self.history, self.context, self.rank = held, history, context, context.rank
         self.fetched = self.sent_back = 0
@@ -69,15 +69,15 @@ class SpreadSteps(Steps):
             self._sampling = replace(self._sampling, boundary=replace(self._sampling.boundary, theta=theta))
 
     def around(
-        self, source: Source, seat: Seat | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
+        self, source: IndexedStream, seat: LocalPart | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
     ) -> SpreadBatch:
         """The batch of these events, told from others [B, k], with what each of those counts for."""
-        roots = source.roots(events, present(others[0]), before, self._sampling.sources)
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
+        roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
             away = (_own(found.nodes, self.context), _own(source.original(found.edges), self.context))
         else:
-            away = remotes(found, source, seat, self._edges)
+            away = rows_by_owner(found, source, seat, self._edges)
         return SpreadBatch.around(source, events, others, roots[2], found, away)
 
     def ask(self, batch: SpreadBatch | None) -> Wanted:
@@ -178,6 +178,6 @@ class SpreadSteps(Steps):
         return memory.view(2, len(batch.events), -1), heard.view(2, -1)
 
 
-def _own(ids: Int32, context: Context) -> Remote:
+def _own(ids: Int32, context: Context) -> RowsByOwner:
     """Rows that the rank has, all of them."""
-    return Remote(ids, np.full(ids.size, context.rank), context.rank, context.ranks)
+    return RowsByOwner(ids, np.full(ids.size, context.rank), context.rank, context.ranks)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import handles_before
 from chronoscale.strategies.costs import CostModel
@@ -28,7 +28,7 @@ FANOUT = 10  # neighbours of a node where none are asked for
 AHEAD = 2  # iterations whose snapshots are on their way or on the device
 
 
-def sampling_of(hyper: Hyper, epoch: int = 0) -> Sampling:
+def sampling_of(hyper: Hyper, epoch: int = 0) -> NeighbourSampling:
     """Return how an epoch samples: one subgraph a snapshot, which all layers read.
 
     Raises UserError for fan-outs that differ by layer, or below 1.
@@ -36,7 +36,7 @@ def sampling_of(hyper: Hyper, epoch: int = 0) -> Sampling:
     if len(set(hyper.fanout)) > 1:
         fanouts = ", ".join(map(str, hyper.fanout))
         raise UserError(f"fanout: dynagraph samples a snapshot once for all layers, so expected one number, got {fanouts}")
-    return Sampling(hyper.fanout[0] if hyper.fanout else FANOUT, hyper.seed, epoch)
+    return NeighbourSampling(hyper.fanout[0] if hyper.fanout else FANOUT, hyper.seed, epoch)
 
 
 class DynaGraph(SnapshotStrategy):
@@ -77,7 +77,7 @@ class DynaGraph(SnapshotStrategy):
         if (rows := self.rows(workload, ranks)) > MOST:
             fit = max(MOST * workload.groups // rows, 1)
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
-        samples = workload.chunking.sampled(sampling_of(workload.hyper), ranks)
+        samples = workload.chunking.count_samples(sampling_of(workload.hyper), ranks)
         return _Plan(self.name, workload, ranks, samples).schedule()
 
 
@@ -88,7 +88,7 @@ class _Plan:
     name: str
     workload: Workload
     ranks: int
-    samples: Samples
+    samples: SampleCounts
 
     @cached_property
     def length(self) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Counted
-from chronoscale.batching.snapshots.reach import Batches, Reach, cached
+from chronoscale.batching.snapshots.chunks import ExactChunking
+from chronoscale.batching.snapshots.receptive_field import ReceptiveField, WindowBatches, count_cached_rows
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import HopCounts, ModelledDynaHB, add_layers, handles_before
@@ -93,7 +93,7 @@ class DynaHB(SnapshotStrategy):
             raise UserError(f"{self.name}: model '{model.name}' {reason}; batches take graph convolutions")
         workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
-        counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
+        counted = chunking if isinstance(chunking, ExactChunking) and chunking.factor == 1 else None
         parts = None if counted is None else rank_of_nodes(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
         limit = largest_batch(workload.hyper, workload.steps, int(sizes.max()))
@@ -108,7 +108,7 @@ class DynaHB(SnapshotStrategy):
         return replace(_build_schedule(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
-def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
+def rank_of_nodes(counted: ExactChunking, ranks: int) -> Ints:
     """Return the rank of every node, int64 [N]: consecutive METIS chunks go to one rank. Raises UserError for fewer chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
@@ -116,22 +116,24 @@ def rank_of_nodes(counted: Counted, ranks: int) -> Ints:
     return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _count_hops(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
+def _count_hops(
+    workload: Workload, counted: ExactChunking, parts: Ints, ranks: int, first: BatchSize, count: int
+) -> tuple[list[HopCounts], int]:
     """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
     cache."""
     model, snapshots = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
-    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
+    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], WindowBatches(workload.hyper.seed, 0)
     reached = []
     for iteration in range(count):
         for rank in range(ranks):
-            begin, batch = draws.drawn(own[rank], len(snapshots), first.window, first.vertices, iteration, rank)
-            reached.append(Reach.of(snapshots[begin : begin + first.window], batch, model.layers))
+            begin, batch = draws.draw(own[rank], len(snapshots), first.window, first.vertices, iteration, rank)
+            reached.append(ReceptiveField.of(snapshots[begin : begin + first.window], batch, model.layers))
     rows = tuple(np.array([len(reach.rows[layer]) for reach in reached]) for layer in range(model.layers))
     hops = []
     for step in range(first.window):
         edges = tuple(np.array([reach.edges[step, layer] for reach in reached]) + rows[layer] for layer in range(model.layers))
         hops.append(HopCounts(rows, edges, np.array([len(reach.inputs[step]) for reach in reached])))
-    varies, cached_rows = task_of(workload.hyper.task).varies, [cached(snapshots, nodes, model.layers) for nodes in own]
+    varies, cached_rows = task_of(workload.hyper.task).varies, [count_cached_rows(snapshots, nodes, model.layers) for nodes in own]
     return hops, max(sum(reach[:-1]) if varies else reach[-1] for reach in cached_rows) * model.inputs * FP32
 
 

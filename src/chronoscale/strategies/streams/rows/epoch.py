@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.errors import UserError
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -94,11 +94,11 @@ def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
     each = 3 + gathers(shape) + shape.layers + 3 * memory  # sample, send, forward; memory is read, sent, updated
     each += gathers(shape) * ((cached or loading.compressed) + changes) + memory * loading.compressed  # expanded; sampled before
     together = memory * (2 + several)  # memory is gathered, brought back, written
-    training = Deal(range(data.training), *limits)
+    training = BatchAssignment(range(data.training), *limits)
     rows = training.batches * (each + 1) + training.iterations * ranks * (1 + several + together)
     if not hyper.validate:
         return rows
-    validation = Deal(range(data.validation), *limits)
+    validation = BatchAssignment(range(data.validation), *limits)
     return rows + validation.batches * each + validation.iterations * ranks * together + ranks * several
 
 

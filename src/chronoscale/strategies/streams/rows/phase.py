@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.statistics import BatchStatistics
 from chronoscale.strategies.planning.builder import Columns
@@ -26,7 +26,7 @@ TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 READ, COMPUTE, FETCH, WRITE, PLACES = range(5)
 
 
-Counted = TypeVar("Counted", BatchStatistics, SpreadStatistics)
+Counted = TypeVar("Counted", BatchStatistics, DistributedStatistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.errors import UserError
 from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Lane, Op, Schedule
@@ -81,7 +81,7 @@ def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
     limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks
     each = 6 + 2 * (not sharing.replicated and ranks > 1) + shape.layers + 3  # sampled to scored, and settled
     each += (ranks > 1 and not sharing.replicated) + 2 * (sharing.shared and ranks > 1 and sharing.synchronised != "never")
-    training = Deal(range(data.training), ranks, *limits).iterations * ranks * (each + 2 + (ranks > 1))
+    training = BatchAssignment(range(data.training), ranks, *limits).iterations * ranks * (each + 2 + (ranks > 1))
     if not hyper.validate:
         return training
-    return training + Deal(range(data.validation), validating, *limits).iterations * validating * each + ranks * (ranks > 1)
+    return training + BatchAssignment(range(data.validation), validating, *limits).iterations * validating * each + ranks * (ranks > 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics
 from chronoscale.strategies.planning.builder import Columns
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.models import FP32, StreamShape
@@ -28,7 +28,7 @@ WORDS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpreadPhase(BasePhase[SpreadStatistics]):
+class SpreadPhase(BasePhase[DistributedStatistics]):
     """Batches of ranks that have parts, or copies, of node memory."""
 
     sharing: Sharing = field(default_factory=Sharing)

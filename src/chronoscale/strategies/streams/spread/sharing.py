@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.statistics import StreamStatistics
@@ -60,13 +60,13 @@ class Sharing:
             raise UserError(f"schedule '{schedule.name}': sharing '{schedule.feeding}' is unknown; it is of another version")
         return sharing
 
-    def spread(self, hyper: Hyper) -> Spread:
+    def spread(self, hyper: Hyper) -> StreamDistribution:
         """Return how the event stream lies on ranks."""
         if self.replicated:
-            return Spread("", newest=False)
+            return StreamDistribution("", newest=False)
         settings = hyper.events.sharing
         remote = settings.theta if self.negatives else 1.0
-        return Spread(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
+        return StreamDistribution(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
