@@ -13,13 +13,15 @@ import pytest
 from one_rank import here
 
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.harness.reproduce import executed, pages, registry
+from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.pgti import accuracy, attention, cases, global_batch, naive, scaling, shuffling, stages
 from chronoscale.harness.reproduce.pgti.points import GPUS, Point, moved_s, planned, simulate, started, windows_bytes
 from chronoscale.harness.reproduce.pgti.sizes import UNITS, sizes
 from chronoscale.harness.reproduce.pgti.trained import Training, signal, trained
 from chronoscale.harness.reproduce.sampled import Sampler
-from chronoscale.harness.reproduce.study import SOLVED, Findings, Kind, beside
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study import execution as executed
+from chronoscale.harness.study.findings import SOLVED, Findings, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.study import Findings, Study
+from chronoscale.harness.reproduce.study import Study
 from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.numbers import MISSING, number
 from chronoscale.reports.table_formats import to_csv, to_markdown
 

@@ -5,37 +5,7 @@ from __future__ import annotations
 from chronoscale.harness.reproduce.imported import Imported
 from chronoscale.harness.reproduce.study import Study
 
-LIMIT = "loss only (accuracy: not reached, no labelled dynamic graph is at hand)"
 ALL: tuple[Study, ...] = (
-    # real
-    Study("figure", 13, "simulated", 90, Imported("real.ablation:run", 13, "h200")),
-    Study("figure", 22, "simulated", 90, Imported("real.ablation:run", 22, "h20")),
-    Study("table", 3, "counted", 15, Imported("real.attributes:run")),
-    Study("figure", 17, "executed", 20, Imported("real.degree:run")),
-    Study("table", 1, "counted", 15, Imported("real.dimensions:run")),
-    Study("figure", 11, "counted", 90, Imported("real.flops:run", 11, "h200")),
-    Study("figure", 20, "counted", 90, Imported("real.flops:run", 20, "h20")),
-    Study("table", 5, "counted", 25, Imported("real.footprint:run")),
-    Study("figure", 3, "counted", 5, Imported("real.overlap:run")),
-    Study("figure", 27, "executed", 60, Imported("real.prediction:run")),
-    Study("table", 4, "executed", 20, Imported("real.preprocessing:run")),
-    Study("figure", 15, "simulated", 60, Imported("real.scalability:run")),
-    Study("figure", 8, "simulated", 120, Imported("real.speedups:run", 8, (1, 2), "h200", (8,), ())),
-    Study("figure", 9, "simulated", 60, Imported("real.speedups:run", 9, (1, 2), "h200", (32,), ("arxiv_300", "products_300"))),
-    Study("figure", 18, "simulated", 150, Imported("real.speedups:run", 18, (1, 2), "h20", (8, 16), ())),
-    Study("figure", 23, "simulated", 60, Imported("real.speedups:run", 23, (3,), "h200", (8,), ())),
-    Study("figure", 14, "executed", 80, Imported("real.training:run", 14), LIMIT),
-    Study("figure", 25, "executed", 120, Imported("real.training:run", 25), LIMIT),
-    Study("figure", 26, "executed", 120, Imported("real.training:run", 26), LIMIT),
-    Study("figure", 2, "simulated", 15, Imported("real.transfers:forward")),
-    Study("figure", 10, "simulated", 60, Imported("real.transfers:breakdown", 10, "h200")),
-    Study("figure", 19, "simulated", 60, Imported("real.transfers:breakdown", 19, "h20")),
-    Study("figure", 4, "simulated", 12, Imported("real.utilisation:run", 4, "h200", ("esdg", "blad"), ("stackoverflow",), ("wd-gcn",))),
-    Study("figure", 12, "simulated", 56, Imported("real.utilisation:run", 12, "h200", ("real-l",), (), ())),
-    Study(
-        "figure", 21, "simulated", 248, Imported("real.utilisation:run", 21, "h20", ("esdg", "distdgl", "blad", "real-g", "real-l"), (), ())
-    ),
-    Study("figure", 24, "simulated", 200, Imported("real.utilisation:run", 24, "h200", ("esdg", "distdgl", "blad", "real-g"), (), ())),
     # pgt-i
     Study("table", 3, "executed", 300, Imported("pgti.accuracy:table"), "scaled down", paper="pgt-i"),
     Study("figure", 5, "executed", 240, Imported("pgti.accuracy:curves"), "scaled down", paper="pgt-i"),
@@ -97,48 +67,4 @@ ALL: tuple[Study, ...] = (
     ),
     Study("table", 3, "counted", 1, Imported("fast.sizes:run"), paper="fast"),
     Study("table", 4, "simulated", 240, Imported("fast.speedups:run"), "speed-ups on generated stand-ins", paper="fast"),
-    # flaredtdg
-    Study("table", 12, "simulated", 10, Imported("flaredtdg.breakdown:run"), "generated stand-ins", paper="flaredtdg"),
-    Study("figure", 1, "simulated", 10, Imported("flaredtdg.breakdown:communication"), "generated stand-ins", paper="flaredtdg"),
-    Study("table", 3, "executed", 600, Imported("flaredtdg.errors:run", 3), "scaled down, real data at hand", paper="flaredtdg"),
-    Study("table", 6, "executed", 400, Imported("flaredtdg.errors:run", 6), "scaled down, real data at hand", paper="flaredtdg"),
-    Study("figure", 6, "executed", 80, Imported("flaredtdg.errors:curves"), "scaled down, real data at hand", paper="flaredtdg"),
-    Study("table", 1, "counted", 3, Imported("flaredtdg.memory:run"), paper="flaredtdg"),
-    Study("table", 7, "simulated", 15, Imported("flaredtdg.reductions:run", 7), "generated stand-ins", paper="flaredtdg"),
-    Study("table", 8, "simulated", 15, Imported("flaredtdg.reductions:run", 8), "generated stand-ins", paper="flaredtdg"),
-    Study("table", 9, "simulated", 15, Imported("flaredtdg.reductions:run", 9), "generated stand-ins", paper="flaredtdg"),
-    Study("table", 10, "simulated", 15, Imported("flaredtdg.reductions:run", 10), "generated stand-ins", paper="flaredtdg"),
-    Study("table", 11, "simulated", 15, Imported("flaredtdg.reductions:run", 11), "generated stand-ins", paper="flaredtdg"),
-    Study("figure", 7, "simulated", 30, Imported("flaredtdg.scaling:run"), "generated stand-ins", paper="flaredtdg"),
-    Study("figure", 8, "executed", 600, Imported("flaredtdg.sensitivity:run"), "scaled down, real data at hand", paper="flaredtdg"),
-    Study("table", 4, "simulated", 30, Imported("flaredtdg.systems:times"), "of an epoch, generated stand-ins", paper="flaredtdg"),
-    Study("table", 5, "simulated", 30, Imported("flaredtdg.systems:memory"), "generated stand-ins", paper="flaredtdg"),
-    # memshare
-    Study("table", 3, "executed", 300, Imported("memshare.accuracy:run"), "two ranks, small streams, few epochs", paper="memshare"),
-    Study("figure", 8, "executed", 100, Imported("memshare.accuracy:curves"), "two ranks, small streams, few epochs", paper="memshare"),
-    Study("figure", 14, "executed", 150, Imported("memshare.alphas:run"), "two ranks, small streams", paper="memshare"),
-    Study("figure", 2, "counted", 40, Imported("memshare.cuts:loads"), "generated stand-ins beside real streams", paper="memshare"),
-    Study("figure", 3, "counted", 90, Imported("memshare.cuts:cuts"), "generated stand-ins beside real streams", paper="memshare"),
-    Study(
-        "table", 4, "simulated", 200, Imported("memshare.cutters:times"), "simulated on stand-ins, executed on two ranks", paper="memshare"
-    ),
-    Study("table", 5, "executed", 100, Imported("memshare.cutters:accuracies"), "two ranks, small streams", paper="memshare"),
-    Study(
-        "figure",
-        5,
-        "executed",
-        120,
-        Imported("memshare.increments:run"),
-        "one rank, generated stand-ins beside real streams",
-        paper="memshare",
-    ),
-    Study("figure", 11, "simulated", 400, Imported("memshare.ladder:run"), "generated stand-ins, simulated and executed", paper="memshare"),
-    Study("figure", 4, "counted", 20, Imported("memshare.neighbours:run"), "counted on generated stand-ins", paper="memshare"),
-    Study("figure", 12, "simulated", 300, Imported("memshare.shares:run"), "times simulated, AP executed on two ranks", paper="memshare"),
-    Study("table", 2, "counted", 10, Imported("memshare.sizes:run"), "beside generated stand-ins", paper="memshare"),
-    Study("figure", 9, "simulated", 700, Imported("memshare.speedups:epochs"), "epoch time alone, generated stand-ins", paper="memshare"),
-    Study("figure", 10, "simulated", 120, Imported("memshare.speedups:inference"), "generated stand-ins", paper="memshare"),
-    Study("table", 1, "simulated", 30, Imported("memshare.stages:run"), "shares, a generated stand-in", paper="memshare"),
-    Study("figure", 13, "simulated", 60, Imported("memshare.thetas:run"), "times alone, generated stand-ins", paper="memshare"),
-    Study("figure", 7, "counted", 60, Imported("memshare.volumes:run"), "a generated stand-in beside real streams", paper="memshare"),
 )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, STAND_INS, WIDTH, Training, memory, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.numbers import MISSING
 from chronoscale.reports.published import published

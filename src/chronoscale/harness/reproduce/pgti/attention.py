@@ -9,7 +9,7 @@ from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import FEW, RATE, Training, memory, signal, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 

@@ -8,7 +8,7 @@ from chronoscale.harness.reproduce.pgti.cases import engine_rate, printed
 from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, Outcome, Point, planned, simulate
 from chronoscale.harness.reproduce.pgti.resident import chosen
 from chronoscale.harness.reproduce.pgti.scaling import QUICK
-from chronoscale.harness.reproduce.study import SOLVED, Findings, Told, row
+from chronoscale.harness.study.findings import SOLVED, Findings, Told, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import GIB, SIMULATED, WIDTH, Point, simulate, whole
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 

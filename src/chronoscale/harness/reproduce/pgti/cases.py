@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.harness.reproduce.pgti.points import POLARIS, WIDTH, Assumed, Outcome, Point, simulate, windows_bytes
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW
-from chronoscale.harness.reproduce.study import NAN
+from chronoscale.harness.study.findings import NAN
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 

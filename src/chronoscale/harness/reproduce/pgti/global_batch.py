@@ -7,7 +7,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import RATE, WIDTH, Training, trained
-from chronoscale.harness.reproduce.study import Findings, Told, row
+from chronoscale.harness.study.findings import Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 

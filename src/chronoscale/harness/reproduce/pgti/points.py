@@ -11,7 +11,7 @@ import numpy as np
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.keys.signals import SignalExperiment
-from chronoscale.harness.reproduce.study import NAN
+from chronoscale.harness.study.findings import NAN
 from chronoscale.harness.workflows.signals.data import workload
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay

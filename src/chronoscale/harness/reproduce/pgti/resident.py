@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.pgti.points import (
     whole,
     windows_bytes,
 )
-from chronoscale.harness.reproduce.study import SOLVED, Findings, Told, beside
+from chronoscale.harness.study.findings import SOLVED, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice
 

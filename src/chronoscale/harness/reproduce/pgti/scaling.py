@@ -9,7 +9,7 @@ import pandas as pd
 from chronoscale.harness.reproduce.pgti.cases import DEFAULT, DELAYED, FIXED, HALF, cases, fixed_cost, printed
 from chronoscale.harness.reproduce.pgti.points import GIB, GPUS, NODE, SIMULATED, WIDTH, Point, simulate, started
 from chronoscale.harness.reproduce.pgti.resident import EPOCHS, NARROW, chosen
-from chronoscale.harness.reproduce.study import AGREES, SOLVED, Findings, Told, row
+from chronoscale.harness.study.findings import AGREES, SOLVED, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Range, published
 from chronoscale.strategies.workload import ModelChoice

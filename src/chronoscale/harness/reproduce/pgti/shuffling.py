@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti import naive
 from chronoscale.harness.reproduce.pgti.trained import RATE, WIDTH, Training, trained
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 DATASET, BATCH, EPOCHS, QUICK_BATCHES = "los_loop", 16, 5, 3

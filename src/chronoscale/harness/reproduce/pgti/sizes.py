@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce.pgti.points import whole
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
 

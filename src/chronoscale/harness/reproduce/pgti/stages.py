@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import GIB, Point, planned, simulate, whole
 from chronoscale.harness.reproduce.pgti.sizes import sizes
-from chronoscale.harness.reproduce.study import NAN, SOLVED, Findings, Told, beside, row
+from chronoscale.harness.study.findings import NAN, SOLVED, Findings, Told, beside, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.pgti.points import SIMULATED, Outcome, Point, simulate
-from chronoscale.harness.reproduce.study import AGREES, Findings, Told, row
+from chronoscale.harness.study.findings import AGREES, Findings, Told, row
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import ModelChoice

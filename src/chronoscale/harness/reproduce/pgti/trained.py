@@ -12,9 +12,9 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.keys.signals import SignalExperiment
-from chronoscale.harness.reproduce import executed
 from chronoscale.harness.reproduce.sampled import Sampler
-from chronoscale.harness.reproduce.study import NAN
+from chronoscale.harness.study import execution as executed
+from chronoscale.harness.study.findings import NAN
 from chronoscale.harness.workflows.signals.data import _workload, statistics_of
 from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
