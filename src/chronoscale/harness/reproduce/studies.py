@@ -11,7 +11,6 @@ ALL: tuple[Study, ...] = (
     Study("figure", 5, "executed", 240, Imported("pgti.accuracy:curves"), "scaled down", paper="pgt-i"),
     Study("table", 6, "executed", 90, Imported("pgti.attention:run"), "scaled down", paper="pgt-i"),
     Study("figure", 8, "executed", 400, Imported("pgti.global_batch:run"), "scaled down, ranks emulated by the batch", paper="pgt-i"),
-    Study("figure", 7, "simulated", 5, Imported("pgti.scaling:run"), paper="pgt-i"),
     Study("table", 5, "executed", 200, Imported("pgti.shuffling:run"), "scaled down, up to 4 ranks", paper="pgt-i"),
     # fast
     Study("figure", 1, "simulated", 90, Imported("fast.breakdown:run"), "a generated stand-in, simulated and executed", paper="fast"),
