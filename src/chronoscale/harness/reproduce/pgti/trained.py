@@ -11,7 +11,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.reproduce.sampled import Sampler
+from chronoscale.harness.study.sampled import Sampler
 from chronoscale.harness.signals.data import planned, statistics
 from chronoscale.harness.signals.experiment import SignalExperiment
 from chronoscale.harness.study import execution as executed
