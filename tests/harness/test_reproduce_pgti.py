@@ -14,19 +14,18 @@ from small_studies import measured, names_of, replayed, study_of
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.study.sampled import Sampler
 from chronoscale.harness.reproduce.study import Kind
 from chronoscale.harness.study import execution as executed
 from chronoscale.harness.study.findings import SOLVED, Findings, beside
 from chronoscale.harness.study.hooks.pgti import fullest, held, kernels, printed_totals, sizes, windows_bytes, workload
 from chronoscale.harness.study.hooks.pgti_executed import against, signal, trained, verdict
 from chronoscale.harness.study.point import Record, StudyPoint
+from chronoscale.harness.study.sampled import Sampler
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.signals.batches import VALIDATE
-
 
 UNITS = names_of("pgt-i", "table", 1)["UNITS"]
 POLARIS = {"paper": "pgt-i", "dataset": "pems", "model": "pgt-dcrnn", "cluster": "polaris"}
@@ -124,7 +123,9 @@ def test_cases_meet_what_they_are_solved_from_and_only_that() -> None:
     over, trained_over = cases["ddp over dist-index, 4"], cases["one GPU over dist-index, 128, epochs"]
     assert trained_over[7] == pytest.approx(99.81)
     assert trained_over.iloc[-1] == pytest.approx(99.81, rel=1e-3)
-    assert cases["ddp over dist-index, 128"].iloc[-1] == pytest.approx(13.1, rel=0.05), "of DDP on 128 GPUs only its preparation is solved for"
+    assert cases["ddp over dist-index, 128"].iloc[-1] == pytest.approx(13.1, rel=0.05), (
+        "of DDP on 128 GPUs only its preparation is solved for"
+    )
     assert over.iloc[-1] == pytest.approx(2.18, rel=0.05), "with the engine's rate of Figure 9"
     assert over[1] > over[0] > over[2]
 
@@ -238,7 +239,9 @@ def test_naive_errors_stand_in_every_table_of_errors(kind: Kind, number: int, ro
             line = table.loc[what.format(name)]
             assert line[column] == pytest.approx(mae, rel=1e-6)
             assert "beaten: the model's best" in line["why"] or "a tie: the model's best" in line["why"]
-    assert any(one.startswith("Naive errors") for one in found.notes) and any(one.endswith(").") or "not that they train well" in one for one in found.notes)
+    assert any(one.startswith("Naive errors") for one in found.notes) and any(
+        one.endswith(").") or "not that they train well" in one for one in found.notes
+    )
     if (kind, number) == ("figure", 8):
         for name, (mae, _) in by_hand(trainings[kind, number], "train").items():
             assert table.loc[f"{name}, training MAE", column] == pytest.approx(mae, rel=1e-6)
@@ -255,11 +258,7 @@ def test_naive_squares_of_table_6(small: None) -> None:
 def test_verdicts_on_naive_errors() -> None:
     known = {"last value": 3.79, "training mean": 5.82}
     assert against(4.216, 3.79).startswith("not beaten") and "11% above" in against(4.216, 3.79)
-    assert (
-        against(0.5996, 0.6026).startswith("a tie")
-        and against(0.5, 1.0).startswith("beaten")
-        and "50% below" in against(0.5, 1.0)
-    )
+    assert against(0.5996, 0.6026).startswith("a tie") and against(0.5, 1.0).startswith("beaten") and "50% below" in against(0.5, 1.0)
     assert "does not beat the last value (3.79)" in verdict("los_loop", 4.216, known)
     assert "below both naive errors (last value: 3.79)" in verdict("los_loop", 3.0, known)
     assert "does not beat the training mean" in verdict("chickenpox", 0.5996, {"last value": 0.94, "training mean": 0.6026})

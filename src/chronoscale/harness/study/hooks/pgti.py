@@ -198,8 +198,8 @@ def printed_totals() -> dict[str, float]:
 
 
 def engine_rate(seconds: float, gpus: int) -> float:
-    """Return bytes a second that all workers together fetched, had fetching taken all of a printed epoch that computing does not: an epoch on
-    one GPU, as printed, over the number of GPUs."""
+    """Return bytes a second that all workers together fetched, had fetching taken all of a printed epoch that computing does not: an epoch
+    on one GPU, as printed, over the number of GPUs."""
     return windows_bytes() / (seconds - printed_totals()["one"] / gpus)
 
 
