@@ -20,9 +20,9 @@ FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`run(told, quick)`: `told` hears of progress, `quick` asks for a subset, which the notes then name. `lasts_s`: about, on one core.
+    """run: takes a listener of progress and whether a subset is asked for, which the notes then name. lasts_s: about, on one core.
 
-    limit: what of the figure is not reached, said in its title.
+    limit: what of the figure is not reached, said in its title. file: its study file.
     """
 
     kind: Kind
@@ -32,6 +32,7 @@ class Study:
     run: Callable[[Told, bool], Findings]
     limit: str = ""
     paper: str = "real"
+    file: StudyFile | None = None
 
     @property
     def printed(self) -> Printed:
@@ -45,9 +46,14 @@ class Study:
         return f"{self.printed.title}: {self.limit}" if self.limit else self.printed.title
 
     @property
+    def file_name(self) -> str:
+        """What files of a paper's folder are called, without their ending: 'figure-8'."""
+        return f"{self.kind}-{self.number}"
+
+    @property
     def name(self) -> str:
-        """File name."""
-        return f"{self.paper}-{self.kind}-{self.number}"
+        """What it is called among all papers' studies: 'real-figure-8'."""
+        return f"{self.paper}-{self.file_name}"
 
 
 def studies_of(paper: str) -> list[Study]:
@@ -65,7 +71,7 @@ def of_file(paper: str, name: str, file: StudyFile) -> Study:
     if number not in known:
         raise UserError(f"{name}: {paper} has no {kind} {number}; give the study a `title` of its own")
     own, named = file.model_copy(update={"paper": paper}), f"{paper}-{kind}-{number}"
-    return Study(kind, number, file.way, file.about_s, partial(run_file, own, named, known[number]), file.limit, paper)
+    return Study(kind, number, file.way, file.about_s, partial(run_file, own, named, known[number]), file.limit, paper, own)
 
 
 def run_file(file: StudyFile, name: str, printed: Printed, told: Told, quick: bool) -> Findings:
