@@ -15,8 +15,8 @@ from chronoscale.reports.published import published
 
 HEAD = """# {name}, reproduced
 
-Made by `chronoscale reproduce {paper} --into PAGE --out {results}` from stored results; with `--all`, `--figure N` or `--table N` they are made
-first. Numbers in sentences are taken from the rows below."""
+Made by `chronoscale reproduce {paper} --into PAGE --out {results}` from stored results; with `--all`,
+`--figure N` or `--table N` they are made first. Numbers in sentences are taken from the rows below."""
 
 
 def document(paper: str, results: Path) -> str:
@@ -45,7 +45,8 @@ def _made(result: StoredResult) -> str:
     version, commit = result.environment.get("chronoscale"), result.environment.get("commit")
     by = (f" with chronoscale {version}" if version else "") + (f" ({commit})" if commit else "")
     lasted = f" in {result.minutes:.1f} minutes" if result.minutes else ""
-    return f"Made {result.made}{by}{lasted}{', a quick subset' if result.quick else ''}."
+    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", result.transcribed) if limit)
+    return f"Made {result.made}{by}{lasted}{limits}."
 
 
 def _lookups(found: Mapping[str, StoredResult]) -> dict[str, Callable[..., float] | Callable[..., str]]:

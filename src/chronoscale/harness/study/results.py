@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredResult:
-    """A study's result as its file holds it. made: ISO date; minutes: of the run that wrote it; environment: device, versions, commit."""
+    """A study's result as its file holds it.
+
+    made: ISO date; minutes: of the run that wrote it; environment: device, versions, commit; transcribed: of a result that was taken from a
+    page, where its numbers come from.
+    """
 
     study: str
     way: Way
@@ -33,6 +37,7 @@ class StoredResult:
     quick: bool
     environment: Mapping[str, str]
     findings: Findings
+    transcribed: str = ""
 
 
 def run_study(
@@ -70,10 +75,19 @@ def load_result(path: Path) -> StoredResult:
     """Read a stored result: its rows and notes, not its tables and drawings. Raises UserError for a file that is none."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        rows = pd.DataFrame(data["rows"]).apply(
-            lambda column: column if column.map(lambda v: isinstance(v, str)).any() else column.astype(float)
-        )
+        rows = pd.DataFrame(data["rows"])
+        empty = [name for name in rows if rows[name].isna().all()]
+        rows = rows.astype(dict.fromkeys(empty, float))
         findings = Findings(rows, notes=tuple(data["notes"]))
-        return StoredResult(data["study"], data["way"], data["made"], data["minutes"], data["quick"], data["environment"], findings)
+        return StoredResult(
+            data["study"],
+            data["way"],
+            data["made"],
+            data["minutes"],
+            data["quick"],
+            data["environment"],
+            findings,
+            data.get("transcribed", ""),
+        )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a study's result: {type(error).__name__}: {error}") from None
