@@ -37,10 +37,11 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
     template.write_text(
         "{name}: {ours('figure-8', 'a over b'):.1f} ({ours('figure-8', 'a over b', 'high'):.0f} at most) against "
         "{printed('figure-8', 'a over b'):.0f}, {ratio('figure-8', 'a over b'):.2f} times; {cell('figure-8', 'a over b')}; "
+        "{max(ours_all('figure-8', 'over')):.1f} of {len(rows('figure-8'))}; {row('table-3', 'bytes')['ours']:.2f}; "
         "{ours('table-3', 'bytes'):.0f} of {printed('table-3', 'bytes'):.0f}, {cell('table-3', 'bytes', 'ratio')}"
     )
     page = document("real", tmp_path)
-    assert "REAL: 4.0 (5 at most) against 2, 2.00 times; 3.00 to 5.00 (mean 4.00); 4 of 8, 0.5" in page
+    assert "REAL: 4.0 (5 at most) against 2, 2.00 times; 3.00 to 5.00 (mean 4.00); 4.0 of 1; 4.00; 4 of 8, 0.5" in page
     assert "| a over b | 1.00 to 4.00 (mean 2.00) | 3.00 to 5.00 (mean 4.00) | 2.00 | because |" in page and "- a note" in page
     assert page.index("## Figure 8") < page.index("## Table 3") and "figure-9" in page[page.index("Not run: ") :].split("\n")[0]
     assert load_result(tmp_path / "real" / "figure-8.json").made in page
@@ -50,7 +51,8 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
     "sentence, message",
     [
         ("{ours('figure-9', 'a')}", "no result of 'figure-9'"),
-        ("{ours('figure-8', 'b')}", "figure-8 has 0 rows 'b'"),
+        ("{ours('figure-8', 'b')}", "figure-8 has no row with 'b'"),
+        ("{ours('figure-8', 'tw')}", "figure-8 has 0 rows 'tw'"),
         ("{ours('figure-8', 'twice')}", "figure-8 has 2 rows 'twice'"),
         ("{ours('figure-8', 'a').__class__}", "is not for a study"),
     ],

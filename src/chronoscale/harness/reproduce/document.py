@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
@@ -49,35 +50,41 @@ def _made(result: StoredResult) -> str:
     return f"Made {result.made}{by}{lasted}{limits}."
 
 
-def _lookups(found: Mapping[str, StoredResult]) -> dict[str, Callable[..., float] | Callable[..., str]]:
-    """What a template may call, each with a study's file name and the row's `what`."""
+def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., object]]:
+    """What a template may call, each with a study's file name, such as 'figure-8', and the `what` of a row, or words that it contains."""
 
-    def row(study: str, what: str) -> Mapping[str, object]:
-        if study not in found:
+    def rows(study: str, words: str = "") -> list[dict[str, object]]:
+        """Rows whose `what` contains these words. Raises UserError where there is none."""
+        if study not in results:
             raise UserError(f"page.md: there is no result of '{study}'")
-        rows = found[study].findings.rows
-        matching = rows[rows["what"] == what].to_dict("records")
+        table = results[study].findings.rows.to_dict("records")
+        matching = [{str(key): value for key, value in row.items()} for row in table if words in str(row["what"])]
+        if not matching:
+            raise UserError(f"page.md: {study} has no row with '{words}'")
+        return matching
+
+    def row(study: str, what: str) -> dict[str, object]:
+        """The one row of this `what`. Raises UserError for none and for several."""
+        matching = [one for one in rows(study, what) if one["what"] == what]
         if len(matching) != 1:
             raise UserError(f"page.md: {study} has {len(matching)} rows '{what}'")
-        return {str(key): value for key, value in matching[0].items()}
+        return matching[0]
 
-    def number(study: str, what: str, name: str, end: str) -> float:
-        line = row(study, what)
-        return float(str(line[f"{name}_{end}"] if f"{name}_{end}" in line else line[name]))
+    def number(name: str, study: str, what: str, end: str = "mean") -> float:
+        one = row(study, what)
+        return float(str(one.get(f"{name}_{end}", one.get(name))))
 
-    def ours(study: str, what: str, end: str = "mean") -> float:
-        return number(study, what, "ours", end)
-
-    def printed(study: str, what: str, end: str = "mean") -> float:
-        return number(study, what, "published", end)
-
-    def ratio(study: str, what: str) -> float:
-        return number(study, what, "ratio", "")
+    def numbers(name: str, study: str, words: str = "", end: str = "mean") -> list[float]:
+        several = (float(str(one.get(f"{name}_{end}", one.get(name)))) for one in rows(study, words))
+        return [value for value in several if value == value]
 
     def cell(study: str, what: str, column: str = "ours") -> str:
-        rows = readable(found[study].findings.rows) if row(study, what) else None
-        assert rows is not None
-        value = rows[rows["what"] == what].iloc[0][column]
-        return str(value)
+        """A row's cell as the table below shows it."""
+        row(study, what)
+        table = readable(results[study].findings.rows)
+        return str(table[table["what"] == what].iloc[0][column])
 
-    return {"ours": ours, "printed": printed, "ratio": ratio, "cell": cell}
+    by_name = {"ours": "ours", "printed": "published", "ratio": "ratio"}
+    single = {key: partial(number, name) for key, name in by_name.items()}
+    several = {f"{key}_all": partial(numbers, name) for key, name in by_name.items()}
+    return {**single, **several, "row": row, "rows": rows, "cell": cell}
