@@ -40,7 +40,8 @@ def reproduce(
     with at_once():
         from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
         from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
-        from chronoscale.harness.study.results import run_study, store  # noqa: PLC0415
+        from chronoscale.harness.study.results import store  # noqa: PLC0415
+        from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder = out / paper
     for study in studies:

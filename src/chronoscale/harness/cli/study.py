@@ -27,7 +27,7 @@ def study(
     named = _named(file, own)
     with at_once():
         from chronoscale.harness.reproduce import pages  # noqa: PLC0415 (a command's door)
-        from chronoscale.harness.study.results import run_study  # noqa: PLC0415
+        from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder, printed = out / own.paper, named.printed if named else None
     with stage(file.stem, resumes=True) as on_progress:

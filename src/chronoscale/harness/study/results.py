@@ -8,18 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.study.findings import Findings, Told
-from chronoscale.harness.study.study_file import StudyFile, Way
+from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.study_file import Way
 from chronoscale.reports.table_formats import to_csv
-
-if TYPE_CHECKING:
-    from chronoscale.reports.published import Printed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +34,6 @@ class StoredResult:
     environment: Mapping[str, str]
     findings: Findings
     transcribed: str = ""
-
-
-def run_study(
-    study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
-) -> Findings:
-    """Run a study and store its result in `folder`. Points are kept in `<name>.points` there, each in a file named by its content."""
-    from chronoscale.harness.study.study_run import run  # noqa: PLC0415 (of what is run, which reading results does without)
-
-    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, folder / f"{name}.points"))
 
 
 def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
