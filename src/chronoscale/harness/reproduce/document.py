@@ -58,14 +58,14 @@ def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., obj
         if study not in results:
             raise UserError(f"page.md: there is no result of '{study}'")
         table = results[study].findings.rows.to_dict("records")
-        matching = [{str(key): value for key, value in row.items()} for row in table if words in str(row["what"])]
+        matching = [{str(key): value for key, value in row.items()} for row in table if not words or words in str(row.get("what", ""))]
         if not matching:
             raise UserError(f"page.md: {study} has no row with '{words}'")
         return matching
 
     def row(study: str, what: str) -> dict[str, object]:
         """The one row of this `what`. Raises UserError for none and for several."""
-        matching = [one for one in rows(study, what) if one["what"] == what]
+        matching = [one for one in rows(study, what) if one.get("what") == what]
         if len(matching) != 1:
             raise UserError(f"page.md: {study} has {len(matching)} rows '{what}'")
         return matching[0]
