@@ -10,6 +10,7 @@ import pytest
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.reproduce import document as documents
+from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.document import document
 from chronoscale.harness.study.findings import Findings, beside, row
 from chronoscale.harness.study.results import load_result, store
@@ -24,8 +25,10 @@ def stored(folder: Path, study: str, *rows: dict[str, object], notes: tuple[str,
 
 @pytest.fixture
 def template(tmp_path, monkeypatch):
-    """A paper's folder whose template a test writes."""
+    """The template, which a test writes, of a paper that has two studies."""
+    two = [registry.find("real", "figure", 8), registry.find("real", "table", 3)]
     monkeypatch.setattr(documents, "folder", lambda paper: tmp_path / "studies" / paper)
+    monkeypatch.setattr(registry, "of", lambda paper: two)
     (tmp_path / "studies" / "real").mkdir(parents=True)
     return tmp_path / "studies" / "real" / "page.md"
 
@@ -43,7 +46,7 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
     page = document("real", tmp_path)
     assert "REAL: 4.0 (5 at most) against 2, 2.00 times; 3.00 to 5.00 (mean 4.00); 4.0 of 1; 4.00; 4 of 8, 0.5" in page
     assert "| a over b | 1.00 to 4.00 (mean 2.00) | 3.00 to 5.00 (mean 4.00) | 2.00 | because |" in page and "- a note" in page
-    assert page.index("## Figure 8") < page.index("## Table 3") and "figure-9" in page[page.index("Not run: ") :].split("\n")[0]
+    assert page.index("## Figure 8") < page.index("## Table 3") and "Not run" not in page
     assert load_result(tmp_path / "real" / "figure-8.json").made in page
 
 
@@ -51,6 +54,7 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
     "sentence, message",
     [
         ("{ours('figure-9', 'a')}", "no result of 'figure-9'"),
+        ("{len(rows('figure-8', 'zz'))}", "figure-8 has no row with 'zz'"),
         ("{ours('figure-8', 'b')}", "figure-8 has no row with 'b'"),
         ("{ours('figure-8', 'tw')}", "figure-8 has 0 rows 'tw'"),
         ("{ours('figure-8', 'twice')}", "figure-8 has 2 rows 'twice'"),
@@ -59,9 +63,17 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
 )
 def test_a_template_that_names_no_row_is_refused(tmp_path, template, sentence, message):
     stored(tmp_path / "real", "figure-8", *(row(what, None, [1.0], "") for what in ("a", "twice", "twice")))
+    stored(tmp_path / "real", "table-3", beside("bytes", 8.0, 4.0, ""))
     template.write_text(sentence)
     with pytest.raises(UserError, match=message):
         document("real", tmp_path)
+
+
+def test_sentences_wait_for_all_studies(tmp_path, template):
+    stored(tmp_path / "real", "figure-8", row("a", None, [1.0], ""))
+    template.write_text("Sentence: {ours('table-3', 'bytes'):.0f}.")
+    page = document("real", tmp_path)
+    assert "Not run: table-3." in page and "Sentence" not in page and "## Figure 8" in page
 
 
 def test_results_that_are_none_are_refused(tmp_path):

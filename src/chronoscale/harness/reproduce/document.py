@@ -32,9 +32,12 @@ def document(paper: str, results: Path) -> str:
         raise UserError(f"{results / paper}: no result of a study; `chronoscale reproduce {paper} --all --out {results}` makes them")
     template = folder(paper) / "page.md"
     names = {"name": published(paper).name, "paper": paper, "results": results.name}
-    prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(found)}) if template.is_file() else ""
     missing = [one.file_name for one in studies if one.file_name not in found]
-    parts = [HEAD.format(**names), prose, f"Not run: {', '.join(missing)}." if missing else ""]
+    if missing:
+        prose = f"Not run: {', '.join(missing)}. What the page says of all studies is left out until they are there."
+    else:
+        prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(found)}) if template.is_file() else ""
+    parts = [HEAD.format(**names), prose]
     for one in studies:
         if one.file_name in found:
             parts.append(markdown(one, found[one.file_name].findings, "##", _made(found[one.file_name])))
