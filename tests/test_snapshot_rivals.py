@@ -20,7 +20,7 @@ from rivals.plain_torch import PlainTorch  # noqa: E402
 from rivals.pygt import Pygt, Taken  # noqa: E402
 from rivals.snapshots import WindowTrainer  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
-from setups.snapshots import sequence_of  # noqa: E402
+from setups.data import sequence_of  # noqa: E402
 from subjects.snapshot_rivals import HYPER, MODELS, RATE, WHOLE, cut, ours  # noqa: E402
 from upstream_equations import Equations  # noqa: E402
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.harness.execute import execution
 from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.execute.machine import this_device
@@ -17,13 +18,18 @@ from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.execution.interpreter import Pass
-from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.strategies.costs import UNUSED, CostModel
+from chronoscale.strategies.cluster import Device, Link
+from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import ModelChoice, Workload
+from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
+from setups.data import mapped
+
+NO_COSTS = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # schedules of signals do not ask for any
 
 
 def plans(work: Workload, names: Sequence[str], ranks: int, costs: CostModel = UNUSED) -> dict[str, Schedule]:
@@ -69,3 +75,15 @@ def experiment_run(folder: Path, settings: Mapping[str, object], command: str = 
     run, _ = start(folder, command, experiment, as_yaml(experiment), fingerprint(this_device(experiment.device)))
     execution.execute(experiment, run)
     return run
+
+
+def signal_item(label: str, name: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:
+    """Return a strategy's epoch on a stored signal and its preparation, planned and saved; `model`: name and hidden width."""
+    signal = mapped(path)
+    sizes = (len(signal), signal.num_nodes, signal.num_channels, signal.edge_index.shape[1], signal.values.dtype.itemsize)
+    shape = forecaster_shape(ModelChoice(*model), *sizes[1:3], hyper.window, hyper.horizon, calendar=signal.calendar)
+    work, planner = Workload(path.name, SignalStatistics(*sizes), shape, hyper), strategy(name)
+    files = [out / f"{label}.{kind}.parquet" for kind in ("epoch", "prepare")]
+    for file, schedule in zip(files, (planner.plan(work, ranks, NO_COSTS), planner.prepare(work, ranks, NO_COSTS)), strict=True):
+        schedule.save(file)
+    return Item(label, str(files[0]), str(path), hyper, prepare=str(files[1]))

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
-from setups.streams import BATCH, batches, events_of
+from setups.data import BATCH, batches, events_of
 
 from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, thread_affinity
 from chronoscale.batching.streams.sampling.locality import hit_rates, sampler_reads

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from core.case import Case, Passes, Setting, Subject, seconds
 from core.turns import in_turns, seconds_of
-from setups.signals import mapped, stored
+from setups.data import mapped, stored
 from torch import Tensor, nn
 
 from chronoscale.batching.signals.standardisation import fit_scaler, standardise

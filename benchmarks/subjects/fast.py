@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from setups import jobs
-from setups.streams import events_of
+from setups.data import events_of
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import torch
 from core.case import Case, Passes, Setting, Subject
-from setups.signals import item, mapped, stored
+from setups.data import item, mapped, stored
 
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.real_exec.job import Job, Settings

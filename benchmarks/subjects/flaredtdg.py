@@ -21,7 +21,7 @@ import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from setups import jobs
-from setups.snapshots import sequence_of
+from setups.data import sequence_of
 
 from chronoscale.batching.snapshots.chunks import ExactChunking, cut_into_chunks
 from chronoscale.batching.snapshots.held_out import HeldOut

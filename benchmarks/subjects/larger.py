@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from core.case import Case, Passes, Setting, Subject
 from setups.process import memory
-from setups.signals import SENSORS, item, mapped, steps_of, stored
+from setups.data import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.cuda_ext.native.backend import set_threads

@@ -21,7 +21,7 @@ import torch
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns
 from setups.process import fresh, reset_peak
-from setups.signals import SENSORS, item, mapped, steps_of, stored
+from setups.data import SENSORS, item, mapped, steps_of, stored
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.real_exec.communication.collective import SingleRankCollective

@@ -19,7 +19,7 @@ import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns
 from setups.process import fresh, memory, reset_peak
-from setups.streams import events_of
+from setups.data import events_of
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.batching.streams.partitioning.partitioner import PartitionRequest, elapsed_time

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from core.case import Case, Passes, Setting, Subject
 from setups.process import fresh, memory, reset_peak
-from setups.signals import item, mapped, stored
+from setups.data import item, mapped, stored
 
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import store

@@ -48,7 +48,7 @@ from rivals.processes import Apart, Asked, Name
 from rivals.pygt import Pygt, Taken
 from rivals.snapshots import Psg, WindowTrainer
 from rivals.windows import Losses, Windows, apart
-from setups.snapshots import sequence_of
+from setups.data import sequence_of
 
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence

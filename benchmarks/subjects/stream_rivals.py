@@ -22,7 +22,7 @@ from core.case import Case, Passes, Setting, Subject
 from core.turns import in_turns, seconds_of
 from rivals import naive, ours
 from rivals.protocol import Epoch, Figures, Protocol, Trained
-from setups.streams import events_of
+from setups.data import events_of
 
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.strategies.workload import ModelChoice

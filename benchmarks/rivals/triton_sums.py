@@ -1,4 +1,4 @@
-"""Twin: aggregate and increment_ in Triton, one program a row, all its columns at once."""
+"""Neighbour sums and increments in Triton, one program a row, all its columns at once; None where there is no Triton or no GPU."""
 
 from __future__ import annotations
 
@@ -18,40 +18,33 @@ except ImportError:
     triton = None
 
 
-def aggregate(graph: CSR, x: Tensor) -> Callable[[], object] | None:
-    """The whole sum of unweighted rows; None where there is no Triton or no GPU."""
+def aggregate(graph: CSR, x: Tensor) -> Callable[[], Tensor] | None:
+    """Return a call that adds up x over the rows of an unweighted graph."""
     if triton is None or not x.is_cuda:
         return None
-    kernel, width, rows = _whole(), x.shape[1], graph.num_rows
-    columns = triton.next_power_of_2(width)
+    width = x.shape[1]
 
-    def call() -> object:
-        out = torch.empty(rows, width, device=x.device)
-        kernel[(rows,)](graph.indptr, graph.indices, x, out, width, columns=columns)
+    def call() -> Tensor:
+        out = torch.empty(graph.num_rows, width, device=x.device)
+        _kernels()[0][(graph.num_rows,)](graph.indptr, graph.indices, x, out, width, columns=triton.next_power_of_2(width))
         return out
 
     return call
 
 
-def increment(sums: Tensor, change: Delta, x: Tensor) -> Callable[[], object] | None:
-    """The change's sum into `sums`, and the touched rows; None as above."""
-    if triton is None or not x.is_cuda:
-        return None
-    kernel, width, rows = _change(), x.shape[1], len(change.rows)
-    columns = triton.next_power_of_2(width)
-
-    def call() -> object:
-        touched = torch.empty(rows, width, device=x.device)
-        kernel[(rows,)](change.rows, change.indptr, change.indices, change.values, x, sums, touched, width, columns=columns)
-        return touched
-
-    return call
+def increment(sums: Tensor, change: Delta, x: Tensor) -> Tensor:
+    """Add a change to `sums`, and return the touched rows."""
+    width, rows = x.shape[1], len(change.rows)
+    touched = torch.empty(rows, width, device=x.device)
+    operands = change.rows, change.indptr, change.indices, change.values, x, sums, touched
+    _kernels()[1][(rows,)](*operands, width, columns=triton.next_power_of_2(width))
+    return touched
 
 
 @cache
-def _whole() -> Any:
+def _kernels() -> tuple[Any, Any]:
     @triton.jit  # type: ignore[untyped-decorator]
-    def kernel(indptr, indices, x, out, width, columns: tl.constexpr):  # type: ignore[no-untyped-def]
+    def whole(indptr, indices, x, out, width, columns: tl.constexpr):  # type: ignore[no-untyped-def]
         r = tl.program_id(0).to(tl.int64)
         column = tl.arange(0, columns)
         inside = column < width
@@ -60,13 +53,8 @@ def _whole() -> Any:
             acc += tl.load(x + tl.load(indices + e).to(tl.int64) * width + column, mask=inside, other=0.0)
         tl.store(out + r * width + column, acc, mask=inside)
 
-    return kernel
-
-
-@cache
-def _change() -> Any:
     @triton.jit  # type: ignore[untyped-decorator]
-    def kernel(rows, indptr, indices, values, x, sums, touched, width, columns: tl.constexpr):  # type: ignore[no-untyped-def]
+    def change(rows, indptr, indices, values, x, sums, touched, width, columns: tl.constexpr):  # type: ignore[no-untyped-def]
         r = tl.program_id(0).to(tl.int64)
         column = tl.arange(0, columns)
         inside = column < width
@@ -79,4 +67,4 @@ def _change() -> Any:
         tl.store(at, acc, mask=inside)
         tl.store(touched + r * width + column, acc, mask=inside)
 
-    return kernel
+    return whole, change
