@@ -36,7 +36,9 @@ def exit_code(run: Callable[[], None]) -> int:
     return 0
 
 
-def begin(command: Sequence[str], out: IO[bytes], errors: IO[bytes], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+def begin(
+    command: Sequence[str], out: IO[bytes], errors: IO[bytes], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start a command. It is killed when this process dies, which it would otherwise outlive."""
 
     def die_with_parent() -> None:

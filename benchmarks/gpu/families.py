@@ -79,7 +79,9 @@ def figure15(place: Place) -> None:
 
     Raises Failed without a profile.
     """
-    costs = next((path for folder in (place.out.parent / "snapshots", place.kept("snapshots")) if (path := folder / "costs.json").exists()), None)
+    costs = next(
+        (path for folder in (place.out.parent / "snapshots", place.kept("snapshots")) if (path := folder / "costs.json").exists()), None
+    )
     if costs is None:
         raise Failed("there is no profile of this device: run PARTS=snapshots first")
     published = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())

@@ -1,4 +1,4 @@
-"""Rivals of the operators on edges: the same sums and softmax by torch, PyTorch Geometric, pyg-lib and DGL, where they are installed."""
+"""Rivals of the operators on edges: sums and softmax by torch, PyTorch Geometric, pyg-lib, DGL and Triton, where there are any."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.native.backend import TRITON, unavailable_reason
+from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 
@@ -45,6 +47,9 @@ def sums(graph: CSR, of_edges: bool = False) -> dict[str, Sum]:
         values = torch.ones(graph.nnz, device=graph.device)
         matrix = torch.sparse_csr_tensor(graph.indptr.int(), graph.indices, values, (rows, graph.num_cols))
         ways["torch.sparse"] = lambda x: torch.sparse.mm(matrix, x)
+        if graph.device.type == "cuda" and unavailable_reason(TRITON) is None:
+            ids = {"target": target.int(), "source": graph.indices, "rows": rows}
+            ways["Triton"] = lambda x: aggregate_edges(x, **ids, deterministic=False, backend=TRITON)
     if PYG is not None:
         ways["PyG scatter"] = lambda x: PYG.scatter(read(x), target, 0, rows, "sum")
         ways["PyG segment"] = lambda x: PYG.segment(read(x), graph.indptr, "sum")

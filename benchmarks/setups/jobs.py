@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from core.case import Passes, Setting
-from core.turns import in_turns, seconds_of
+from core.case import Figures, Passes, Setting
+from core.turns import in_turns
 
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import MachineError
@@ -67,27 +68,35 @@ def losses_agree(passes: Mapping[str, Sequence[Mapping[str, float]]], allowed: f
     assert all(abs(one / first - 1) <= allowed for one in means.values()), f"losses differ: {means}"
 
 
-def trainings(settings: Settings, count: int, setting: Setting, figures: Callable[[Path], Mapping[str, float]]) -> Passes:
-    """Train every strategy of an experiment for `count` epochs as `chronoscale train` does, with a seed a pass.
+def train(
+    settings: Settings, count: int, label: str, seeds: Iterator[int], setting: Setting, figures: Callable[[Path], Figures]
+) -> Figures:
+    """Train an experiment's strategy for `count` epochs as `chronoscale train` does, with the next seed.
 
-    The model of the best validation epoch is tested. `figures`: of the folder that a training leaves.
+    The model of the best validation epoch is tested. Returns seconds of the whole command, and `figures` of the folder that it leaves.
     """
-    own = {"threads": setting.threads, "device": setting.device}
+    seed = next(seeds)
+    folder = setting.scratch / f"{label}-{seed}"
+    folder.mkdir()
+    file = folder / "run.yaml"
+    file.write_text(json.dumps({**settings, "threads": setting.threads, "device": setting.device, "seed": seed}))  # JSON is YAML
+    command = [sys.executable, "-m", "chronoscale", "train", str(file), "--epochs", str(count), "--runs", str(folder / "runs")]
+    begin = time.perf_counter()
+    ended = subprocess.run(command, capture_output=True, text=True)
+    spent = time.perf_counter() - begin
+    if ended.returncode:
+        raise MachineError(f"{' '.join(command)}\n{ended.stderr}")
+    (trained,) = (folder / "runs").glob("*/train")
+    return {"seconds": spent, **figures(trained)}
 
-    def train(name: str, seeds: Iterator[int]) -> dict[str, float]:
-        seed = next(seeds)
-        folder = setting.scratch / f"{name}-{seed}"
-        folder.mkdir()
-        (folder / "run.yaml").write_text(json.dumps({**settings, **own, "strategies": [name], "seed": seed}))  # JSON is YAML
-        command = [sys.executable, "-m", "chronoscale", "train", str(folder / "run.yaml"), "--epochs", str(count), "--runs", str(folder / "runs")]
-        ended: list[subprocess.CompletedProcess[str]] = []
-        spent = seconds_of(lambda: ended.append(subprocess.run(command, capture_output=True, text=True)))
-        if ended[0].returncode:
-            raise MachineError(f"{' '.join(command)}\n{ended[0].stderr}")
-        (trained,) = (folder / "runs").glob("*/train")
-        return {"seconds": spent, **figures(trained)}
 
-    return in_turns({name: partial(train, name, iter(range(setting.repeats))) for name in settings["strategies"]}, setting.repeats)
+def trainings(settings: Settings, count: int, setting: Setting, figures: Callable[[Path], Figures]) -> Passes:
+    """Train every strategy of an experiment, with a seed a pass."""
+
+    def trainer(name: str) -> Callable[[], Figures]:
+        return partial(train, {**settings, "strategies": [name]}, count, name, iter(range(setting.repeats)), setting, figures)
+
+    return in_turns({name: trainer(name) for name in settings["strategies"]}, setting.repeats)
 
 
 def mean_loss(plan: Schedule, one: Pass) -> dict[str, float]:

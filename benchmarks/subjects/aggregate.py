@@ -14,7 +14,7 @@ from itertools import product
 
 from core.case import Case, Passes, Setting, Subject, seconds
 from core.turns import Call, time_calls
-from rivals import reductions, triton_sums
+from rivals import reductions
 from setups.graphs import agreeing, copy_of, drawn, graphs_on, keep_memory, normal
 from torch import Tensor
 
@@ -30,8 +30,6 @@ def measure(name: str, width: int, setting: Setting) -> Passes:
     half, whole = x.bfloat16(), partial(aggregate, graph, x)
     forms: dict[str, Callable[[], Tensor]] = {"aggregate": whole}
     forms |= {who: partial(way, x) for who, way in reductions.sums(graph).items()}
-    if (triton := triton_sums.aggregate(graph, x)) is not None:
-        forms["Triton"] = triton
     calls: dict[str, Call] = {**agreeing(forms, 1e-3)}  # rows of millions of terms, added up in several orders
     totals = whole()
     error = float((aggregate(graph, half) - totals).norm() / totals.norm())

@@ -1,9 +1,12 @@
 """A GPU trains as the CPU does, on one rank and on two, and as CUDA graphs: losses of the first iterations differ by less than 1e-4.
 
-Every strategy that executes with every model that it takes; `difference` is the largest of the first three iterations. On one rank (`device`)
-and on two that share the GPU (`ranks`: a strategy of each kind that communicates; what comes out is right, their times are not those of
-ranks with a GPU each). `launch`: row by row beside CUDA graphs, which are captured in the second warm-up. On a CPU two equal runs are
-compared: that losses are the same in every run.
+`difference` is the largest of an epoch's first three iterations.
+
+device  every strategy that executes with every model that it takes, on one rank. On a CPU two equal runs are compared: losses are the same
+        in every run
+ranks   on two ranks that share the GPU, a strategy of each kind that communicates: what comes out is right, their times are not those of
+        ranks with a GPU each
+launch  row by row beside CUDA graphs, which are captured in the second epoch; the third is compared
 """
 
 from __future__ import annotations
@@ -18,19 +21,27 @@ from core.case import Case, Passes, Setting, Subject
 from setups import jobs
 
 from chronoscale.harness.runs.passes import passes_of
+from chronoscale.strategies import registry
+from chronoscale.strategies.signals.forecasters import FORECASTERS
+from chronoscale.strategies.snapshots.models import MODELS as SNAPSHOT_MODELS
+from chronoscale.strategies.streams.models import STREAM_MODELS
 
 CLOSE, FIRST = 1e-4, 3
-SNAPSHOTS = ("psg", "esdg", "distdgl", "blad", "dynahb", "real-type1", "real-reuse", "real-g", "real-g+", "real-l", "dynagraph")
-WINDOWS = (*("flaredtdg", "flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap"), *("full-history", "recent-only", "recent-states"))
-SIGNALS = ("pgt", "ddp", "ddp-batch", "index", "gpu-index", "dist-index", "gen-dist-index")
-STREAMS = ("sequential", "tgl", "tgl-unique", "etc", "taser", "simple", "fast", "fast-merged", "fast-compressed", "fast-cached")
-MEMORY = ("tgl-dist", "mspipe", "disttgl", "memshare", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives")
-ON_ONE_RANK = {
-    **dict.fromkeys(("wd-gcn", "t-gcn", "evolvegcn-o", "evolvegcn-h", "mpnn-lstm"), (*SNAPSHOTS, *WINDOWS)),
-    "gat-lstm": SNAPSHOTS,
-    **dict.fromkeys(("dcrnn", "pgt-dcrnn", "a3t-gcn", "st-transformer"), SIGNALS),
-    **dict.fromkeys(("tgat", "dysat"), STREAMS),
-    **dict.fromkeys(("tgn", "jodie", "apan"), (*STREAMS, *MEMORY)),
+DATA: dict[str, dict[str, Any]] = {  # by family
+    "snapshots": {"dataset": "growth_small", "groups": 4},
+    "signals": {"dataset": {"name": "traffic_small", "time_of_day": 288}},
+    "streams": {"dataset": "events_small"},
+}
+TRAINING: dict[str, dict[str, Any]] = {
+    "snapshots": {"group_size": 3, "stride": 2, "full": 2, "decayed": 2, "alpha": 0.5, "chunks": 8},
+    "signals": {"batch_size": 8, "window": 12, "horizon": 12, "batches": 4},
+    "streams": {"batch_size": 300, "fanout": [3], "batches": 5},
+}
+MODELS = {"snapshots": tuple(SNAPSHOT_MODELS), "signals": tuple(FORECASTERS), "streams": tuple(STREAM_MODELS)}
+REFUSED = {  # strategies that do not take a model, by how their names begin
+    "evolvegcn-h": ("dynahb", "dynagraph"),
+    "gat-lstm": ("dynahb", "dynagraph", "flaredtdg", "full-history", "recent"),
+    **dict.fromkeys(("tgat", "dysat"), ("tgl-dist", "mspipe", "disttgl", "memshare")),
 }
 ON_TWO_RANKS = {
     "t-gcn": ("psg", "real-g+", "esdg", "flaredtdg", "flaredtdg-remap", "dynagraph"),
@@ -42,20 +53,29 @@ ON_TWO_RANKS = {
 CAPTURED = {"wd-gcn": ("psg", "real-type1", "real-reuse"), "pgt-dcrnn": ("index", "gpu-index")}
 
 
+def family_of(model: str) -> str:
+    """Return a model's family."""
+    return next(family for family, models in MODELS.items() if model in models)
+
+
+def strategies_of(model: str) -> tuple[str, ...]:
+    """Return all strategies that execute and take a model."""
+    strategies = registry.of(family_of(model)).items()
+    return tuple(name for name, one in strategies if one.executes and not name.startswith(REFUSED.get(model, ("none",))))
+
+
 def experiment(model: str, strategies: tuple[str, ...], hidden: int) -> dict[str, Any]:
     """Return an experiment on generated data of the model's family."""
-    common = {"strategies": [*strategies], "repeats": 1, "costs": "datasheet", "seed": 3}
-    if strategies[0] in SNAPSHOTS:
-        window = {"group_size": 3, "stride": 2, "full": 2, "decayed": 2, "alpha": 0.5, "chunks": 8}
-        return {**common, "dataset": "growth_small", "model": {"name": model, "hidden": hidden, "inputs": hidden}, "training": window, "groups": 4}
-    if strategies[0] in SIGNALS:
-        training = {"batch_size": 8, "window": 12, "horizon": 12, "batches": 4}
-        return {**common, "dataset": "traffic_small", "model": {"name": model, "hidden": hidden}, "training": training}
-    training = {"batch_size": 300, "fanout": [3], **({"windows": 3} if model == "dysat" else {})}
-    return {**common, "dataset": "events_small", "model": {"name": model, "hidden": hidden}, "training": training}
+    family = family_of(model)
+    inputs = {"inputs": hidden} if family == "snapshots" else {}
+    training = {**TRAINING[family], **({"windows": 3, "duration": 300_000} if model == "dysat" else {})}
+    common = {"strategies": [*strategies], "repeats": 1, "warmup": 0, "costs": "datasheet", "seed": 3}
+    return {**common, **DATA[family], "model": {"name": model, "hidden": hidden, **inputs}, "training": training}
 
 
-def measure(model: str, strategies: tuple[str, ...], hidden: int, ranks: int, ways: Mapping[str, Mapping[str, Any]], setting: Setting) -> Passes:
+def measure(
+    model: str, strategies: tuple[str, ...], hidden: int, ranks: int, ways: Mapping[str, Mapping[str, Any]], setting: Setting
+) -> Passes:
     """Execute in both ways. Raises AssertionError for losses that differ, and for what was asked to be captured and was not."""
     settings = {**experiment(model, strategies, hidden), "ranks": [ranks]}
     runs = {way: jobs.experiment_run(setting.scratch / way.replace(" ", "-"), {**settings, **keys}) for way, keys in ways.items()}
@@ -77,11 +97,13 @@ def measure(model: str, strategies: tuple[str, ...], hidden: int, ranks: int, wa
 
 def cases(device: str, quick: bool) -> Iterator[Case]:
     """Yield models, on one rank, on two, and as CUDA graphs."""
-    second = {"CPU again": {"device": "cpu"}} if device == "cpu" else {"GPU": {"device": "cuda", "share_gpu": True}}
-    beside_cpu = {"CPU": {"device": "cpu"}, **second}
-    launches = {"row by row": {"device": device}, "graphs": {"device": device, "launch": "graph" if device == "cuda" else "eager", "warmup": 2}}
+    gpu = {"GPU": {"device": "cuda", "share_gpu": True}} if device == "cuda" else {"CPU again": {"device": "cpu"}}
+    beside_cpu = {"CPU": {"device": "cpu"}, **gpu}
+    eager = {"device": device, "warmup": 2}
+    launches = {"row by row": eager, "graphs": {**eager, "launch": "graph" if device == "cuda" else "eager"}}
+    every = {model: strategies_of(model) for of_family in MODELS.values() for model in of_family}
     for what, models, ranks, ways in (
-        ("device", ON_ONE_RANK, 1, beside_cpu),
+        ("device", every, 1, beside_cpu),
         ("ranks", ON_TWO_RANKS, 2, beside_cpu),
         ("launch", CAPTURED, 1, launches),
     ):

@@ -1,4 +1,4 @@
-"""Attention of one head takes less time than DGL's message passing and PyG's and torch's softmax, and its increment less than the full form.
+"""Attention of one head takes less time than by DGL's, PyG's and torch's operators, and its increment less than the full form.
 
 Rivals compute what GATConv does between its linear layers: scores, leaky ReLU, softmax over a node's edges, weighted sum. Graphs have
 self-loops; transposes are held by ours and by DGL. The increment computes the rows that a change of 1, 5 or 20 % of the edges touches.

@@ -39,7 +39,7 @@ def setup(targets: int, width: int, degree: str, what: str, done: str, device: s
     source = torch.randint(0, nodes, (edges,), generator=draw, dtype=torch.int32)
     graph = CSR(indptr, source, None, nodes).to(device)
     forms, rows, columns = {"sum": _sum, "edge-sum": _edge_sum, "mixed": _mixed, "softmax": _softmax, "gather": _gather}[what](graph, width)
-    if device == "cuda" and unavailable_reason(TRITON) is None and what != "softmax":
+    if device == "cuda" and unavailable_reason(TRITON) is None and what not in ("sum", "softmax"):
         forms["Triton"] = partial(forms["ours"], backend=TRITON)
     leaf = normal(device, rows, columns).requires_grad_()
     return passes({who: partial(form, leaf) for who, form in forms.items()}, [leaf])[done]
@@ -66,7 +66,11 @@ def _mixed(graph: CSR, width: int) -> tuple[dict[str, Form], int, int]:
     def index_added(x: Tensor) -> Tensor:
         return x.new_zeros(graph.num_rows, width).index_add(0, row, x[column])
 
-    return {"ours": partial(aggregate_edges, target=target, rows=graph.num_rows, source=source), "index_add_": index_added}, graph.num_cols, width
+    return (
+        {"ours": partial(aggregate_edges, target=target, rows=graph.num_rows, source=source), "index_add_": index_added},
+        graph.num_cols,
+        width,
+    )
 
 
 def _softmax(graph: CSR, width: int) -> tuple[dict[str, Form], int, int]:

@@ -13,7 +13,7 @@ from itertools import product
 
 from core.case import Case, Subject
 from core.turns import Call
-from rivals import reductions, triton_sums
+from rivals import reductions
 from setups.graphs import assert_equal, change, changes, copy_of, drawn, graphs_on, increment_bytes, keep_memory, normal
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_
@@ -29,8 +29,6 @@ def setup(name: str, width: int, share: float, device: str) -> dict[str, Call]:
     sums, half = aggregate(graph, x), x.bfloat16()
     first, following = change(graph, share), changes(graph, share, width)
     ways = {"increment_": increment_, "index_add_": reductions.added}
-    if triton_sums.aggregate(graph, x) is not None:
-        ways["Triton"] = triton_sums.increment
     expected = reductions.added(expected_sums := sums.clone(), first, x)
     for who, way in ways.items():
         assert_equal(f"touched rows by {who}", way(result := sums.clone(), first, x), expected, 1e-3)
@@ -47,4 +45,4 @@ def cases(device: str, quick: bool) -> Iterator[Case]:
         yield Case.timed({"graph": name, "width": width, "changed": share}, partial(setup, name, width, share, device))
 
 
-SUBJECT = Subject(partial(cases, "cpu"), 15, ("triton",), partial(cases, "cuda"))
+SUBJECT = Subject(partial(cases, "cpu"), 15, cuda=partial(cases, "cuda"))

@@ -55,7 +55,7 @@ def on_rank(rank: int, ranks: int, data: str, name: str, kind: str, layers: int,
     dist.init_process_group("gloo", f"file://{folder / 'meeting'}", rank=rank, world_size=ranks)
     start, whole, windowed = time.perf_counter(), sequence_of(data), name in WINDOWED
     sequence = SnapshotSequence.from_snapshots([whole[t] for t in range(max(len(whole) - SNAPSHOTS, 0), len(whole))], data)
-    inputs, task = (2, "degrees") if windowed else (hidden, "features")
+    inputs = 2 if windowed else hidden
     shape = model_shape(kind, inputs, hidden, layers, 2) if windowed else model_shape(kind, inputs, hidden, layers)
     hyper = Hyper(recency=Recency(Decay(2, 6, 0.05), CHUNKS), task="degrees") if windowed else Hyper()
     machine = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
@@ -94,9 +94,7 @@ def cases(quick: bool) -> Iterator[Case]:
         (1, "growth-2000-12000-10", name, kind, layers, hidden)
         for name, kind, layers, hidden in product(("psg", "blad", "real-type1", "real-reuse"), MODELS, (1, 2), (8, 32))
     ]
-    windows = [
-        (ranks, data, *one, 64) for data, one, ranks in product(("math_overflow_monthly", "enron_monthly"), WINDOWS, (1, 2))
-    ]
+    windows = [(ranks, data, *one, 64) for data, one, ranks in product(("math_overflow_monthly", "enron_monthly"), WINDOWS, (1, 2))]
     chosen = [(1, "growth-80", "psg", "t-gcn", 1, 4), (1, "growth-80", "flaredtdg", "t-gcn", 1, 4)] if quick else [*plain, *windows]
     for given in chosen:
         yield Case(dict(zip(("ranks", "data", "strategy", "model", "layers", "hidden"), given, strict=True)), partial(measure, *given))

@@ -74,7 +74,9 @@ def cell(what: str, rows: int, width: int, done: str, device: str) -> dict[str, 
     else:
         leaves = [normal(device, width, seed=seed).requires_grad_() for seed in (1, 2)]
         form = partial(encode, LONGEST * torch.rand(rows, device=device), *leaves)
-    return passes({who: partial(form, backend=backend) for who, backend in (("kernel", device), ("torch", "reference"))}, leaves, 1e-3)[done]
+    return passes({who: partial(form, backend=backend) for who, backend in (("kernel", device), ("torch", "reference"))}, leaves, 1e-3)[
+        done
+    ]
 
 
 def setup(what: str, rows: int, width: int, done: str, device: str) -> dict[str, Call]:

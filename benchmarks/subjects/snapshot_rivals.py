@@ -137,7 +137,7 @@ def times(data: str, model: str, width: int, rivals: str, first: int, groups: in
 
 def _require(rivals: str) -> None:
     if rivals == "pygt":
-        pygt.package()
+        pygt.module("temporalgcn")
 
 
 def cases(quick: bool) -> Iterator[Case]:
