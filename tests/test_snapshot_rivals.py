@@ -43,7 +43,7 @@ def sequence():
 def package():
     pytest.importorskip("torch_geometric")
     try:
-        return pygt.package()
+        return pygt.module("temporalgcn")
     except UserError as absent:
         pytest.skip(str(absent))
 

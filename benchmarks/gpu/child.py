@@ -1,21 +1,17 @@
-"""Commands of a part: they end with what has begun them, or after so many seconds."""
+"""Commands of a part, and how a part ends that does not pass."""
 
 from __future__ import annotations
 
-import ctypes
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import psutil
 
 from gpu.place import ROOT
 
 CUT_OFF, NO_DEVICE = 124, 3  # exit codes: after too many seconds; where there is no GPU
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class Failed(Exception):
@@ -36,25 +32,6 @@ def exit_code(run: Callable[[], None]) -> int:
     return 0
 
 
-def begin(
-    command: Sequence[str], out: IO[bytes], errors: IO[bytes], environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a command. It is killed when this process dies, which it would otherwise outlive."""
-
-    def die_with_parent() -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=errors, preexec_fn=die_with_parent)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command that still runs, and all that it has started."""
-    if process.poll() is None:
-        for one in (*psutil.Process(process.pid).children(recursive=True), process):
-            one.kill()
-        process.wait()
-
-
 def run(command: Sequence[str], environment: Mapping[str, str] | None, folder: Path, seconds: float | None = None) -> tuple[int, str]:
     """Run a command to its end, or for so many seconds.
 
@@ -64,11 +41,12 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None, folder: P
     folder.mkdir(parents=True, exist_ok=True)
     answer = folder / "answer.txt"
     with answer.open("wb") as out:
-        process = begin(command, out, sys.stderr.buffer, environment)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out)
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = CUT_OFF
-        finally:
-            end(process)
+            for one in (*psutil.Process(process.pid).children(recursive=True), process):  # what it has started would go on without it
+                one.kill()
+            process.wait()
     return code, answer.read_text(errors="replace")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from core import table
 from setups.data import stored
 
 from gpu.child import Failed, exit_code
@@ -38,10 +39,10 @@ def command(place: Place, name: str, experiment: Mapping[str, Any], label: str) 
         raise Failed(f"chronoscale {name} ended with code {code}")
     rows: Rows = json.loads(answer)
     (place.out / f"{label}.json").write_text(json.dumps(rows))
-    heads = list(rows[0])
-    print(f"\n{label}:\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    heads = [key for key, value in rows[0].items() if not isinstance(value, (list, dict))]
+    print(f"\n{label}:\n\n{table.head(heads)}")
     for row in rows:
-        print(f"| {' | '.join(f'{row[head]:.4g}' if isinstance(row[head], float) else str(row[head]) for head in heads)} |")
+        print(table.line(f"{row[head]:.4g}" if isinstance(row[head], float) else row[head] for head in heads))
     sys.stdout.flush()
     return rows
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from core import json_file
 
 from gpu import child
 from gpu.parts import PARTS
-from gpu.place import Place, commit, sources
+from gpu.place import ROOT, Place, commit, sources
 
 PASSED, FAILED, RUNNING, CUT_OFF, NO_DEVICE = "passed", "failed", "running", "cut off", "no device"
 STATE, TABLES, LOG = "state.json", "tables.md", "log.txt"  # files of a part
@@ -122,18 +124,34 @@ def _run_commands(name: str, place: Place, folder: Path, ends: float) -> tuple[s
         words = [word.replace("OUT", str(folder), 1).replace("DEVICE", place.device) for word in command]
         quick = ["--quick"] if command[0] == "benchmarks" and place.rehearsal else []
         with (folder / TABLES).open("ab") as out, (folder / LOG).open("ab") as errors:
-            process = child.begin([sys.executable, *words, *quick], out, errors, environment)
-            try:
-                process.wait(ends - time.monotonic())
-            except subprocess.TimeoutExpired:
-                return CUT_OFF, "its time was over"
-            finally:
-                child.end(process)
-        if process.returncode == child.NO_DEVICE:
+            code = _run_command([sys.executable, *words, *quick], out, errors, environment, ends - time.monotonic())
+        if code is None:
+            return CUT_OFF, "its time was over"
+        if code == child.NO_DEVICE:
             return NO_DEVICE, _last_line(folder)
-        if process.returncode:
-            failures.append(f"{' '.join(command[:2])} ended with code {process.returncode}: {_last_line(folder)}")
+        if code:
+            failures.append(f"{' '.join(command[:2])} ended with code {code}: {_last_line(folder)}")
     return (FAILED, "; ".join(failures)) if failures else (PASSED, "")
+
+
+def _run_command(command: Sequence[str], out: IO[bytes], errors: IO[bytes], environment: Mapping[str, str], seconds: float) -> int | None:
+    """Run a command in a process group of its own, and return its exit code; None where the seconds were over, and it was killed.
+
+    Should this process be killed, a shell that waits for the end of its own input kills the group, which would otherwise keep the device.
+    """
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=errors, process_group=0)
+    watch = ["sh", "-c", f"read _; kill -s KILL -- -{process.pid}"]
+    watcher = subprocess.Popen(watch, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:  # also when this process is told to end
+        watcher.kill()
+        watcher.communicate()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _last_line(folder: Path) -> str:

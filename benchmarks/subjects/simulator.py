@@ -1,8 +1,8 @@
 """A plan becomes a trace within seconds, for an epoch of 10,000 snapshots on up to 4,096 GPUs (REAL §7.5); so do draws and long epochs.
 
 replay  `whole` is `engine.replay` with contention, `uncontended` without: durations, network, launches, the native engine, the trace.
-        Further contestants are its steps. Rival: SimPy, which replays up to 500,000 tasks, none of which share. 33 times the snapshots on 1,024
-        GPUs are more than 10^7 tasks
+        Further contestants are its steps. Rival: SimPy, which replays up to 500,000 tasks, none of which share. 33 times the snapshots
+        on 1,024 GPUs are more than 10^7 tasks
 draws   300 draws of what is uncertain, whole but for planning: durations, network, launches, factors, replays, by processor time;
         `effects` tries every assumption. `mean, ms`: of the epochs drawn
 long    an epoch that no memory holds, planned, replayed and added up stretch by stretch: DistDGL, whose counts are those of `dygraph_10k`
