@@ -23,7 +23,7 @@ from chronoscale.errors import UserError
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # In processes of their own, for seconds.
 DEAR = {
-    *("agreement", "fast", "feeds", "fidelity", "flaredtdg", "memory", "memshare", "signal_memory", "snapshot_rivals", "start"),
+    *("agreement", "fast", "feeds", "fidelity", "flaredtdg", "memory", "memshare", "signal_memory", "snapshot_rivals"),
     *("strategies", "partitioners"),
 }
 

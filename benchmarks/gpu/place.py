@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,8 +90,6 @@ def sources() -> str:
 @cache
 def commit() -> str | None:
     """Return the commit of the sources; None in a copy without its history."""
-    try:
-        answer = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    return answer.stdout.strip() if answer is not None and answer.returncode == 0 else None

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from core.case import Figures, Passes, Setting
 from core.turns import in_turns
 
@@ -97,11 +96,6 @@ def trainings(settings: Settings, count: int, setting: Setting, figures: Callabl
         return partial(train, {**settings, "strategies": [name]}, count, name, iter(range(setting.repeats)), setting, figures)
 
     return in_turns({name: trainer(name) for name in settings["strategies"]}, setting.repeats)
-
-
-def mean_loss(plan: Schedule, one: Pass) -> dict[str, float]:
-    """Return a pass's mean loss as a figure."""
-    return {"loss": float(np.mean(one.losses))}
 
 
 def signal_item(label: str, name: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:

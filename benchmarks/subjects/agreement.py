@@ -45,10 +45,8 @@ REFUSED = {  # strategies that do not take a model, by how their names begin
 }
 ON_TWO_RANKS = {
     "t-gcn": ("psg", "real-g+", "esdg", "flaredtdg", "flaredtdg-remap", "dynagraph"),
-    "evolvegcn-h": ("distdgl",),
-    "dcrnn": ("dist-index",),
     "tgn": ("tgl", "fast", "memshare", "disttgl"),
-    "apan": ("memshare-shared",),
+    **{"evolvegcn-h": ("distdgl",), "dcrnn": ("dist-index",), "apan": ("memshare-shared",)},
 }
 CAPTURED = {"wd-gcn": ("psg", "real-type1", "real-reuse"), "pgt-dcrnn": ("index", "gpu-index")}
 

@@ -85,12 +85,7 @@ def _gather(graph: CSR, width: int) -> tuple[dict[str, Form], int, int]:
     def ours(sent: Tensor, **options: str) -> Tensor:
         return gather_rows(resident, sent, graph.indices, **options)  # type: ignore[arg-type]
 
-    def twice(sent: Tensor) -> Tensor:
-        out, here = sent.new_empty(graph.nnz, width), source < len(resident)
-        first = out.index_put((here.nonzero()[:, 0],), resident[source[here]])
-        return first.index_put(((~here).nonzero()[:, 0],), sent[source[~here] - len(resident)])
-
-    return {"ours": ours, "two gathers": twice, "cat": lambda sent: torch.cat((resident, sent)).index_select(0, source)}, sent_rows, width
+    return {"ours": ours, "cat": lambda sent: torch.cat((resident, sent)).index_select(0, source)}, sent_rows, width
 
 
 def cases(device: str, quick: bool) -> Iterator[Case]:

@@ -30,7 +30,7 @@ STRATEGIES = ("tgl", "etc", "taser", "simple", "fast", "tgl-unique", "fast-merge
 def figures(plan: Schedule, one: Pass) -> dict[str, float]:
     """Return seconds of each part of an epoch, and its loss."""
     parts = Breakdown.middle([one.trace]).seconds
-    return {**{f"{part}, s": parts[part] for part in PARTS if part in parts}, **jobs.mean_loss(plan, one)}
+    return {**{f"{part}, s": parts[part] for part in PARTS if part in parts}, "loss": float(one.losses.mean())}
 
 
 def measure(stream: str, events: int, settings: dict[str, Any], setting: Setting) -> Passes:
