@@ -46,7 +46,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None, folder: P
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = CUT_OFF
-            for one in (*psutil.Process(process.pid).children(recursive=True), process):  # what it has started would go on without it
+            for one in psutil.Process(process.pid).children(recursive=True):  # they would go on without it
                 one.kill()
+            process.kill()
             process.wait()
     return code, answer.read_text(errors="replace")

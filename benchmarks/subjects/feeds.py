@@ -50,7 +50,7 @@ def read(path: Path, names: Names, hyper: Hyper, repeats: int) -> Passes:
     windows = Windows(len(signal))
 
     def reader(name: str) -> Callable[[], dict[str, float]]:
-        feeding, numbers = strategy(name).feeding, iter(range(2 * repeats + 2))
+        feeding, numbers = strategy(name).feeding, iter(range(2 * repeats + 2))  # type: ignore[attr-defined]
         feed = FEEDS[feeding.store](signal, windows, "training", torch.device("cpu"))
         feed.materialise()
         assigned = feeding.training(windows, hyper, 1)

@@ -44,7 +44,7 @@ def read(path: Path, name: str, batch: int) -> tuple[int, int]:
     few = Signal(signal.values[: 4 * HORIZON], signal.edge_index)
     for given in (few, signal):  # a first, small one loads the code
         base, windows = reset_peak(), Windows(len(given), HORIZON, HORIZON)
-        feed = FEEDS[strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))
+        feed = FEEDS[strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))  # type: ignore[attr-defined]
         feed.materialise()
         prepared = memory("VmHWM") - base
         for part in (windows.train, windows.validation):
