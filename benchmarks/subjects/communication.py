@@ -110,7 +110,7 @@ def once(of: PartedStream, theta: float) -> DistributedStatistics:
 
 def fetched(of: Communication) -> float:
     """Return bytes of events' ends, which is what the equation knows."""
-    return of.fetched - of.told
+    return of.fetched - of.negatives
 
 
 def compare(stream: EventStream, parts: int, policy: str, share: float, theta: float, batch: int) -> Passes:
@@ -133,10 +133,16 @@ def compare(stream: EventStream, parts: int, policy: str, share: float, theta: f
     }
     estimates = {"printed": printed, "approximated": near, "corrected": corrected}
     return {
-        "counted": [{"seconds": counting, "bytes an event": fetched(exact) / events, "negatives, bytes": exact.told / events, **unique}],
+        "counted": [
+            {"seconds": counting, "bytes an event": fetched(exact) / events, "negatives, bytes": exact.negatives / events, **unique}
+        ],
         **{who: [{"seconds": spent, "of counted": fetched(one) / fetched(exact)}] for who, one in estimates.items() if who != "corrected"},
         "corrected": [
-            {"seconds": spent, "of counted": fetched(corrected) / fetched(exact), "negatives of counted": corrected.told / exact.told}
+            {
+                "seconds": spent,
+                "of counted": fetched(corrected) / fetched(exact),
+                "negatives of counted": corrected.negatives / exact.negatives,
+            }
         ],
     }
 

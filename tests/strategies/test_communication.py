@@ -52,7 +52,7 @@ def test_the_equation_by_hand() -> None:
     found = published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 0.1, 0.2)
     assert (found.hot_nodes, found.hot_edges) == pytest.approx((8 * 10 * 0.1 * 0.5 * 40 * 0.8, 6 * 10 * 0.1 * 0.5 * 40))
     assert (found.cold_nodes, found.cold_edges) == pytest.approx((8 * 0.3 * (10 * 0.1 * 160 + 100), 6 * 10 * 0.1 * 0.3 * 160))
-    assert found.memory == pytest.approx(4 * 3 * 0.2 * 40) and found.told == 0
+    assert found.memory == pytest.approx(4 * 3 * 0.2 * 40) and found.negatives == 0
     assert found.total == pytest.approx(128 + 624 + 120 + 288 + 96) and found.fetched == pytest.approx(found.total - 96)
     assert published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 7.0) == published_communication(
         StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 1
@@ -100,7 +100,7 @@ def test_it_is_within_a_tenth(policy: str, count: int, share: float, theta: floa
         found = estimate_communication(one.remoteness(), WIDTHS, theta)
         drawn = [estimate_communication(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
         assert fetched(found) == pytest.approx(np.mean([fetched(each) for each in drawn]), rel=0.1)
-        assert found.told == pytest.approx(np.mean([each.told for each in drawn]), rel=0.1)
+        assert found.negatives == pytest.approx(np.mean([each.negatives for each in drawn]), rel=0.1)
         work = once(one, theta)
         assert WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum() < drawn[0].fetched
         assert WIDTHS.memory * (count - 1) * work.shared.sum() <= found.memory

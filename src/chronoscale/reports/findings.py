@@ -68,7 +68,7 @@ def describe_sources(sources: str) -> str:
 
 
 def evidence(runs: Sequence[StrategyResult]) -> str:
-    """Return a sentence on what statements about results of one section rest on: executed or simulated, where, from which durations."""
+    """Return a sentence on the evidence for one section's statements about results: executed or simulated, where, from which durations."""
     if not runs:
         return ""
     device = max(runs, key=lambda run: run.ranks).summary.device.removeprefix("simulated ")

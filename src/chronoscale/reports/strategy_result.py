@@ -149,7 +149,7 @@ class StrategyResult:
 
     @property
     def ranked(self) -> EpochTimes | None:
-        """Its epoch, predicted and measured; None where nothing was predicted."""
+        """Pair of its predicted and its measured epoch; None where nothing was predicted."""
         if self.prediction is None:
             return None
         summary = self.summary

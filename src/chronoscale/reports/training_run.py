@@ -74,7 +74,7 @@ class TrainingRun:
 
     @property
     def tested_epoch(self) -> int:
-        """The epoch whose model was tested, or will be: the best where one is kept, else the last."""
+        """Epoch whose model was tested, or will be: the best where one was saved, else the last."""
         return self.epochs[-1].number if self.best is None else self.best
 
     @property

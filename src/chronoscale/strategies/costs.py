@@ -30,7 +30,7 @@ class CostModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the figures rest on, in words."""
+        """Source of the figures, in words."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class CostModel(Protocol):
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation take while they run alone.
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended.
 
         ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
         """
@@ -187,7 +187,7 @@ class Fit:
     alternatives: Mapping[str, float] = field(default_factory=dict)  # error of the forms not chosen, on the samples chosen by
     lane: str = ""
     variant: int = 0
-    bias: float | None = None  # predicted over measured time of all samples told on, less 1; None: not told (older files)
+    bias: float | None = None  # predicted over measured time of all samples that errors are stated on, less 1; None: unknown (older files)
     spread: float = 0.0
 
     @property

@@ -167,7 +167,7 @@ class Schedule:
 
     @property
     def gap(self) -> float:
-        """How far the plan is above its lower bound, relative to the plan; NaN where either is unknown."""
+        """Distance of the plan from its lower bound, relative to the plan; NaN where either is unknown."""
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
@@ -183,10 +183,9 @@ class Schedule:
 
     @property
     def hosted(self) -> Bool:
-        """Whether the host of a GPU does a row's work itself, in whatever lane, bool [rows].
+        """Mask of the rows that the host of a GPU runs itself, in whatever lane, bool [rows].
 
-        So it is for what a data engine fetches, and for what ranks exchange of node memory that they have parts of, which lies in the
-        host's memory.
+        These are fetches of a data engine, and exchanges between ranks of partitioned node memory, which lies in the host's memory.
         """
         exchanged = np.isin(self.op, (Op.ALLTOALL, Op.ALLGATHER)) & (self.kind == "spread")
         hosted: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged

@@ -86,6 +86,6 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
-    """Count the chunks of a rank's `own` that are kept at each level of all chunks, int64 [levels]."""
+    """Count the chunks of a rank's `own` that each level of all chunks retains, int64 [levels]."""
     own_kept, level = retention.kept_chunks(own), level_of(retention, chunks)
     return np.array([own_kept[np.argmax(level == number)] for number in range(len(kept))], np.int64)

@@ -208,9 +208,9 @@ _zeros: dict[tuple[torch.device, int], Tensor] = {}
 
 
 def _counters(device: torch.device, stream: int, count: int) -> Tensor:
-    """Return zeros int32 [>= pieces] that belong to this CUDA stream alone; kernels leave them zero.
+    """Return zeros int32 [>= pieces] that only this CUDA stream uses; kernels leave them zero.
 
-    A CUDA graph that is being captured gets its own: what is captured runs later, on any stream.
+    A CUDA graph that is being captured gets its own, since its kernels may be replayed on any CUDA stream.
     """
     if _captured(device):
         return torch.zeros(count, dtype=torch.int32, device=device)

@@ -47,15 +47,15 @@ class BuildInfo:
     toolkit: int
 
     def codes(self) -> list[ArchitectureCode]:
-        """Return the code held for each architecture; [] where they are not written as numbers ('all', ''), so that only a launch can
-        tell.
+        """Return the machine code and PTX that the library has for each architecture; [] where they are not written as numbers ('all', ''),
+        so that only a launch can tell.
         """
         matches = [_ARCHITECTURE.fullmatch(name) for name in self.architectures.split(",")]
         return [ArchitectureCode(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
 
 
 def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> str | None:
-    """Return why the library cannot run on `device` (None: why its driver alone rules it out), or None where nothing speaks against it.
+    """Return why the library cannot run on `device` (None: why its driver rules out every device), or None where nothing speaks against it.
 
     `driver` is the newest CUDA version that the driver supports, numbered as BuildInfo.toolkit; 0 without a driver. A driver runs the
     machine code of every toolkit of its major version, and compiles the PTX of no newer one (CUDA Compatibility, "Minor version

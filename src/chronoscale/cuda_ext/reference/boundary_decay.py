@@ -74,7 +74,7 @@ def sample(
 
 
 def _chances(times: list[Any], theta: float, decay: float) -> list[float]:
-    """Return the chance (eq. 17) that each remote neighbour is kept, from their times, ascending."""
+    """Return the probability (eq. 17) that each remote neighbour is sampled, from their times, ascending."""
     whole = bool(times) and isinstance(times[-1], int)
     gaps = [float((times[-1] - time) & WORD if whole else times[-1] - time) for time in times]
     shares = [exp(-decay * gap) if decay else 1.0 for gap in gaps]

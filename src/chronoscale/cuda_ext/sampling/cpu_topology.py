@@ -59,7 +59,7 @@ class CpuTopology:
         return any(len(group) > 1 for group in self.groups(level))
 
     def restricted_to(self, numbers: Iterable[int]) -> CpuTopology:
-        """Return the topology of the processors with those numbers alone. Raises UserError where none of them is there."""
+        """Return the topology of only the processors with those numbers. Raises UserError where none of them is there."""
         chosen = set(numbers)
         return CpuTopology(tuple(cpu for cpu in self.cpus if cpu.number in chosen))
 

@@ -76,8 +76,9 @@ class Pairs:
         return begin + np.where(share < 0, 0, turn + assured)
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
-        """Return the rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a
-        weight."""
+        """Return the rank that is drawn at `turn` of `quota`: the first ranks are certain; the remaining ones at equal steps, none shorter
+        than a weight.
+        """
         certain = self._certain[owner]
         begin, steps = self._ends[certain], quota - certain
         step, left = np.divmod(self._ends[-1] - begin, steps)

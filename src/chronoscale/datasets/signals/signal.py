@@ -104,7 +104,7 @@ class Signal:
 
     @property
     def absent(self) -> Int64:
-        """How many entries of `values` are no reading, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
+        """Number of entries of `values` that are missing, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
         count = np.zeros(self.values.shape[1:], np.int64)
         if self.missing is not None:
             size = max(SCAN_BYTES // max(count.size, 1), 1)

@@ -107,7 +107,7 @@ def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
 
 
 def _behind(choice: Choice) -> str:
-    """How much more a candidate takes than the first: a percentage, or a multiple where that is longer."""
+    """Write how much more a candidate takes than the first: a percentage, or a multiple where that is longer."""
     if choice.rank == 1:
         return ""
     return f"+{100 * choice.behind:.3g} %" if choice.behind < 1 else f"× {number(1 + choice.behind, 3)}"

@@ -21,7 +21,7 @@ class DataCommands(LazyGroup):
 
 
 class Commands(LazyGroup):
-    """Group `chronoscale …`."""
+    """Command group of `chronoscale …`."""
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),

@@ -51,7 +51,7 @@ PROBES = "probes"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one strategy is to execute on a number of ranks. partition: the file of the vertices' partition, '' for none."""
+    """Plan that a strategy executes on a number of ranks. partition: the file of the vertices' partition, '' for none."""
 
     planner: Strategy
     schedule: Schedule
@@ -121,7 +121,9 @@ def _admit_all(experiment: Experiment, schedules: Mapping[str, Schedule], ranks:
 
 
 def _check_host_memory(schedules: Mapping[str, Schedule], machine: Cluster) -> None:
-    """Raises UserError where strategies fit alone, but not beside each other: they are executed in turn, in one job."""
+    """Check that host memory has room for all strategies at once, which one job executes in turn. Raises UserError where they fit one by
+    one, but not together.
+    """
     have = machine.device.memory if machine.device.on_host else machine.host_memory / machine.gpus_per_node
     need = sum(schedule.host for schedule in schedules.values())
     if need > have:

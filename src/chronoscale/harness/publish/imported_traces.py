@@ -45,12 +45,13 @@ def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFram
 
 
 class ProfiledTraces(NamedTuple):
-    """Profiles of torch.profiler: a row a name and rank; costs, None where no curve has samples enough; said: what there is to know of the
-    samples."""
+    """Tables from profiles of torch.profiler: a row a name and rank; costs, None where no curve has enough samples; notes: sentences on the
+    samples.
+    """
 
     names: pd.DataFrame
     costs: FittedCosts | None
-    said: list[str]
+    notes: list[str]
 
 
 def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) -> ProfiledTraces:

@@ -79,7 +79,7 @@ def idle_ranks(run: Run) -> Idle:
 
 
 def streamed_sentences(run: Run) -> list[str]:
-    """Say which points were streamed, of which no trace was kept, a sentence each."""
+    """Name the points that were streamed, without a trace, a sentence each."""
     return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in points_of(run) if point.summary is not None]
 
 

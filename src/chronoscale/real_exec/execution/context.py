@@ -103,7 +103,7 @@ def open_context(settings: Settings) -> Iterator[Context]:
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
-    """Choose how this rank communicates: on a CPU held to the network that the settings ask for, on a shared GPU by way of the host."""
+    """Choose how this rank communicates: on a CPU as fast as the network of the settings, on a shared GPU by way of the host."""
     if ranks == 1:
         return SingleRankCollective(), SingleRankExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):

@@ -203,7 +203,7 @@ def close_servers() -> None:
 
 
 def _forget() -> None:
-    """Drop, in a forked child, the parent's servers, and its lock, which another of its threads may have held."""
+    """Drop, in a forked child, the parent's servers, and its lock, which another of its threads may have had at the fork."""
     global _lock
     _lock = threading.Lock()
     _servers.clear()

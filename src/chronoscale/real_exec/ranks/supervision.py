@@ -53,7 +53,7 @@ def process_state(pid: int) -> ProcessState:
 
 
 class _Rank:
-    """The last known move of a rank, and what the system said of it since."""
+    """State of a rank as its supervisor knows it: the last sign of progress, and the system's reports on its process since."""
 
     def __init__(self, now: float) -> None:
         self.position = Position()

@@ -33,7 +33,7 @@ class SignalPlans(Plans):
 
     @cached_property
     def _program(self) -> SignalProgram:
-        """Return the program, bound when it is first asked for: its preparation is done by then."""
+        """Return the program, which is bound at the first call: its preparation is done by then."""
         return program_of(self._job.items[0], self._schedule, self.learner, self._context)
 
     def at(self, epoch: int) -> Plan:

@@ -28,7 +28,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class SnapshotForm(NamedTuple):
-    """A form of a snapshot that is asked for: in full, or as its change with what that is used for."""
+    """Requested form of a snapshot: in full, or as its change together with the snapshot that the change applies to."""
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums

@@ -201,7 +201,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def _kept_forms(count: int, hyper: Hyper, tracked: bool) -> Forms:
-    """Return forms of groups whose sums are kept for one increment.
+    """Return forms of groups whose sums are saved for one increment.
 
     Every snapshot is in full, without features but for the first; the last is an increment. Of groups of two none is incremented.
     """

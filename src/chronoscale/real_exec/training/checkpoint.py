@@ -60,7 +60,9 @@ def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]
 
 
 def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
-    """Write an epoch's record and the checkpoint to go on from; each file is whole or not there. kept: see `Plans.kept`."""
+    """Write an epoch's record and the checkpoint to resume from; each file is written completely or not at all. kept: the state that
+    `Plans.kept` returns.
+    """
     write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch reports a full disk by an error of its own
     state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(extra)}

@@ -54,7 +54,7 @@ def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[
 
 
 def _span(axes: Axes, y: float, span: Span, colour: str) -> None:
-    """Draw one span."""
+    """Draw one span between the ends of a range."""
     ends = [value for value in span if math.isfinite(value)]
     if not ends:
         return

@@ -76,7 +76,7 @@ class NcclModel:
         return cls(cluster, patterns, cluster.tuning or tuning())
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
-        """Return what each collective takes; no time where one rank is alone."""
+        """Return the duration of each collective; 0 where there is only one rank."""
         result = CollectiveCosts.unknown(len(collectives))
         for group in collectives.groups():
             if group.op is Op.ALLTOALL:

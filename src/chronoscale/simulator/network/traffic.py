@@ -60,7 +60,7 @@ class Traffic:
 
     @classmethod
     def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
-        """Return the traffic of copies between devices and their host alone."""
+        """Return only the traffic of copies between devices and their host."""
         if _links_are_measured(cluster):
             return cls._concatenate([])
         links = collective_times.patterns(cluster).graph

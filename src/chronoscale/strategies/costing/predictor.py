@@ -20,8 +20,9 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class HeldOutError:
-    """The error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
-    percentile (`most`)."""
+    """Error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
+    percentile (`most`).
+    """
 
     kind: str
     median: float
@@ -31,7 +32,7 @@ class HeldOutError:
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """One layer of a perceptron: weights [inputs][outputs] and one bias an output."""
+    """Layer of a perceptron: weights [inputs][outputs] and one bias an output."""
 
     weights: tuple[Row, ...]
     biases: Row

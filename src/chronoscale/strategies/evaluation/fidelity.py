@@ -20,7 +20,7 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a prediction and its measurements could be compared.
+    """Extent to which a prediction and its measurements could be compared.
 
     rows: tasks in either; compared: tasks in all traces. share: of the measured time of all rows, 0 to 1; NaN where nothing took time.
     unmeasured, unpredicted: operations of rows that the other lacks. unsampled: operations that are predicted from no samples.

@@ -56,8 +56,9 @@ class MPNNSizes:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The peak memory of a system, bytes: adjacencies; input features, or sums of them; activations and states kept of all steps; working
-    memory of one step."""
+    """Peak memory of a system, bytes: adjacencies; input features, or sums of them; saved activations and states of all steps; working
+    memory of one step.
+    """
 
     adjacency: float
     inputs: float

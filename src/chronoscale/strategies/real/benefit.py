@@ -26,7 +26,7 @@ class Benefit:
     reuse: Floats
 
     def load(self, first: Ints, second: Ints) -> Floats:
-        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: the first one alone."""
+        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: only the first one."""
         near, far = np.minimum(first, second), np.maximum(first, second)
         apart = far - near
         shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])

@@ -52,7 +52,7 @@ class WindowBatches:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Whether a site has windows, bool [sites]."""
+        """Mask of the sites that have windows, bool [sites]."""
         return self.count > 0
 
     def readings(self, steps: Ints) -> Columns:
@@ -66,8 +66,9 @@ class WindowBatches:
 
 
 class Arrival(NamedTuple):
-    """How a batch arrives: handles of the row that reads first and of those that the forward pass waits for; device bytes held until the
-    batch is over; int64 [sites]."""
+    """Rows that bring a batch to the device: handles of the one that reads first and of those that the forward pass waits for; device bytes
+    allocated until the batch is over; int64 [sites].
+    """
 
     read: Ints
     after: tuple[Ints, ...]

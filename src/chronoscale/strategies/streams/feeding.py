@@ -23,15 +23,15 @@ OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 @dataclass(frozen=True, slots=True)
 class StreamFeeding:
-    """How a strategy brings a batch's rows to the device; `Schedule.feeding` carries it to whoever executes the schedule.
+    """Settings of how a strategy brings a batch's rows to the device; `Schedule.feeding` carries them to whoever executes the schedule.
 
     merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
-    compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows lie on the
-    device already, a name of PLACEMENTS, or nothing. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
+    compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows are resident
+    on the device, a name of PLACEMENTS, or none. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
     target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that sample
     are bound to processors (FAST §4.4).
 
-    What a model reads is the same, bit for bit, but for `merged`, which changes what is computed on.
+    A model reads the same values, bit for bit, but for `merged`, which changes what is computed on.
     """
 
     merged: bool = False

@@ -35,7 +35,7 @@ class NodesFirst:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A cache whose rows change from batch to batch: an epoch is sampled ahead, and rows are kept between two uses (SIMPLE; FAST §6.3).
+    """Cache whose rows change from batch to batch: an epoch is sampled ahead, and rows stay between two uses (SIMPLE; FAST §6.3).
 
     Nodes have the room first. Which rows stay is chosen optimally (`batching.streams.caching.retained_rows`), where SIMPLE's greedy choice
     is within a factor of it: SIMPLE moves no fewer bytes than this.

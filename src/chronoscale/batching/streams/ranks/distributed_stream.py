@@ -26,7 +26,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True, eq=False)
 class DistributedStream:
-    """Prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
+    """Prepared stream on `ranks` ranks. Partitions and counts are saved in the prepared folder, if there is one."""
 
     data: PreparedStream
     spread: StreamDistribution

@@ -77,7 +77,7 @@ def rows_by_owner(
 def iteration_contributions(
     source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
 ) -> Contributions:
-    """Compute the contributions of an iteration: of all ranks, or, without parts, of this one alone."""
+    """Compute the contributions of an iteration: of all ranks, or, without parts, only of this one."""
     if assignment.parts is None:
         own = assignment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)

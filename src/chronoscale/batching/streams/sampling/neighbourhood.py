@@ -192,8 +192,9 @@ def _sample_level(
 
 
 def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
-    """Number the targets that slots [n] lead to, int64 [n], one for slots that are alike. Of the last level the node alone is read; of
-    others also when it was met, and how far back is seen."""
+    """Number the different targets that slots [n] lead to: int64 [n], equal for slots of one target. Targets of the last level differ by
+    node; those of others also by time, and by how far back they look.
+    """
     if last:
         return unique_ids(node)[1]
     events, index = unique_ids(event)

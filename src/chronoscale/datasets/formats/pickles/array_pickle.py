@@ -95,7 +95,7 @@ _ALLOWED: dict[str, Callable[..., Any] | None] = {
 
 
 class _Unpickler(BoundedUnpickler):
-    """Unpickler that rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
+    """Unpickler that rebuilds only numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported."""
 
     def find_class(self, module: str, name: str) -> Any:
         short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")

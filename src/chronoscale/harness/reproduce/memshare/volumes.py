@@ -26,7 +26,7 @@ from chronoscale.strategies.memshare.communication import (
 from chronoscale.strategies.streams.models import FP32
 
 DATASET, THETA, SENT, POLICY = "gdelt", 0.1, 0.1, "shared-nodes"
-TERMS = tuple(one.name for one in fields(Communication) if one.name != "told")
+TERMS = tuple(one.name for one in fields(Communication) if one.name != "negatives")
 
 
 def widths() -> RowBytes:

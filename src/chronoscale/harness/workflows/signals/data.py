@@ -112,7 +112,7 @@ def statistics_of(signal: Signal) -> SignalStatistics:
 
 
 def workload(experiment: SignalExperiment) -> Workload:
-    """Return the workload of the experiment's readings, or of counts alone where a paper prints them and the readings are not at hand."""
+    """Return the workload of the experiment's readings, or of the counts that a paper prints where the readings are not available."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
         edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]

@@ -54,7 +54,7 @@ SnapshotKey = tuple[int, int]  # (unit, step)
 
 
 class CellGrid(ABC):
-    """One rank's cells and the snapshots on its device, between rows.
+    """Cells of one rank, by snapshot and layer, and the snapshots on its device, between rows.
 
     A subclass says what there is of a snapshot: how many rows, where remote ones come from, what state it begins with, what it predicts. A
     snapshot's key is (unit, step).

@@ -25,7 +25,7 @@ class Sample:
 
 
 class EpochShare:
-    """One rank's share of the nodes in an epoch.
+    """Share of the nodes that one rank has in an epoch.
 
     snapshots: how many are read. `begin` is called before every epoch; features lie with the rank that had their nodes in the epoch before,
     until `deal` moves them.
@@ -93,7 +93,7 @@ class EpochShare:
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 
     def take(self, snapshot: int) -> tuple[Sample, Tensor]:
-        """Return a sample, which is asked for once, and the input features of own rows, float32 [rows, F]."""
+        """Return a sample, once, and the input features of own rows, float32 [rows, F]."""
         width = self._features.shape[1] // self._each
         at = snapshot * width if self._each > 1 else 0
         return self._samples.pop(snapshot), self._features[:, at : at + width]

@@ -15,9 +15,9 @@ from chronoscale.real_exec.streams.state import NodeState, memory_rows_of
 
 
 class MemoryPart:
-    """One rank's rows of node memory.
+    """Rows of node memory that one rank has.
 
-    state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
+    state: tables of only the rank's nodes; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
     nodes that all ranks have; common int64 [N]: the number of each among these, -1 for others.
     """
 

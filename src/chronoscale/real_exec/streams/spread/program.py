@@ -128,7 +128,7 @@ class SpreadProgram(BatchProgram):
         return self._batch[unit]
 
     def release(self, unit: int) -> None:
-        """Release a batch when it has been asked for both its gradients and its memory, by two threads where lanes overlap."""
+        """Release a batch after both its gradients and its memory have been read, by two threads where lanes overlap."""
         with self._lock:
             if unit in self._released:
                 self._released.remove(unit)

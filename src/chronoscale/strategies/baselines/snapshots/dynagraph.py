@@ -103,12 +103,12 @@ class _Plan:
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Whether an entry belongs to the first window, bool [iterations * ranks]."""
+        """Mask of the entries of the first window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == 0)
 
     @cached_property
     def last(self) -> NDArray[np.bool_]:
-        """Whether an entry belongs to the last window, bool [iterations * ranks]."""
+        """Mask of the entries of the last window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == len(self.newest) - 1)
 
     @cached_property

@@ -99,7 +99,7 @@ class _Nodes:
         }
 
     def message(self, row: int) -> bytes:
-        """Encode one row."""
+        """Encode one row as a Chakra node."""
         op = Op(self._op[row])
         lane = Lane(self._lane[row])
         own = self._schedule.rank[row]
