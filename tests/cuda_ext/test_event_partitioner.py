@@ -40,12 +40,12 @@ def scores(event: int, src: np.ndarray, dst: np.ndarray, time: np.ndarray, part:
     def attention(v: int, p: int) -> float:
         return sum(exp(decay * (float(time[e]) - now)) for e in before if part[e] == p and v in (src[e], dst[e]))
 
-    held = [int((node == p).sum()) for p in range(parts)]
+    node_counts = [int((node == p).sum()) for p in range(parts)]
     count = [part.count(p) for p in range(parts)]
     last = [max([float(time[e]) for e in before if part[e] == p], default=0.0) for p in range(parts)]
     found = []
     for p in range(parts):
-        bn = 1 - (held[p] - min(held)) / (1 + max(held) - min(held))
+        bn = 1 - (node_counts[p] - min(node_counts)) / (1 + max(node_counts) - min(node_counts))
         be = 1 - (count[p] - min(count)) / (1 + max(count) - min(count))
         bt = exp((min(last) - last[p]) / (max(last) - min(last))) if max(last) > min(last) else 1
         found.append((attention(src[event], p) + attention(dst[event], p) + 1) * bn * be * bt)
@@ -72,7 +72,7 @@ def test_events_go_where_the_formulas_say(stream: tuple[np.ndarray, ...], parts:
             assert partitioner.node[v] == (one if v in ends and before[v] == UNSEEN else before[v])
         part.append(one)
     assert partitioner.events.tolist() == [part.count(p) for p in range(parts)]
-    assert partitioner.held.tolist() == [int((partitioner.node == p).sum()) for p in range(parts)]
+    assert partitioner.node_counts.tolist() == [int((partitioner.node == p).sum()) for p in range(parts)]
 
 
 @needs_cpu
@@ -84,7 +84,7 @@ def test_both_are_the_same_to_the_last_bit(stream: tuple[np.ndarray, ...], parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made, "cpu_library_or_warn", lambda _: None)
         np.testing.assert_array_equal(np.concatenate(found), plain.assign(*columns))
-    for name in ("node", "attention", "since", "held", "events", "clock"):
+    for name in ("node", "attention", "since", "node_counts", "events", "clock"):
         np.testing.assert_array_equal(getattr(native, name), getattr(plain, name))
 
 
