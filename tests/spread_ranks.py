@@ -53,7 +53,7 @@ def assembled(made):
 
 def exchanged(made, schedule):
     """Of each unit of an epoch, int64 [units, 3], filled as it runs: bytes of rows that come and that go, of contributions that come."""
-    found, run, steps = np.zeros((int(schedule.unit.max()) + 1, 3), np.int64), made._run[Op.ALLTOALL], made.steps
+    counts, run, steps = np.zeros((int(schedule.unit.max()) + 1, 3), np.int64), made._run[Op.ALLTOALL], made.steps
 
     def told(task):
         before = np.array([steps.fetched, 0, steps.sent_back])
@@ -61,10 +61,10 @@ def exchanged(made, schedule):
             wanted, edges = made._requests[task.unit], made.material.edge_features
             before[1] -= len(wanted.nodes) * made.memory_part.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
         run(task)
-        found[task.unit] += [steps.fetched, 0, steps.sent_back] - before
+        counts[task.unit] += [steps.fetched, 0, steps.sent_back] - before
 
     made._run = {**made._run, Op.ALLTOALL: told}
-    return found
+    return counts
 
 
 def found(folder, case, context, lanes=None):

@@ -100,10 +100,10 @@ def test_make_gpu_installs_nothing():
 def test_documented_commands_end_in_time():
     """Those for a machine that gives ten minutes at a time: the limits of their parts, build included, within the minutes they name."""
     block = (ROOT / "docs/gpu.md").read_text().split("## On a machine that gives ten minutes at a time")[1].split("```")[1]
-    asked = [dict(word.split("=") for word in line.partition("#")[0].split()[2:]) for line in block.strip().splitlines()]
-    named = [name for one in asked for name in one["PARTS"].split(",")]
+    arguments = [dict(word.split("=") for word in line.partition("#")[0].split()[2:]) for line in block.strip().splitlines()]
+    named = [name for one in arguments for name in one["PARTS"].split(",")]
     assert sorted(named) == sorted(set(PARTS) - {"build"})
-    for one in asked:
+    for one in arguments:
         names = {*one["PARTS"].split(",")}
         limits = [PARTS[name].minutes for name in names | ({"build"} if any(PARTS[name].needs_build for name in names) else set())]
         assert sum(limits) <= float(one["MINUTES"]) < 10, one
@@ -111,9 +111,9 @@ def test_documented_commands_end_in_time():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="for a machine without a GPU")
 def test_without_a_gpu_a_part_says_so(tmp_path):
-    asked = ["-m", "gpu", "--only", "kernels", "--out", str(tmp_path)]
+    arguments = ["-m", "gpu", "--only", "kernels", "--out", str(tmp_path)]
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "benchmarks")))
-    done = forked.run(asked, env={**os.environ, "PYTHONPATH": path})
+    done = forked.run(arguments, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 3 and done.stderr.startswith("kernels: no device")
     assert Record.read(tmp_path / "kernels.json")["status"] == "no device"
 
@@ -133,15 +133,20 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
     no_dgl = [case(f"test_dgl[{name}]", "<skipped message=\"could not import 'dgl'\"/>") for name in ("reference", "cuda")]
     assert contracts.complaints(report(tmp_path, *sound, *no_dgl), "cuda") == []
     assert contracts.held(report(tmp_path, *sound, *no_dgl), "cuda") == {"tests.cuda_ext.test_x.test_a": 1}
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped)), "cuda")
-    assert said.startswith("1 skipped on cuda")
-    alone = f'<skipped message="{contracts.CUDA_ALONE}"/>'
-    assert contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", alone)), "cuda")
-    assert contracts.complaints(report(tmp_path, case("test_a[reference]"), case("test_a[cpu]"), case("test_a[2-cpu]", alone)), "cpu") == []
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_b[reference]")), "cuda")
-    assert said == "1 never passed on cuda: tests.cuda_ext.test_x.test_b"
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", '<failure message="off"/>')), "cuda")
-    assert said.startswith("1 failed")
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped)), "cuda")
+    assert complaint.startswith("1 skipped on cuda")
+    skipped_on_cuda = f'<skipped message="{contracts.CUDA_ALONE}"/>'
+    assert contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped_on_cuda)), "cuda")
+    assert (
+        contracts.complaints(
+            report(tmp_path, case("test_a[reference]"), case("test_a[cpu]"), case("test_a[2-cpu]", skipped_on_cuda)), "cpu"
+        )
+        == []
+    )
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_b[reference]")), "cuda")
+    assert complaint == "1 never passed on cuda: tests.cuda_ext.test_x.test_b"
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", '<failure message="off"/>')), "cuda")
+    assert complaint.startswith("1 failed")
     assert contracts.complaints(report(tmp_path, case("test_plain")), "cuda")
 
 
@@ -149,8 +154,8 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
 def test_the_suite_runs_without_pytest_benchmark(tmp_path):
     """Nothing of the suite needs pytest-benchmark, which the machine of `make gpu` lacks."""
     command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", *contracts.SUITE]
-    code, said = children.run(command, tmp_path / "log", {**os.environ, "PYTHONPATH": str(ROOT / "src")})
-    assert code == 0 and "[reference" in said and "[emulated" not in said, said
+    code, output = children.run(command, tmp_path / "log", {**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    assert code == 0 and "[reference" in output and "[emulated" not in output, output
 
 
 def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
@@ -170,19 +175,19 @@ def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_command_that_is_cut_off_leaves_nobody_behind(tmp_path):
-    code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], tmp_path / "log", seconds=1)
-    assert (code, said) == (children.CUT_OFF, "begun\n")
+    code, output = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], tmp_path / "log", seconds=1)
+    assert (code, output) == (children.CUT_OFF, "begun\n")
     assert not [one for one in psutil.process_iter(["cmdline"]) if "77.25" in (one.info["cmdline"] or [])]
-    code, said = children.run(["sh", "-c", "echo aside >&2; echo answer"], tmp_path / "log", apart=True)
-    assert (code, said, children.tail(tmp_path / "log")) == (0, "answer\n", "begun\naside\n")
+    code, output = children.run(["sh", "-c", "echo aside >&2; echo answer"], tmp_path / "log", apart=True)
+    assert (code, output, children.tail(tmp_path / "log")) == (0, "answer\n", "begun\naside\n")
 
 
 def test_the_driver_is_read_whatever_a_device_is_called(monkeypatch):
-    said = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 1980 MHz, 700.00 W, 31\n"
-    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, said))
-    found = machine.smi()
-    assert found["name"] == "NVIDIA H100, 80GB" and found["compute_cap"] == "9.0" and found["temperature.gpu"] == "31"
-    said = "No devices were found\n"
+    line = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 1980 MHz, 700.00 W, 31\n"
+    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, line))
+    gpu = machine.smi()
+    assert gpu["name"] == "NVIDIA H100, 80GB" and gpu["compute_cap"] == "9.0" and gpu["temperature.gpu"] == "31"
+    line = "No devices were found\n"
     assert machine.smi() == {}
 
     def hangs(command, **options):

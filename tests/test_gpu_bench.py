@@ -113,25 +113,25 @@ def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path)
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("name", "by", "said"),
+    ("name", "by", "message"),
     [
-        ("aggregate", lambda found: found * 1.01, "sums, uniform, F = 8: Failed: sums and torch.sparse's differ by 1.0e-02"),
-        ("increment_", lambda found: found + 1, "increment, uniform, F = 8: Failed: touched rows and index_add_'s differ by"),
+        ("aggregate", lambda sums: sums * 1.01, "sums, uniform, F = 8: Failed: sums and torch.sparse's differ by 1.0e-02"),
+        ("increment_", lambda sums: sums + 1, "increment, uniform, F = 8: Failed: touched rows and index_add_'s differ by"),
         (
             "rebuild",
-            lambda found: (replace(found[0], indices=found[0].indices.flip(0)), None),
+            lambda deltas: (replace(deltas[0], indices=deltas[0].indices.flip(0)), None),
             "the rebuilt adjacency is not the one sorted afresh",
         ),
-        ("attention", lambda found: replace(found, total=found.total * 1.01), "attention and a softmax of torch's differ by 1.0e-02"),
+        ("attention", lambda state: replace(state, total=state.total * 1.01), "attention and a softmax of torch's differ by 1.0e-02"),
     ],
 )
-def test_what_is_wrong_at_full_size_fails_the_part_and_costs_nothing_else(monkeypatch, tmp_path, name, by, said):
+def test_what_is_wrong_at_full_size_fails_the_part_and_costs_nothing_else(monkeypatch, tmp_path, name, by, message):
     right = getattr(checks, name)
     monkeypatch.setattr(checks, name, lambda *given, **options: by(right(*given, **options)))
     record = Record(tmp_path / "kernels.json")
     with pytest.raises(Failed) as failed:
         kernels.bench("cpu", SMALL, record)
-    assert said in str(failed.value) and str(failed.value).startswith("2 wrong" if name == "rebuild" else "1 wrong")  # of two shares
+    assert message in str(failed.value) and str(failed.value).startswith("2 wrong" if name == "rebuild" else "1 wrong")  # of two shares
     assert {key: len(record.data[key]) for key in COUNTS} == COUNTS
 
 
@@ -188,9 +188,9 @@ class Clock:
 def test_a_captured_batch_is_as_long_as_one_is_said_to_be(monkeypatch):
     """Enqueued a call takes 100 us, most of it the host's; captured 4 us: the graph is made again, with enough of them."""
     clock = Clock(monkeypatch, 100e-6, 4e-6)
-    (found,) = timing.measure({"ours": [lambda: None] * 2}, "cuda", 3, frozenset({"ours"})).values()
-    assert clock.rounds == [50, 1250] and found["calls"] * 4e-6 >= timing.BATCH_S
-    assert found["how"] == timing.GRAPH and found["repeats"] == 3
+    (timing_,) = timing.measure({"ours": [lambda: None] * 2}, "cuda", 3, frozenset({"ours"})).values()
+    assert clock.rounds == [50, 1250] and timing_["calls"] * 4e-6 >= timing.BATCH_S
+    assert timing_["how"] == timing.GRAPH and timing_["repeats"] == 3
 
 
 def test_a_capture_that_fails_is_said_and_nothing_else_is_timed_in_its_place(monkeypatch):
@@ -201,15 +201,15 @@ def test_a_capture_that_fails_is_said_and_nothing_else_is_timed_in_its_place(mon
 
     monkeypatch.setattr(timing, "_captured", broken)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    found = timing.measure({"ours": [lambda: None], "other": [lambda: None]}, "cuda", 3, frozenset({"ours"}))
-    assert found["ours"] == {"left_out": "RuntimeError: operation not permitted when stream is capturing"}
-    assert found["other"]["how"] == timing.STREAM
+    timings = timing.measure({"ours": [lambda: None], "other": [lambda: None]}, "cuda", 3, frozenset({"ours"}))
+    assert timings["ours"] == {"left_out": "RuntimeError: operation not permitted when stream is capturing"}
+    assert timings["other"]["how"] == timing.STREAM
 
 
 def test_a_slow_contestant_is_timed_twice(monkeypatch):
     clock, ran = Clock(monkeypatch, 0.3), []
-    (found,) = timing.measure({"twin": [lambda: ran.append(1)]}, "cuda", 7, frozenset({"twin"})).values()
-    assert found["repeats"] == 2 and found["ms"] == pytest.approx(300) and found["how"] == timing.STREAM
+    (timing_,) = timing.measure({"twin": [lambda: ran.append(1)]}, "cuda", 7, frozenset({"twin"})).values()
+    assert timing_["repeats"] == 2 and timing_["ms"] == pytest.approx(300) and timing_["how"] == timing.STREAM
     assert clock.rounds == [] and len(ran) == 1
 
 

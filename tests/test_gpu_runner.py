@@ -68,8 +68,8 @@ def test_a_part_that_is_cut_off_or_fails_stops_no_other(faked):
     slow = Record.read(faked.result("slow"))
     assert slow["rows"] == [1] and slow["log"] == "half of it\n" and slow["why"].startswith("its time was over: code -9")
     assert Record.read(faked.result("wrong"))["why"] == "it is wrong"
-    found = Record.read(faked.result("sound"))
-    assert found["found"] is None and found["rehearsal"] is True and found["sources"] == sources() and found["minutes"] >= 0
+    record = Record.read(faked.result("sound"))
+    assert record["found"] is None and record["rehearsal"] is True and record["sources"] == sources() and record["minutes"] >= 0
 
 
 @pytest.mark.slow
@@ -148,9 +148,9 @@ def test_what_is_told_to_end_puts_in_order_what_was_found(faked, running):
     process.terminate()
     assert process.wait(20) == 128 + signal.SIGTERM
     assert not psutil.wait_procs(below, 5)[1]
-    found = Record.read(faked.result("slow"))
-    assert found["status"] == CUT_OFF and found["why"].startswith("interrupted") and found["log"] == "half of it\n"
-    assert Record.read(faked.kept("slow")) == found and "| slow | cut off |" in (faked.out / "tables.md").read_text()
+    record = Record.read(faked.result("slow"))
+    assert record["status"] == CUT_OFF and record["why"].startswith("interrupted") and record["log"] == "half of it\n"
+    assert Record.read(faked.kept("slow")) == record and "| slow | cut off |" in (faked.out / "tables.md").read_text()
 
 
 @pytest.mark.slow

@@ -33,12 +33,12 @@ def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
     rows = record.data["losses"]
     assert len(rows) == 3
     assert all(row["difference"] == 0 and row["cpu"] > 0 for row in rows)
-    found, factors = losses._losses, iter((1.001, 1, None, 1, 1))
+    true_losses, factors = losses._losses, iter((1.001, 1, None, 1, 1))
 
     def off_or_broken(job, device):
         if (factor := next(factors)) is None:
             raise RuntimeError("device-side assert")
-        return found(job, device) * factor
+        return true_losses(job, device) * factor
 
     monkeypatch.setattr(losses, "_losses", off_or_broken)
     record = Record(tmp_path / "off.json")
@@ -50,10 +50,10 @@ def test_losses_are_compared_strategy_by_strategy(monkeypatch, tmp_path):
 
 def test_two_ranks_share_the_gpu(monkeypatch, tmp_path):
     """Each strategy by itself, on the CPU and on the device; then losses of the device that are off by 0.1 %."""
-    launched, asked = [], Job("t-gcn", (), str(tmp_path), ModelChoice("t-gcn"), 1)
+    launched, request = [], Job("t-gcn", (), str(tmp_path), ModelChoice("t-gcn"), 1)
     items = tuple(Item(label, "", "", Hyper()) for label in ranks.CASES["t-gcn"])
     monkeypatch.setattr(
-        ranks, "jobs", lambda folder, sizes, count: iter([replace(asked, items=items), replace(asked, model=ModelChoice("jodie"))])
+        ranks, "jobs", lambda folder, sizes, count: iter([replace(request, items=items), replace(request, model=ModelChoice("jodie"))])
     )
     monkeypatch.setattr(ranks, "present", lambda place: None)
 
@@ -153,7 +153,7 @@ def test_launches_that_differ_or_are_none_fail_the_part(monkeypatch, tmp_path, l
 
 def test_a_profile_that_says_nothing_of_a_strategy_fails_the_part(monkeypatch, tmp_path):
     rows = [{"strategy": "psg", "ranks": 8, "epoch_s": 0.5, "sources": "fitted"}, {"strategy": "blad", "ranks": 8, "epoch_s": None}]
-    monkeypatch.setattr(families, "command", lambda place, record, folder, name, asked: rows[: 1 + ("blad" in asked["strategies"])])
+    monkeypatch.setattr(families, "command", lambda place, record, folder, name, case: rows[: 1 + ("blad" in case["strategies"])])
     place, record = Place(tmp_path, "cpu", tmp_path), Record(tmp_path / "x.json")
     families.replay(place, record, tmp_path, {"strategies": ["psg"]}, tmp_path / "costs.json")
     assert "| psg | 8 | 500.000 | fitted |" in tables.replayed(record.data)

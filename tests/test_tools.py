@@ -27,5 +27,5 @@ def test_what_nothing_uses_is_found(tmp_path: Path) -> None:
         "def used(): ...\n\ndef tested(): ...\n\ndef named(): ...\n\ndef unused(): ...\n\nTABLE = {'a': 'package.code:named', 'b': used}\n"
     )
     (tmp_path / "test_code.py").write_text("from package.code import TABLE, tested\n\nprint(TABLE, tested)\n")
-    found = dead_code.unused([tmp_path], tmp_path / "package")
-    assert found == ["code.py:7: function unused is used nowhere"]
+    unused = dead_code.unused([tmp_path], tmp_path / "package")
+    assert unused == ["code.py:7: function unused is used nowhere"]

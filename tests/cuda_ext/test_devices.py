@@ -178,5 +178,5 @@ def test_the_library_itself_loads_without_a_device() -> None:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(Path(chronoscale.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    expected, said = done.stdout.splitlines()
-    assert said == expected
+    expected, reported = done.stdout.splitlines()
+    assert reported == expected

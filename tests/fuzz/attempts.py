@@ -36,7 +36,7 @@ def faults(name: str, seed: int, numbers: range) -> Iterator[Fault | None]:
     for number in numbers:
         with tempfile.TemporaryDirectory(prefix=f"fuzz-{name}-") as folder:
             try:
-                said = target.attempt(np.random.default_rng([seed, number]), Path(folder))
+                problem = target.attempt(np.random.default_rng([seed, number]), Path(folder))
             except Exception:
-                said = traceback.format_exc()
-        yield None if said is None else Fault(number, said)
+                problem = traceback.format_exc()
+        yield None if problem is None else Fault(number, problem)

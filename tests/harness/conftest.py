@@ -46,13 +46,13 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
     """A function: training in this process is lost once so many epochs are kept, while it writes the next one's checkpoint."""
 
     def after(epochs: int) -> None:
-        def keep(folder: Path, record: EpochRecord, learner: Learner, kept: Mapping[str, torch.Tensor]) -> None:
+        def keep(folder: Path, record: EpochRecord, learner: Learner, state: Mapping[str, torch.Tensor]) -> None:
             if record.epoch == epochs:
                 monkeypatch.setattr(epoch_loop, "save_epoch", checkpoint.save_epoch)
                 (folder / ".checkpoint.pt").write_bytes(b"half")
                 (folder.parent / ".lock").unlink()  # a process that is killed holds it no longer
                 raise MachineError("rank 0 of 'train' was lost (SIGKILL)")
-            checkpoint.save_epoch(folder, record, learner, kept)
+            checkpoint.save_epoch(folder, record, learner, state)
 
         monkeypatch.setattr(epoch_loop, "save_epoch", keep)
 

@@ -50,16 +50,16 @@ def advised(experiment, capsys):
 
 @pytest.mark.slow
 def test_all_points_are_ranked_by_time(advised):
-    said = advised(advise={"grid": {"training.group_size": [2, 4]}})
-    points = said["points"]
-    assert [one["rank"] for one in points] == list(range(1, 9)) and said["objective"] == "time"
+    advice = advised(advise={"grid": {"training.group_size": [2, 4]}})
+    points = advice["points"]
+    assert [one["rank"] for one in points] == list(range(1, 9)) and advice["objective"] == "time"
     assert {(one["strategy"], one["gpus"], one["settings"]["training.group_size"]) for one in points} == {
         (name, gpus, size) for name in ("psg", "real-g+") for gpus in (1, 4) for size in (2, 4)
     }
     times = [one["epoch_s"] for one in points]
     assert times == sorted(times) and points[0]["behind"] == 0 and points[1]["behind"] == pytest.approx(times[1] / times[0] - 1, rel=1e-9)
     assert all(sum(blame["share"] for blame in one["critical_path"]) == pytest.approx(1, rel=1e-9) for one in points)
-    assert said["notes"] == ["training.group_size: what is learned changes with it, and no rank says how well"]
+    assert advice["notes"] == ["training.group_size: what is learned changes with it, and no rank says how well"]
 
 
 @pytest.mark.slow
@@ -93,11 +93,11 @@ def test_a_cluster_of_six_is_tried_whole(experiment, capsys):
 def test_objectives_and_prices(advised):
     clusters = {"clusters": ["h200", "a100"], "prices": {"h200": 3.5, "a100": 0.5}}
     for objective, key in (("time", "epoch_s"), ("memory", "peak_bytes"), ("gpu-hours", "gpu_hours"), ("cost", "cost")):
-        said = advised("--objective", objective, stem=objective, gpus=[1, 2], advise=clusters)
-        values = [one[key] for one in said["points"]]
-        assert values == sorted(values) and said["headline"].startswith(f"First by {objective}: "), objective
+        advice = advised("--objective", objective, stem=objective, gpus=[1, 2], advise=clusters)
+        values = [one[key] for one in advice["points"]]
+        assert values == sorted(values) and advice["headline"].startswith(f"First by {objective}: "), objective
     price = {"h200": 3.5, "a100": 0.5}
-    assert all(one["cost"] == pytest.approx(one["gpu_hours"] * price[one["cluster"]], rel=1e-9) for one in said["points"])
+    assert all(one["cost"] == pytest.approx(one["gpu_hours"] * price[one["cluster"]], rel=1e-9) for one in advice["points"])
 
 
 def test_the_front_is_what_no_other_beats_in_both(advised):
@@ -121,21 +121,23 @@ def test_what_is_over_the_budget_or_does_not_fit_is_listed_and_not_ranked(advise
     middle = {key: sorted(one[key] for one in points)[4] for key in ("hours", "gpu_hours", "cost", "peak_bytes")}
     key = {"peak_bytes": "memory"}
     for name, most in middle.items():
-        said = advised(stem=name, advise={"prices": 2.0, "budget": {key.get(name, name): most}}, **choice)["points"]
-        assert [one["rank"] is None for one in said] == [one[name] > most for one in said] and said[-1]["rank"] is None
-        assert all(one["not_ranked"].startswith("over the budget: ") and " at most" in one["not_ranked"] for one in said if not one["rank"])
-        assert all(one["behind"] is None and not one["front"] and one["epoch_s"] > 0 for one in said if not one["rank"])
+        advice = advised(stem=name, advise={"prices": 2.0, "budget": {key.get(name, name): most}}, **choice)["points"]
+        assert [one["rank"] is None for one in advice] == [one[name] > most for one in advice] and advice[-1]["rank"] is None
+        assert all(
+            one["not_ranked"].startswith("over the budget: ") and " at most" in one["not_ranked"] for one in advice if not one["rank"]
+        )
+        assert all(one["behind"] is None and not one["front"] and one["epoch_s"] > 0 for one in advice if not one["rank"])
     tiny(device={**device, "memory": float(middle["peak_bytes"])})
-    said = advised(stem="fits", **choice)["points"]
-    assert [one["rank"] is None for one in said] == [one["peak_bytes"] > middle["peak_bytes"] for one in said]
-    assert all("does not fit: out of memory: rank " in one["not_ranked"] and one["reason"] for one in said if not one["rank"])
+    advice = advised(stem="fits", **choice)["points"]
+    assert [one["rank"] is None for one in advice] == [one["peak_bytes"] > middle["peak_bytes"] for one in advice]
+    assert all("does not fit: out of memory: rank " in one["not_ranked"] and one["reason"] for one in advice if not one["rank"])
 
 
 def test_where_nothing_ranks_it_says_what_comes_closest(advised, capsys):
     advised(expect=2, advise={"budget": {"hours": 1e-9, "memory": "1kB"}})
-    said = one_line(capsys)
-    assert "nothing to advise, none of 4 points fits and keeps to the budget; real-g+ on 4 GPUs of h200: over the budget: " in said
-    assert "hours, 1.00e-09 hours at most and " in said and "a GPU, 1.00 kB a GPU at most" in said
+    line = one_line(capsys)
+    assert "nothing to advise, none of 4 points fits and keeps to the budget; real-g+ on 4 GPUs of h200: over the budget: " in line
+    assert "hours, 1.00e-09 hours at most and " in line and "a GPU, 1.00 kB a GPU at most" in line
     assert Run(Path("runs/small-advise-1")).complete
 
 
@@ -147,12 +149,12 @@ def test_more_gpus_than_the_budget_are_not_simulated(advised, capsys):
 
 def test_the_table_tells_why(experiment, capsys):
     command("advise", experiment(strategies=["psg", "esdg"], gpus=[1, 8]), "--top", "3", "--plot", "front.svg")
-    said = capsys.readouterr()
-    head, *rows = said.out.splitlines()[1:]
+    output = capsys.readouterr()
+    head, *rows = output.out.splitlines()[1:]
     assert head.split() == ["rank", "strategy", "gpus", "epoch", "GPU-hours", "GPU", "memory", "behind", "front", "why"]
     assert len(rows) == 4 and rows[-1].startswith("First by time: ") and all("of the epoch" in row for row in rows[:3])
     assert "No uncertainty was stated, so that nothing says how sure this is." in rows[-1]
-    assert "1 more in runs/small-advise-1/advice.json" in said.err and "run: runs/small-advise-1" in said.err
+    assert "1 more in runs/small-advise-1/advice.json" in output.err and "run: runs/small-advise-1" in output.err
     assert Path("front.svg").read_text().startswith("<svg") and Path("runs/small-advise-1/pareto.png").exists()
     assert json.loads(Path("runs/small-advise-1/advice.json").read_text())["headline"] == rows[-1]
 
@@ -173,11 +175,11 @@ def test_launches_bound_small_graphs_until_they_are_captured(advised):
 
 @pytest.mark.slow
 def test_the_first_is_left_as_an_experiment(advised, capsys):
-    said = advised(advise={"grid": {"training.group_size": [4, 2]}})
-    first, path = said["points"][0], Path("runs/small-advise-1/first.yaml")
-    found = load(path)
-    assert (found.strategies, found.gpus) == ((first["strategy"],), (first["gpus"],))
-    assert found.training.group_size == first["settings"]["training.group_size"]
+    advice = advised(advise={"grid": {"training.group_size": [4, 2]}})
+    first, path = advice["points"][0], Path("runs/small-advise-1/first.yaml")
+    experiment = load(path)
+    assert (experiment.strategies, experiment.gpus) == ((first["strategy"],), (first["gpus"],))
+    assert experiment.training.group_size == first["settings"]["training.group_size"]
     command("simulate", path, "--json")
     assert json.loads(capsys.readouterr().out)[0]["epoch_s"] == first["epoch_s"]
 
@@ -186,21 +188,21 @@ def test_a_strategy_of_a_file_and_a_cluster_of_a_file(advised):
     source = ROOT / "examples/strategy.py"
     name = next(line.split()[1].split("(")[0] for line in source.read_text().splitlines() if line.startswith("class "))
     shutil.copy(source, "lab.py")
-    said = advised(
+    advice = advised(
         strategies=["psg", f"lab.py:{name}"], gpus=[2], advise={"clusters": ["h200", tiny()], "prices": {"h200": 2.0, "tiny.yaml": 1.0}}
     )
-    assert {one["cluster"] for one in said["points"]} == {"h200", "tiny.yaml"}
-    assert len({one["strategy"] for one in said["points"]}) == 2 and len(said["points"]) == 4
+    assert {one["cluster"] for one in advice["points"]} == {"h200", "tiny.yaml"}
+    assert len({one["strategy"] for one in advice["points"]}) == 2 and len(advice["points"]) == 4
 
 
 def test_signals_and_streams_are_advised_alike(experiment, capsys):
     Path("signal.yaml").write_text(json.dumps({"dataset": "pems", "model": {"name": "pgt-dcrnn", "hidden": 8}, "training": {"batches": 2},
                                                "gpus": [1, 4], "strategies": ["ddp", "dist-index"]}))  # fmt: skip
     command("advise", "signal.yaml", "--json")
-    said = json.loads(capsys.readouterr().out)
-    assert len(said["points"]) == 4 and all(one["reason"] for one in said["points"])
-    assert {one["cluster"] for one in said["points"]} == {"polaris"}
-    assert any(one["prepare_s"] for one in said["points"])
+    advice = json.loads(capsys.readouterr().out)
+    assert len(advice["points"]) == 4 and all(one["reason"] for one in advice["points"])
+    assert {one["cluster"] for one in advice["points"]} == {"polaris"}
+    assert any(one["prepare_s"] for one in advice["points"])
 
 
 REFUSED = [
@@ -235,11 +237,11 @@ REFUSED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "said"), REFUSED, ids=range(len(REFUSED)))
-def test_what_is_wrong_is_said_with_file_and_key(experiment, capsys, part, said):
+@pytest.mark.parametrize(("part", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_what_is_wrong_is_said_with_file_and_key(experiment, capsys, part, message):
     command("advise", experiment(strategies=["psg"], gpus=[1], advise=part), expect=2)
     line = one_line(capsys)
-    assert line.startswith("error: ") and "small.yaml: " in line and said in line
+    assert line.startswith("error: ") and "small.yaml: " in line and message in line
     assert not Path("runs").exists()
 
 
@@ -258,20 +260,20 @@ def test_options_that_are_wrong(experiment, capsys):
 
 def test_what_a_strategy_refuses_is_listed(advised):
     """METIS cannot cut 64 nodes into 128 parts."""
-    said = advised(strategies=["psg", "distdgl"], gpus=[1, 128])
-    (one,) = [one for one in said["points"] if one["rank"] is None]
+    advice = advised(strategies=["psg", "distdgl"], gpus=[1, 128])
+    (one,) = [one for one in advice["points"] if one["rank"] is None]
     assert (one["strategy"], one["gpus"]) == ("distdgl", 128) and "cannot be cut into 128 parts" in one["not_ranked"]
     assert one["epoch_s"] is None and one["critical_path"] == []
-    assert "h200 has 32 GPUs; more are as many of its machines as that takes" in said["notes"]
+    assert "h200 has 32 GPUs; more are as many of its machines as that takes" in advice["notes"]
 
 
 def test_a_killed_run_goes_on_where_it_was(experiment, capsys, monkeypatch):
     file = experiment(strategies=["psg", "real-g+"], gpus=[1, 2, 4])
-    asked = []
+    calls = []
 
     def once(task):
-        asked.append(task.candidate)
-        if len(asked) == 3:
+        calls.append(task.candidate)
+        if len(calls) == 3:
             raise KeyboardInterrupt
         return judge(task)
 
@@ -286,9 +288,9 @@ def test_a_killed_run_goes_on_where_it_was(experiment, capsys, monkeypatch):
     monkeypatch.setattr(Run, "lock", lambda self: True)  # this process has it from before
     capsys.readouterr()
     command("advise", file, "--json")
-    said = capsys.readouterr()
-    assert "taking up runs/small-advise-1" in said.err and len(asked) == 3 + 4 and len(set(map(str, asked))) == 6
-    assert len(json.loads(said.out)["points"]) == 6 and run.complete
+    output = capsys.readouterr()
+    assert "taking up runs/small-advise-1" in output.err and len(calls) == 3 + 4 and len(set(map(str, calls))) == 6
+    assert len(json.loads(output.out)["points"]) == 6 and run.complete
 
 
 @pytest.mark.slow
@@ -300,8 +302,8 @@ def test_processes_that_are_killed_leave_a_run_that_goes_on(experiment, capsys):
     done = len(list(run.glob("point-*")))
     assert 0 < done <= 40
     command("advise", file, "--json")
-    said = capsys.readouterr()
-    assert len(json.loads(said.out)["points"]) == 40 and (done == 40 or "taking up" in said.err)
+    output = capsys.readouterr()
+    assert len(json.loads(output.out)["points"]) == 40 and (done == 40 or "taking up" in output.err)
 
 
 GRID = {"grid": {"training.group_size": [2, 4]}}
@@ -309,10 +311,10 @@ GRID = {"grid": {"training.group_size": [2, 4]}}
 
 def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
     """METIS may answer otherwise the next time: who simulates, wherever, is given what it has cut."""
-    asked = []
+    calls = []
 
     def metis(sequence, parts):
-        asked.append(parts)
+        calls.append(parts)
         return np.arange(sequence.num_nodes, dtype=np.int32) % parts
 
     def elsewhere(task):
@@ -324,22 +326,22 @@ def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
     monkeypatch.setattr(running, "judge", elsewhere)
     command("advise", experiment(strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID), "--json")
     points = json.loads(capsys.readouterr().out)["points"]
-    assert len(points) == 8 and {one["partition"] for one in points} == {"", "METIS"} and sorted(set(asked)) == [1, 2]
+    assert len(points) == 8 and {one["partition"] for one in points} == {"", "METIS"} and sorted(set(calls)) == [1, 2]
 
 
 @pytest.mark.slow
 def test_serial_parallel_and_on_dask_the_same(experiment, capsys, monkeypatch):
     """Also what METIS has cut, once a run and here, whoever simulates with it."""
     monkeypatch.setattr(partitions, "metis_partition", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
-    found = []
+    grids = []
     with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         ways = (("--workers", 1), ("--workers", 2), ("--dask", cluster.scheduler_address))
         for number, how in enumerate(ways):
             file = experiment(f"way{number}", strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID)
             command("advise", file, "--json", *how)
-            found.append(json.loads(capsys.readouterr().out))
-    assert found[0] == found[1] == found[2] and len(found[0]["points"]) == 8
-    assert {one["partition"] for one in found[0]["points"]} == {"", "METIS"}
+            grids.append(json.loads(capsys.readouterr().out))
+    assert grids[0] == grids[1] == grids[2] and len(grids[0]["points"]) == 8
+    assert {one["partition"] for one in grids[0]["points"]} == {"", "METIS"}
 
 
 @pytest.mark.slow
@@ -379,8 +381,8 @@ def test_a_changed_dataset_begins_a_new_run(experiment, capsys):
 def test_the_documents_keys_and_the_example_are_taken():
     page = (ROOT / "docs/advise.md").read_text()
     (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    found = AdviceKeys.model_validate(yaml.safe_load(block)["advise"])
-    assert found.budget.memory == 70_000_000_000 and found.prices == {"h200": 3.5, "my-cluster.yaml": 2}
+    keys = AdviceKeys.model_validate(yaml.safe_load(block)["advise"])
+    assert keys.budget.memory == 70_000_000_000 and keys.prices == {"h200": 3.5, "my-cluster.yaml": 2}
     example = candidates(load(ROOT / "examples/advise.yaml"))
     assert len(example) == 32 and {one.settings["training.group_size"] for one in example} == {4, 8}
 
@@ -388,13 +390,13 @@ def test_the_documents_keys_and_the_example_are_taken():
 @pytest.mark.slow
 def test_an_uncertain_first_is_compared_draw_by_draw(advised, capsys):
     unsure = {"draws": 20, "jitter": 0.3, "sway": 0.1, "stragglers": {"of": "node", "factor": 1.5}}
-    said = advised(strategies=["psg", "real-g+", "esdg"], gpus=[1, 8], uncertainty=unsure)
-    first, *others = said["points"]
+    advice = advised(strategies=["psg", "real-g+", "esdg"], gpus=[1, 8], uncertainty=unsure)
+    first, *others = advice["points"]
     assert first["first_ahead_in"] is None and all(0 <= one["first_ahead_in"] <= 1 for one in others)
-    for one in said["points"]:
+    for one in advice["points"]:
         assert one["epoch_low_s"] <= one["epoch_s"] <= one["epoch_high_s"]
         assert sum(blame["share"] for blame in one["critical_path"]) == pytest.approx(1, rel=1e-9)
-    assert "of 20 draws." in said["headline"] and "No uncertainty" not in said["headline"]
+    assert "of 20 draws." in advice["headline"] and "No uncertainty" not in advice["headline"]
     command("advise", Path("small.yaml"))
     assert "first ahead in" in capsys.readouterr().out
     command("report", "runs/small-advise-1")

@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, object]]:
     capsys.readouterr()
     command("data", "partition", *arguments, "--json")
-    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
-    return found
+    rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return rows
 
 
 def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,11 +43,11 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
     assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
     for row in rows:
         made = partition_stream(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
-        found = PartitionQuality.of(stream, made, 20)
-        assert (row["shared"], row["cut"], row["remote"]) == (8, found.cut_ratio, found.remote_ratio)
-        assert (row["max/mean"], row["worst"]) == (found.balance.mean(), found.balance.max())
-        assert row["batches"] == {"max/mean": found.balance.tolist(), "cut": found.cut_ratios.tolist()}
-        assert row["worst cut"] == found.cut_ratios.max()
+        quality = PartitionQuality.of(stream, made, 20)
+        assert (row["shared"], row["cut"], row["remote"]) == (8, quality.cut_ratio, quality.remote_ratio)
+        assert (row["max/mean"], row["worst"]) == (quality.balance.mean(), quality.balance.max())
+        assert row["batches"] == {"max/mean": quality.balance.tolist(), "cut": quality.cut_ratios.tolist()}
+        assert row["worst cut"] == quality.cut_ratios.max()
         around = Remoteness.of(stream, made, 3, 80)
         for theta, key in ((0.1, "0.1"), (1.0, "1")):
             exact, printed = (
@@ -59,7 +59,7 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
                 variant: {name: value / 900 for name, value in asdict(one).items()}
                 for variant, one in (("exact", exact), ("as-published", printed))
             }
-        assert (row["nodes"], row["events"], row["digest"]) == (found.nodes.tolist(), found.events.tolist(), made.digest)
+        assert (row["nodes"], row["events"], row["digest"]) == (quality.nodes.tolist(), quality.events.tolist(), made.digest)
 
 
 def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

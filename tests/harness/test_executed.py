@@ -25,7 +25,7 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     monkeypatch.setattr(training, "RANKS", 1)
     monkeypatch.setattr(training, "Hyper", lambda: Hyper(groups_per_rank=2))
     training.losses.cache_clear()
-    plan, found = training.losses("blad", 3)
+    plan, losses = training.losses("blad", 3)
     training.losses.cache_clear()
     assert plan.iterations == 4
 
@@ -36,4 +36,4 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     item = Item("blad", str(tmp_path / "schedule.parquet"), str(tmp_path / "data"), hyper)
     settings = Settings(learning_rate=2 * training.RATE, device="cpu")
     expected = run_job(Job("j", (item,), str(tmp_path), ModelChoice("wd-gcn", width, 1, width), 3, settings=settings))["blad"]
-    np.testing.assert_allclose(found, [one.losses.mean() for one in expected], rtol=1e-5)
+    np.testing.assert_allclose(losses, [one.losses.mean() for one in expected], rtol=1e-5)

@@ -36,15 +36,15 @@ class Command:
 
     def others(self) -> list[str]:
         """Command lines of the other processes of its session."""
-        found = []
+        processes = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(session) == self.process.pid and state != "Z" and int(folder.name) != self.process.pid:
-                    found.append((folder / "cmdline").read_text())
+                    processes.append((folder / "cmdline").read_text())
             except OSError:
                 continue  # it has ended
-        return found
+        return processes
 
     def interrupt(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)

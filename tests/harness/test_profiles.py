@@ -75,9 +75,9 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
 
 
 def test_large_schedules_are_announced(experiment):
-    asked = load(experiment(strategies=["psg"]))
+    settings = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, workflow_of(asked).workload(asked), [700_000])
+        affordable({"psg": strategy("psg")}, workflow_of(settings).workload(settings), [700_000])
 
 
 @pytest.mark.slow
@@ -88,8 +88,8 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     path = Path("runs/small-profile-1/profile", PROFILED)
     path.write_text(json.dumps({**json.loads(path.read_text()), "at": "2026-01-02T03:04:05+00:00", "load": 1.25}))
     command("validate", file)
-    told = said(capsys)
-    assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", told)
+    output = said(capsys)
+    assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", output)
     command("report", "runs/small-validate-1", "--out", "page")
     assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
 

@@ -49,8 +49,8 @@ def test_runs_of_one_experiment_are_all_there(validated, experiment, capsys):
     command("simulate", experiment(strategies=["psg", "real-reuse"], gpus=[1, 4]))
     data = told(capsys, "small-validate-1", "small-validate-2", "small-simulate-1")
     assert [section["kind"] for section in data["sections"]] == ["executed", "simulated"]
-    found = rows("tables/executed-comparison.csv")
-    assert {(row["strategy"], row["run"]) for row in found} == {
+    comparison = rows("tables/executed-comparison.csv")
+    assert {(row["strategy"], row["run"]) for row in comparison} == {
         (name, f"small-validate-{i}") for name in ("psg", "real-reuse") for i in (1, 2)
     }
     assert data["headlines"][0].startswith("executed: ") and data["headlines"][1].endswith("(simulated, not validated).")

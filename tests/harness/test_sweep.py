@@ -13,9 +13,9 @@ from chronoscale.harness.advice.sweep import sweep
 
 
 def taken(judge, tasks, **where) -> dict[int, int]:
-    found: dict[int, int] = {}
-    sweep(judge, tasks, found.__setitem__, **where)
-    return found
+    results: dict[int, int] = {}
+    sweep(judge, tasks, results.__setitem__, **where)
+    return results
 
 
 WORKERS = 2
@@ -45,10 +45,10 @@ def test_wherever_it_runs_the_results_are_the_same(dask):
 
 def test_results_are_taken_as_they_come():
     """In this process one by one: what was taken before a failure is kept."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     with pytest.raises(UserError, match="three is wrong"):
-        sweep(refuse, TASKS, found.__setitem__)
-    assert found == {0: 1, 1: 2}
+        sweep(refuse, TASKS, results.__setitem__)
+    assert results == {0: 1, 1: 2}
 
 
 def test_a_failure_is_raised_once(dask):

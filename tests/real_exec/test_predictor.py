@@ -116,12 +116,14 @@ def test_what_is_held_out_was_not_learned_from(table: pd.DataFrame, monkeypatch:
     monkeypatch.setattr(learning, "fit_network", lambda sample, seed: fits.append(sample) or honest(sample, seed))
     monkeypatch.setattr(learning, "_errors", lambda tried, rows: errors_of.append(rows) or errors(tried, rows))
     fit_predictor(table)
-    (tried, whole), (held,) = fits, errors_of
-    several = [rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, held)]  # of those every task is one
+    (tried, whole), (own_error,) = fits, errors_of
+    several = [
+        rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, own_error)
+    ]  # of those every task is one
     remaining, left = (set(map(tuple, rows[learning.DESCRIPTION].to_numpy().tolist())) for rows in several)
     assert left and remaining and not remaining & left
     assert len(whole) - len(tried) == int(0.25 * len(whole)) and set(tried["kind"]) <= set(whole["kind"])
-    assert set(whole.index) == set(tried.index) | set(held["sample"])
+    assert set(whole.index) == set(tried.index) | set(own_error["sample"])
 
 
 @pytest.mark.slow
@@ -205,7 +207,7 @@ def saved(path: Path, predictor: Predictor | None) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"means": (0.0,)}, "predictor: expected 8 means and deviations, and a layer; has 1 means"),
         ({"layers": ()}, "predictor: expected 8 means and deviations, and a layer; has 8 means"),
@@ -214,11 +216,11 @@ def saved(path: Path, predictor: Predictor | None) -> Path:
         ({"layers": (DenseLayer((*((1.0,),) * 13, (1.0, 2.0)), (0.0,)),)}, "predictor: a layer takes 14 numbers, and gets 14"),
     ],
 )
-def test_layers_fit_together(change: dict[str, Any], said: str) -> None:
+def test_layers_fit_together(change: dict[str, Any], message: str) -> None:
     sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0)
     with pytest.raises(UserError) as error:
         replace(sound, **change)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
@@ -231,9 +233,9 @@ def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
 
 
 def test_a_table_shows_its_error() -> None:
-    told = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
-    found = curves.fit_table(FittedCosts("d", (CURVE,), {}, predictor=sound))
-    assert found["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and found["held-out error %"].tolist() == [10.0, 8.1, 2.0]
-    assert found["others %"][1].text == "90 % of tasks below 25.4" and found["samples"].tolist() == [4, 40, 12]
+    errors = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, errors)
+    table = curves.fit_table(FittedCosts("d", (CURVE,), {}, predictor=sound))
+    assert table["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and table["held-out error %"].tolist() == [10.0, 8.1, 2.0]
+    assert table["others %"][1].text == "90 % of tasks below 25.4" and table["samples"].tolist() == [4, 40, 12]
     assert curves.fit_table(FittedCosts("d", (CURVE,), {}))["op"].tolist() == ["H2D"]

@@ -236,9 +236,9 @@ def test_smoothing_is_learnt() -> None:
 @pytest.mark.parametrize(("name", "learns"), [("memshare", True), ("tgl-dist", False), ("memshare-all", False)])
 def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     """Which hears of nothing, so that nothing is expected of shared nodes, and gamma stays where it begins."""
-    folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
-    schedule = planned(folder, chosen, asked, name)
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    folder, chosen, hyper_ = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
+    schedule = planned(folder, chosen, hyper_, name)
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
     execute(schedule, built, CpuLanes(False), "cpu")
     assert (built.learner.model.smoothing is not None) == learns and built.steps.history is None
     assert not learns or torch.equal(built.learner.model.smoothing.weight, Smoothing().weight)
@@ -284,10 +284,10 @@ def test_tuning_follows_a_change_and_not_one_batch() -> None:
 
 def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After every batch of the first two epochs (docs/memshare.md), and never again, also where a run goes on from the third."""
-    folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
-    schedule = planned(folder, chosen, asked, "memshare")
+    folder, chosen, hyper_ = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
+    schedule = planned(folder, chosen, hyper_, "memshare")
     tuned: list[tuple[int, float]] = []
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
 
     def theta(self: Tuning, theta: float) -> float:
         tuned.append((built.epoch, theta))
@@ -301,7 +301,7 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
     assert [epoch for epoch, _ in tuned] == [0] * steps + [1] * steps
     assert built.theta == pytest.approx(first * 0.9 ** (2 * steps))
     tuned.clear()
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
     built.epoch = 2
     execute(schedule, built, CpuLanes(False), "cpu")
     assert not tuned
@@ -309,8 +309,8 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
 
 def replica(folder: Path, rank: int, name: str = "disttgl") -> SpreadProgram:
     """One of two ranks, which asks the other for nothing before its epoch ends."""
-    chosen, asked = choice("tgn"), hyper("tgn", events=sharing())
-    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, Context(rank=rank))
+    chosen, hyper_ = choice("tgn"), hyper("tgn", events=sharing())
+    return spread_program(folder, planned(folder, chosen, hyper_, name, ranks=2), chosen, hyper_, Context(rank=rank))
 
 
 def test_replicas_take_turns(tmp_path) -> None:

@@ -44,8 +44,8 @@ def ranks(tmp_path_factory, request):
     """The folder of a stream, and what every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("spread")
     prepared(folder, stream(features=2))
-    asked = dict.fromkeys((call["label"], call["count"]) for call in parameters(request) if "label" in call)
-    run_on_ranks("spread_ranks", folder, {count: [label for label, on in asked if on == count] for count in (2, 4)})
+    cases = dict.fromkeys((call["label"], call["count"]) for call in parameters(request) if "label" in call)
+    run_on_ranks("spread_ranks", folder, {count: [label for label, on in cases if on == count] for count in (2, 4)})
     return folder, {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in sorted(folder.glob("*-*-*.npz"))}
 
 
@@ -81,8 +81,8 @@ def test_lanes_that_overlap_change_no_bit(ranks, label, count):
 @pytest.mark.parametrize(("label", "count"), runs(CASES))
 def test_every_node_is_where_it_belongs(ranks, label, count):
     """Ranks together have all nodes, and each node once, or everywhere."""
-    held = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
-    assert set(held.tolist()) <= ({count} if CASES[label][0] == "disttgl" else {1, count})
+    rows = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
+    assert set(rows.tolist()) <= ({count} if CASES[label][0] == "disttgl" else {1, count})
 
 
 def phases(folder, schedule, case, count):

@@ -353,7 +353,7 @@ def test_work_is_counted_by_arrays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"),
+    ("choice", "message"),
     [
         (ModelChoice("tgm"), "unknown model of event streams 'tgm'; did you mean 'tgn'?"),
         (ModelChoice("tgn", 10, heads=3), "model 'tgn': hidden must be a multiple of heads, got 10 and 3"),
@@ -363,10 +363,10 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
     ],
 )
-def test_choices_that_cannot_be(choice: ModelChoice, said: str) -> None:
+def test_choices_that_cannot_be(choice: ModelChoice, message: str) -> None:
     with pytest.raises(UserError) as error:
         stream_shape(choice, 0, 0, 0, 1)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_widths_that_cannot_be() -> None:

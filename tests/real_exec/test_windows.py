@@ -24,9 +24,9 @@ LENGTH = 13
 WHOLE = Decay(2, 3, 1.0)
 
 
-def of(strategy, model="t-gcn", layers=2, **asked):
+def of(strategy, model="t-gcn", layers=2, **hyper):
     """The case of these settings."""
-    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **asked), ranks=each.ranks))
+    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **hyper), ranks=each.ranks))
     return case
 
 

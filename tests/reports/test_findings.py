@@ -94,10 +94,10 @@ def replayed(error: float, costs: str = "fitted on Xeon") -> StrategyResult:
 
 
 def predicted(
-    name: str, told: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
+    name: str, forecast: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
 ) -> StrategyResult:
     """An epoch of so many seconds, predicted and measured five times."""
-    frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
+    frame = pd.DataFrame([("TOTAL", 1e3 * forecast, error)], columns=["op", "predicted_ms", "error_pct"])
     prediction = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
     return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=prediction)
 

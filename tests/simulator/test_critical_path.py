@@ -202,10 +202,10 @@ def test_a_collective_is_blamed_on_the_link_that_it_takes_longest_on():
     """An all-to-all of two machines on their cards, one inside a machine on NVLink; what nobody models is inside or between machines."""
     h200 = presets.cluster("h200")
     costs = DatasheetCosts(h200.device)
-    for ranks, named, alone in ((16, "on NICs", "between nodes"), (8, "on NVLink", "inside a node")):
+    for ranks, named, where in ((16, "on NICs", "between nodes"), (8, "on NVLink", "inside a node")):
         cluster = presets.scaled(h200, ranks)
         schedule = write("a: AGGREGATE@COMPUTE\nx: ALLTOALL@COMM all bytes=1000000000 <- a", ranks).schedule
         trace = replay(schedule, cluster, costs)
         path = critical_path(schedule, trace, cluster.device)
         assert path_shares(path, schedule, trace, cluster, LinkTraffic.of(schedule, cluster))[0].link == named
-        assert path_shares(path, schedule, trace, cluster)[0].link == alone
+        assert path_shares(path, schedule, trace, cluster)[0].link == where

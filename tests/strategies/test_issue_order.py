@@ -36,11 +36,11 @@ async def run(*rows: Wait) -> None:
 
 def chains() -> list[list[Wait]]:
     """Three snapshots that each compute, exchange and compute; the last waits for the snapshot before."""
-    found = []
+    orders = []
     for step in range(3):
         after = (work(step - 1, 1),) if step else ()
-        found.append([Wait(work(step)), Wait(comm(step)), Wait(work(step, 1), after)])
-    return found
+        orders.append([Wait(work(step)), Wait(comm(step)), Wait(work(step, 1), after)])
+    return orders
 
 
 def log(policy: Policy, ns: dict[Slot, int]) -> list[tuple[str, int]]:

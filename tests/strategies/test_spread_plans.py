@@ -91,8 +91,8 @@ def in_turn() -> str:
     for unit in range(3):
         for row in chain(unit, unit < 2):
             op, lane = row.split("@")
-            alone = op in ("aggregate", "forward", "backward")  # behind the one before in its lane
-            lines.append(f"{op}{unit}@{lane}" + ("" if alone or not last else f" <- {last}"))
+            follows_lane = op in ("aggregate", "forward", "backward")  # behind the one before in its lane
+            lines.append(f"{op}{unit}@{lane}" + ("" if follows_lane or not last else f" <- {last}"))
             last = f"{op}{unit}"
     return "\n".join([*lines, f"allreduce3@COMM <- {last}"])
 
@@ -148,8 +148,8 @@ def test_rows() -> None:
         np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
         speaks = SPREAD[name].sharing.shared and SPREAD[name].sharing.synchronised != "never"
         assert (schedule.op == Op.ALLGATHER).any() == (schedule.layer[schedule.op == Op.MEMORY_WRITE] == COMMON).any() == speaks
-    alone = plan("memshare", work("tgn", hyper("tgn", 4, validate=False, events=shared()), data(20)))
-    assert (alone.step == 0).all() and not (alone.lane == Lane.COMM).any()
+    one_rank = plan("memshare", work("tgn", hyper("tgn", 4, validate=False, events=shared()), data(20)))
+    assert (one_rank.step == 0).all() and not (one_rank.lane == Lane.COMM).any()
 
 
 cases = st.tuples(
@@ -177,8 +177,8 @@ def peak(schedule: Schedule, trace: Trace, rank: int) -> int:
     """Bytes a rank holds at its fullest, instant by instant."""
     own = np.flatnonzero(schedule.rank == rank)
     start, end = trace.start_ns[own], trace.end_ns[own]
-    held = [schedule.alloc[own][start <= at].sum() - schedule.free[own][(end <= at) & (start < at)].sum() for at in np.unique(start)]
-    return int(schedule.resident + max(held, default=0))
+    allocated = [schedule.alloc[own][start <= at].sum() - schedule.free[own][(end <= at) & (start < at)].sum() for at in np.unique(start)]
+    return int(schedule.resident + max(allocated, default=0))
 
 
 @pytest.mark.slow
@@ -299,9 +299,9 @@ def test_sharing_is_read_back(feeding: str) -> None:
     for name, one in SPREAD.items():
         schedule = plan(name, workload, 2)
         assert schedule.feeding == str(one.sharing) and Sharing.of(schedule) == one.sharing
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as error:
         Sharing.of(replace(schedule, feeding=feeding))
-    assert str(found.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
+    assert str(error.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
 
 
 def test_how_neighbours_are_sampled() -> None:
@@ -309,12 +309,12 @@ def test_how_neighbours_are_sampled() -> None:
     stats = stream_statistics(data())
     for complete in (True, False):
         given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
-        found = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
-        assert found["memshare"].boundary == Boundary(0.2, 0.5, complete) and found["memshare-local"].boundary == Boundary(
+        samplings = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
+        assert samplings["memshare"].boundary == Boundary(0.2, 0.5, complete) and samplings["memshare-local"].boundary == Boundary(
             0.0, 0.5, complete
         )
-        assert all(found[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
-        assert all(one.unique and one.fanouts == (3,) for one in found.values())
+        assert all(samplings[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
+        assert all(one.unique and one.fanouts == (3,) for one in samplings.values())
     given = hyper("tgn", events=shared(theta=0.2))
     t = data().whole.stream.t
     default = SPREAD["memshare"].sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats).boundary
@@ -336,13 +336,13 @@ def test_what_cannot_be_planned_is_one_line() -> None:
     with pytest.raises(UserError, match=r"training\.sampling: boundary decay is of the most recent neighbours, got 'uniform'"):
         plan("memshare", work("tgn", hyper("tgn", events=replace(shared(), policy="uniform"))), 2)
     assert len(plan("tgl-dist", work("tgn", hyper("tgn", events=replace(shared(), policy="uniform"))), 2))
-    for wrong, said in (
+    for wrong, message in (
         ({"shared": 1.0}, "training.shared: a share of the nodes, at least 0 and below 1, got 1"),
         ({"theta": 2.0}, "training.theta: expected 0 to 1, got 2"),
         ({"alpha": 2.5}, "training.alpha: expected 0 to 2, got 2.5"),
         ({"sent": -0.1}, "training.sent: expected 0 to 1, got -0.1"),
         ({"staleness": 0}, "training.staleness: expected at least 1 iteration, got 0"),
     ):
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as error:
             shared(**wrong)
-        assert str(found.value) == said
+        assert str(error.value) == message
