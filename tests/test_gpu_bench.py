@@ -156,13 +156,13 @@ def test_attention_goes_to_and_fro(monkeypatch, tmp_path):
     """After an even number of calls the state is the first one: each call is given a change of the state that it finds."""
     states, right = {}, kernels.attention_increment_
 
-    def kept(state, graph, step, *values):
+    def recorded(state, graph, step, *values):
         before = states.setdefault(id(state), (state, [state.output().clone()]))[1]
         touched = right(state, graph, step, *values)
         before.append(state.output().clone())
         return touched
 
-    monkeypatch.setattr(kernels, "attention_increment_", kept)
+    monkeypatch.setattr(kernels, "attention_increment_", recorded)
     kernels.bench("cpu", SMALL, Record(tmp_path / "kernels.json"))
     assert len(states) == 2
     for _, outputs in states.values():

@@ -109,7 +109,7 @@ def test_launches_are_compared(monkeypatch, tmp_path):
     assert all(row["simulated_ms"][1] < row["simulated_ms"][0] for row in rows)
 
 
-def said(monkeypatch, folder: Path, losses: list[list[float]], launched: dict[str, object]) -> Record:
+def run_part(monkeypatch, folder: Path, losses: list[list[float]], launched: dict[str, object]) -> Record:
     """A part whose commands are told what to leave, one strategy a family."""
 
     def answer(place, record, own, name, experiment):
@@ -130,7 +130,7 @@ def said(monkeypatch, folder: Path, losses: list[list[float]], launched: dict[st
 
 
 def test_launches_that_agree(monkeypatch, tmp_path):
-    record = said(monkeypatch, tmp_path, [[2.0, 1.0], [2.0, 1.0001]], {"graphs": 4, "captured": 0, "why": ""})
+    record = run_part(monkeypatch, tmp_path, [[2.0, 1.0], [2.0, 1.0001]], {"graphs": 4, "captured": 0, "why": ""})
     (row,) = record.data["launches"]
     assert row == {
         **{"family": "snapshots", "strategy": "psg", "difference": pytest.approx(5e-5), "launched": ("eager", "graph")},
@@ -148,7 +148,7 @@ def test_launches_that_agree(monkeypatch, tmp_path):
 )
 def test_launches_that_differ_or_are_none_fail_the_part(monkeypatch, tmp_path, losses, launched, why):
     with pytest.raises(Failed, match=why):
-        said(monkeypatch, tmp_path, losses, launched)
+        run_part(monkeypatch, tmp_path, losses, launched)
 
 
 def test_a_profile_that_says_nothing_of_a_strategy_fails_the_part(monkeypatch, tmp_path):

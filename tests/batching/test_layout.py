@@ -27,17 +27,17 @@ class Drawn:
     decay: Decay
     layout: Layout
 
-    def kept(self, level: int) -> set[int]:
+    def surviving_nodes(self, level: int) -> set[int]:
         """Nodes of the chunks that survive a level's cutoffs."""
         depth = self.epoch.depth(self.chunks.count, self.decay, self.layout.ranks)
         return {node for node, chunk in enumerate(self.chunks.assignment.tolist()) if depth[chunk] >= level}
 
     def own(self, level: int, rank: int) -> set[int]:
         owner = rank_of(self.chunks.count, self.layout.ranks)
-        return {node for node in self.kept(level) if owner[self.chunks.assignment[node]] == rank}
+        return {node for node in self.surviving_nodes(level) if owner[self.chunks.assignment[node]] == rank}
 
     def edges(self, level: int) -> set[tuple[int, int]]:
-        own_kept = self.kept(level)
+        own_kept = self.surviving_nodes(level)
         return {
             (u, v) for u, v in zip(self.snapshot.src.tolist(), self.snapshot.dst.tolist(), strict=True) if u in own_kept and v in own_kept
         }
@@ -98,7 +98,7 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
         block = layout.block(case.snapshot.csr(variant), layout.halo(case.snapshot), rank)
         assert block.indices.dtype == np.int32 and block.values.dtype == block.scale.dtype == np.float32
         for level in range(layout.levels):
-            own, read, retained = case.own(level, rank), case.read(level, rank), case.kept(level)
+            own, read, retained = case.own(level, rank), case.read(level, rank), case.surviving_nodes(level)
             part = block.shrunk(len(own), len(read))
             rows = layout.nodes(rank)[: len(own)].tolist()
             ids = [*rows, *part.remote.tolist()]

@@ -38,7 +38,7 @@ def letters(text: str) -> list[float]:
     return [float(c) if c.isdigit() else -1.0 if c == "!" else ord(c.upper()) - 44 + 9 for c in text]
 
 
-def told(name: str, text: str) -> tuple[list[int], list[int], list[float], list[list[float]]]:
+def expected_columns(name: str, text: str) -> tuple[list[int], list[int], list[float], list[list[float]]]:
     """Sources, destinations, times and features."""
     rows, nodes = list(csv.reader(io.StringIO(text)))[1:], dict[str, int]()
     if name == "tgbl-wiki":
@@ -81,7 +81,7 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
     events = open_dataset(path)
     assert isinstance(events, EventStream)
     dataset = name.split("_")[0]
-    src, dst, times, features = told(dataset, text)
+    src, dst, times, features = expected_columns(dataset, text)
     assert_array_equal(events.src, src)
     assert_array_equal(events.dst, dst)
     assert_array_equal(events.t, times)

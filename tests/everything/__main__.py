@@ -45,7 +45,7 @@ def run(units: Sequence[Unit], folder: Path, jobs: int, ends: float) -> list[Res
     folder.mkdir(parents=True, exist_ok=True)
 
     def one(unit: Unit) -> Result | None:
-        earlier = unit.kept(folder)
+        earlier = unit.earlier_result(folder)
         if earlier is not None:
             return earlier
         if time.monotonic() >= ends:

@@ -53,7 +53,7 @@ class Unit:
     def _file(self, folder: Path, ending: str) -> Path:
         return folder / (re.sub(r"[^\w.-]+", "-", self.title) + ending)
 
-    def kept(self, folder: Path) -> Result | None:
+    def earlier_result(self, folder: Path) -> Result | None:
         """Return the result of an earlier run, if it was sound."""
         file = self._file(folder, ".json")
         if not file.exists():

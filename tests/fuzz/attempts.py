@@ -22,7 +22,7 @@ class Fault(NamedTuple):
     """What went wrong, and the number of the attempt: `python tests/fuzz TARGET --seed SEED --first NUMBER --count 1` shows it again."""
 
     number: int
-    said: str
+    problem: str
 
 
 def targets() -> list[str]:

@@ -63,12 +63,12 @@ def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> N
 
 
 def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
-    def found():
+    def candidates():
         yield candidate("all", rows(*[10] * SAMPLES, 100))
         yield candidate("looked at", rows(50))
         pytest.fail("made in vain")
 
-    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(found())
+    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(candidates())
     assert [one.label for one in taken] == ["all"]
 
 

@@ -26,20 +26,20 @@ from chronoscale.harness.workflows.registry import WORKFLOWS
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+def json_output(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     capsys.readouterr()
     command(*arguments, "--json")
     return json.loads(capsys.readouterr().out)
 
 
 def info(capsys: pytest.CaptureFixture[str], name: object) -> dict[str, Any]:
-    return {row["what"]: row["value"] for row in said(capsys, "data", "info", name)}
+    return {row["what"]: row["value"] for row in json_output(capsys, "data", "info", name)}
 
 
 def test_a_signal_is_made_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "city.yaml"
     file.write_text(CITY)
-    assert said(capsys, "data", "make", file, tmp_path / "a") == {"folder": str(tmp_path / "a")}
+    assert json_output(capsys, "data", "make", file, tmp_path / "a") == {"folder": str(tmp_path / "a")}
     command("data", "make", file, tmp_path / "b", "--seed", 5)
     for folder, seed in (("a", 4), ("b", 5)):
         made, generated = store.load(tmp_path / folder), TrafficSignal(300, 2_000, 2, 0.05, seed=seed, name="city").signal()
@@ -209,7 +209,7 @@ def test_info_says_what_was_understood(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_text(SIGNED)
     command("data", "info", file, expect=2)
     assert "4 fields ('6,2,4,1289241911')" in one_line(capsys)
-    shown = {row["what"]: row["value"] for row in said(capsys, "data", "info", file, "--option", USUAL)}
+    shown = {row["what"]: row["value"] for row in json_output(capsys, "data", "info", file, "--option", USUAL)}
     assert (shown["reader"], shown["files"], shown["columns"]) == ("plain", ["a b.csv"], ["src", "dst", "weight", "time"])
     assert (shown["first time"], shown["last time"], shown["events"], shown["nodes"]) == (1289241911, 1289241950, 4, 3)
     assert (shown["self-loops"], shown["repeated events"], shown["distinct pairs"], shown["dropped"]) == (2, 1, 3, [])
@@ -230,7 +230,7 @@ def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp
     command("data", "convert", *files, tmp_path / "told", "--option", USUAL)
     said_so = " ".join(capsys.readouterr().err.split())
     assert "warning: " in said_so and "order: sorted by time: 1 of 8 events came after a later one" in said_so
-    made = said(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
+    made = json_output(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
     assert made["folder"] == str(tmp_path / "d") and made["columns"] == ["src", "dst", "weight", "time"]
     assert len(store.load(tmp_path / "d")) == 8
     shown = info(capsys, tmp_path / "d")
@@ -304,6 +304,6 @@ def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict
 
 
 def test_the_list_in_json_has_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {row["name"]: row for row in said(capsys, "data", "list")}
+    rows = {row["name"]: row for row in json_output(capsys, "data", "list")}
     assert rows["arxiv"]["nodes"] == 169_300 and rows["uci_messages"]["nodes"] is None
     assert info(capsys, "arxiv")["published (real, table 3)"]["nodes"] == 169_300

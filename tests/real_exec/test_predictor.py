@@ -60,7 +60,7 @@ def took(schedule: Schedule) -> Ints:
     return np.asarray(np.rint(slow * (2_000 + schedule.bytes / 8 + 3 * schedule.edges)), np.int64)
 
 
-def told(predictor: Predictor, schedule: Schedule) -> Ints:
+def predicted_ns(predictor: Predictor, schedule: Schedule) -> Ints:
     return predictor.predict(schedule, np.arange(len(schedule)))
 
 
@@ -104,7 +104,7 @@ def test_times_that_follow_from_sizes_are_learned(learned: Predictor) -> None:
     assert all(each.median < 0.07 for each in learned.held_out), learned.held_out
     assert {each.kind for each in learned.held_out} >= {"ALLTOALL@COMM", "REMAP@HOST", "REMAP@COMPUTE", "BACKWARD@COMPUTE", "H2D@H2D"}
     schedule = IN_ORDER.plan(work(7), 2, UNUSED)
-    off = np.abs(told(learned, schedule) - took(schedule)) / took(schedule)
+    off = np.abs(predicted_ns(learned, schedule) - took(schedule)) / took(schedule)
     assert np.median(off) < 0.05 and np.quantile(off, 0.9) < 0.2
 
 
@@ -132,7 +132,7 @@ def test_of_repeats_the_median_counts(table: pd.DataFrame, learned: Predictor) -
     spoilt = pd.concat([table, table, table.assign(ns=1_000 * table["ns"])], ignore_index=True)
     schedule = IN_ORDER.plan(work(), 2, UNUSED)
     many = np.isin(schedule.op, [Op.AGGREGATE, Op.BACKWARD, Op.TRANSFORM])
-    off = np.abs(told(fit_predictor(spoilt), schedule) / told(learned, schedule) - 1)[many]
+    off = np.abs(predicted_ns(fit_predictor(spoilt), schedule) / predicted_ns(learned, schedule) - 1)[many]
     assert np.median(off) < 0.1
 
 
@@ -149,9 +149,9 @@ def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
     schedule = FLAREDTDG.plan(work(), 2, UNUSED)
     plain = FittedCosts("d", (), {}, Link(1e12, 0))
     arguments = replace(plain, predictor=learned)
-    assert (expected_ns(arguments, schedule) == told(learned, schedule)).all()
+    assert (expected_ns(arguments, schedule) == predicted_ns(learned, schedule)).all()
     only = schedule.tasks(Op.ALLTOALL)
-    assert (told(learned, schedule)[only] > 10 * 1_000).all()
+    assert (predicted_ns(learned, schedule)[only] > 10 * 1_000).all()
     slow = FLAREDTDG.plan(work(), 2, arguments)
     assert sorted(slow.op.tolist()) == sorted(schedule.op.tolist())
 
@@ -195,7 +195,7 @@ def test_it_is_kept_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
     some = FittedCosts.load(saved(tmp_path / "new.json", learned))
     assert some.predictor == learned
     schedule = IN_ORDER.plan(work(3), 2, UNUSED)
-    assert (expected_ns(some, schedule) == told(learned, schedule)).all()
+    assert (expected_ns(some, schedule) == predicted_ns(learned, schedule)).all()
     old = saved(tmp_path / "old.json", None)
     old.write_text(old.read_text().replace('"predictor": null,', ""))
     assert "predictor" not in old.read_text() and FittedCosts.load(old).predictor is None

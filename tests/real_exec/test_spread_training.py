@@ -7,7 +7,7 @@ from rank_cases import parameters, run_on_ranks
 from spread_ranks import MODELS, NAMES, PIPELINED, cases
 from stream_case import choice, hyper, planned, prepared, stream
 from stream_ranks import GLOBAL
-from stream_ranks import found as alone
+from stream_ranks import train_and_collect as train_on_one_rank
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
@@ -55,7 +55,7 @@ COMPARED = [(model, layers) for model, layers in MODELS if (model == "tgn") == (
 @pytest.fixture(scope="module")
 def whole(ranks):
     """One rank that has everything."""
-    return {(model, layers): alone(ranks[0] / "prepared", model, Context()) for model, layers in COMPARED}
+    return {(model, layers): train_on_one_rank(ranks[0] / "prepared", model, Context()) for model, layers in COMPARED}
 
 
 @pytest.mark.parametrize(("label", "count"), runs(label for label in SPREAD if CASES[label][1:3] in COMPARED))

@@ -53,7 +53,7 @@ class Scene:
         """Look once a second, and say what hangs."""
         for _ in range(int(seconds)):
             self.now += 1
-            self.said = self.watch.look(self.ended)
+            self.report = self.watch.look(self.ended)
         return self.watch.hung
 
 
@@ -207,7 +207,7 @@ def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:
         for _ in range(40):
             scene.compute(0)
             assert not scene.after(1)
-    assert scene.said == "rank 0 has computed for 79 s at row 4 (COMPUTE)"
+    assert scene.report == "rank 0 has computed for 79 s at row 4 (COMPUTE)"
     assert not scene.after(7) and scene.after(4).startswith("rank 0 has not moved for ")
     scene = Scene(tmp_path, 1, Patience(10.0))
     scene.pages[0].enter(Phase.PREPARING)

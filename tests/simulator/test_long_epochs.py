@@ -84,10 +84,10 @@ def assert_told(result: ReplayResult, schedule: Schedule, cluster: Cluster, cost
     np.testing.assert_allclose(by_link, crossed, rtol=1e-12)
     for memory in (peaks(schedule, trace).max() - 1, peaks(schedule, trace).max()):
         small = replace(cluster, device=replace(cluster.device, memory=float(memory)))
-        assert said(lambda: check(schedule, trace, small)) == said(lambda: replace(result, cluster=small).check())  # noqa: B023
+        assert error_of(lambda: check(schedule, trace, small)) == error_of(lambda: replace(result, cluster=small).check())  # noqa: B023
 
 
-def said(call) -> str:
+def error_of(call) -> str:
     try:
         call()
     except UserError as error:
@@ -207,7 +207,7 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
     cluster = presets.scaled(presets.cluster("h200"), ranks)
     costs = DatasheetCosts(replace(cluster.device, launch_s=launch))
 
-    def alone(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
+    def uncontended(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
         ns, _ = durations(costs, schedule)
         rows, together = collective_times.times(schedule, cluster)
         ns[rows] = together
@@ -216,12 +216,12 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
     whole, carried, traces = DISTDGL.plan(work, ranks, costs), ClusterState.idle(ranks), []
     for stretch in DISTDGL.stretches(work, ranks, costs, 1000):
         shares = copies_share(stretch.schedule, cluster, ranks)
-        begin, end, carried = replay_stretch(stretch, cluster.device, *alone(stretch.schedule), carried, shares, how)
+        begin, end, carried = replay_stretch(stretch, cluster.device, *uncontended(stretch.schedule), carried, shares, how)
         traces.append((begin[ranks:], end[ranks:]))
-    expected = engine.replay_times(whole, cluster.device, *alone(whole), copies_share(whole, cluster, 0), how)
+    expected = engine.replay_times(whole, cluster.device, *uncontended(whole), copies_share(whole, cluster, 0), how)
     for mine, theirs in zip(zip(*traces, strict=True), expected, strict=True):
         assert np.concatenate(mine).tolist() == theirs.tolist()
-    undisturbed = engine.replay_times(whole, cluster.device, *alone(whole), None, how)
+    undisturbed = engine.replay_times(whole, cluster.device, *uncontended(whole), None, how)
     assert (expected[1] > undisturbed[1]).any()
 
 

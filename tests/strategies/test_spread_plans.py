@@ -69,7 +69,7 @@ def label(schedule: Schedule, task: int) -> str:
     return NAMES.get((op, int(schedule.layer[task])), op.name.lower().removeprefix("memory_")) + str(schedule.unit[task])
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`."""
     lines = []
     for task in np.flatnonzero(schedule.rank == rank).tolist():
@@ -138,10 +138,10 @@ def test_rows() -> None:
     """15 events train and 2 validate, 4 a batch."""
     workload = work("tgn", hyper("tgn", 4, events=shared()), data(20))
     made = {name: plan(name, workload, 2) for name in SPREAD}
-    assert told(made["tgl-dist"], 0) == told(made["tgl-dist"], 1) == in_turn()
-    assert told(made["memshare"], 0) == "\n".join(WITHOUT_EVENTS) and told(made["memshare"], 1) == "\n".join(MEMSHARE)
-    assert told(made["mspipe"], 0) == told(made["mspipe"], 1) == "\n".join(MSPIPE)
-    assert told(made["disttgl"], 0) == "\n".join(NOT_VALIDATING) and told(made["disttgl"], 1) == "\n".join(DISTTGL)
+    assert rows_text(made["tgl-dist"], 0) == rows_text(made["tgl-dist"], 1) == in_turn()
+    assert rows_text(made["memshare"], 0) == "\n".join(WITHOUT_EVENTS) and rows_text(made["memshare"], 1) == "\n".join(MEMSHARE)
+    assert rows_text(made["mspipe"], 0) == rows_text(made["mspipe"], 1) == "\n".join(MSPIPE)
+    assert rows_text(made["disttgl"], 0) == "\n".join(NOT_VALIDATING) and rows_text(made["disttgl"], 1) == "\n".join(DISTTGL)
     for name, schedule in made.items():
         assert (schedule.kind, schedule.iterations) == ("spread", 2)
         np.testing.assert_array_equal(schedule.step, schedule.unit >= 2)
@@ -163,7 +163,7 @@ cases = st.tuples(
 )
 
 
-def asked(case: tuple[str, int, int, int, bool, int, float]) -> Workload:
+def workload_of(case: tuple[str, int, int, int, bool, int, float]) -> Workload:
     model, size, limit, every, checks, staleness, share = case
     events = replace(shared(staleness=staleness, shared=share), every=every)
     return work(model, hyper(model, size, batches=limit, validate=checks, events=events))
@@ -187,7 +187,7 @@ def test_every_plan_keeps_its_order(
     case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str, streams: tuple[tuple[Lane, ...], ...]
 ) -> None:
     """However lanes are fused, since ranks meet in the same order; what is taken is given back."""
-    workload = asked(case)
+    workload = workload_of(case)
     schedule, sharing = plan(name, workload, ranks), SPREAD[name].sharing
     assert len({tuple(together(schedule, rank)) for rank in range(ranks)}) == 1
     owner = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
@@ -222,7 +222,7 @@ def test_every_plan_keeps_its_order(
 @given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)))
 def test_rows_are_known_ahead(case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str) -> None:
     """As many where every rank has events, fewer where some have none; of replicas one alone validates."""
-    workload = asked(case)
+    workload = workload_of(case)
     schedule, expected = plan(name, workload, ranks), strategy(name).rows(workload, ranks)
     replicated, count = SPREAD[name].sharing.replicated, np.bincount(schedule.op, minlength=len(Op))
     units = len(np.unique(schedule.unit[schedule.op == Op.OPTIMIZE])), len(np.unique(schedule.unit[schedule.step == VALIDATE]))

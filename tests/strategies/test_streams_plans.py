@@ -49,7 +49,7 @@ def plan(name: str, workload: Workload, ranks: int = 1) -> Schedule:
     return strategy(name).plan(workload, ranks, COSTS)
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`; `state`: sending memory."""
 
     def label(task: int) -> str:
@@ -103,14 +103,14 @@ def test_rows() -> None:
     """15 events train and 2 validate, 4 a batch: the second rank has none of the last iteration."""
     few = data(20)
     schedule = plan("tgl", work("tgn", hyper("tgn", 4), few), 2)
-    assert told(schedule, 0) == OVERLAPPED and told(schedule, 1) == WITHOUT_EVENTS
+    assert rows_text(schedule, 0) == OVERLAPPED and rows_text(schedule, 1) == WITHOUT_EVENTS
     assert (schedule.kind, schedule.feeding, schedule.iterations) == ("events", "slots", 2)
     np.testing.assert_array_equal(schedule.step, schedule.unit >= 2)
     np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
-    assert told(plan("sequential", work("tgn", hyper("tgn", 4), few)), 0) == ONE_AFTER_ANOTHER
+    assert rows_text(plan("sequential", work("tgn", hyper("tgn", 4), few)), 0) == ONE_AFTER_ANOTHER
     unique = plan("tgl-unique", work("tgn", hyper("tgn", 4), few), 2)
-    assert told(unique, 0) == OVERLAPPED and unique.feeding == "unique"
-    bare = told(plan("tgl", work("tgat", hyper("tgat", 4), few), 2), 1).splitlines()  # nothing to read or write
+    assert rows_text(unique, 0) == OVERLAPPED and unique.feeding == "unique"
+    bare = rows_text(plan("tgl", work("tgat", hyper("tgat", 4), few), 2), 1).splitlines()  # nothing to read or write
     assert not any(line.startswith(("read", "state", "update", "allgather", "d2h", "write")) for line in bare)
     assert "aggregate0@COMPUTE <- h2d0" in bare and bare[-1] == "allreduce3@COMM <- backward1"
     lone_plan = plan("tgl", work("tgn", hyper("tgn", 4, validate=False), few))
@@ -362,5 +362,5 @@ def test_a_cache_without_room_is_none(name: str) -> None:
     """Rows for rows, and bytes for bytes, what `tgl` plans."""
     workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.0)))
     plain, cached = plan("tgl", workload), plan(name, workload)
-    assert told(plain, 0) == told(cached, 0) and cached.resident == plain.resident and cached.host == plain.host
+    assert rows_text(plain, 0) == rows_text(cached, 0) and cached.resident == plain.resident and cached.host == plain.host
     np.testing.assert_array_equal(plain.bytes, cached.bytes)

@@ -57,7 +57,7 @@ def prepare(name: str, work: Workload, ranks: int = 1) -> Schedule:
     return planner.prepare(work, ranks, COSTS)
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`."""
 
     def label(task: int) -> str:
@@ -101,7 +101,7 @@ ROWS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_rows(name: str) -> None:
     schedule = plan(name, signal(), 2)
-    assert told(schedule, 0) == ROWS[name] and schedule.kind == "windows"
+    assert rows_text(schedule, 0) == ROWS[name] and schedule.kind == "windows"
     validates = schedule.unit >= 2
     np.testing.assert_array_equal(schedule.step, validates)
     np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
