@@ -1,11 +1,13 @@
 """What tests of commands share."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
 import pytest
 import torch
+from command_line import command
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from one_rank import here
@@ -57,3 +59,16 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
         monkeypatch.setattr(epoch_loop, "save_epoch", keep)
 
     return after
+
+
+@pytest.fixture
+def advised(experiment, capsys):
+    """Return the output of `advise --json` for an experiment."""
+
+    def ask(*arguments: object, stem: str = "small", expect: int = 0, **changes: object) -> dict:
+        file = experiment(stem, **{"strategies": ["psg", "real-g+"], "gpus": [1, 4], **changes})
+        capsys.readouterr()
+        command("advise", file, "--json", *arguments, expect=expect)
+        return json.loads(capsys.readouterr().out) if not expect else {}
+
+    return ask
