@@ -37,9 +37,10 @@ def unused(folders: list[Path], reported: Path) -> list[str]:
 
 
 def commands(package: Path) -> set[str]:
-    """Functions that tables of the package name as text, `module:function`, and import when they are called."""
+    """Functions that tables of the package name as text, `module:function`, and those that a study file names."""
     texts = (path.read_text() for path in package.rglob("*") if path.suffix in (".py", ".yaml"))
-    return {name for text in texts for name in _targets(text)}
+    studies = (path.read_text() for path in (package / "studies").rglob("*.yaml"))
+    return {name for text in texts for name in _targets(text)} | {word for text in studies for word in re.findall(r"[a-z_]\w*", text)}
 
 
 def _targets(text: str) -> set[str]:

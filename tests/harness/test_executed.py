@@ -6,8 +6,9 @@ from one_rank import here
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.harness.reproduce import executed
-from chronoscale.harness.reproduce.real import training
+from chronoscale.harness.study import execution
+from chronoscale.harness.study.hooks import real_executed
+from chronoscale.harness.study.point import StudyPoint
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
@@ -20,20 +21,18 @@ GRAPHS = GrowthGraph.rmat(32, 120, 12, 0.1, 1).sequence().without_self_edges()  
 
 def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path, monkeypatch):
     """REAL §7.4: two groups a step train as at twice the rate."""
-    monkeypatch.setattr(executed, "launch", here)
-    monkeypatch.setattr(training, "snapshots", lambda: GRAPHS)
-    monkeypatch.setattr(training, "RANKS", 1)
-    monkeypatch.setattr(training, "Hyper", lambda: Hyper(groups_per_rank=2))
-    training.losses.cache_clear()
-    plan, losses = training.losses("blad", 3)
-    training.losses.cache_clear()
-    assert plan.iterations == 4
+    monkeypatch.setattr(execution, "launch", here)
+    monkeypatch.setattr(real_executed, "weekly", lambda *_: GRAPHS)
+    monkeypatch.setattr(real_executed, "Hyper", lambda: Hyper(groups_per_rank=2))
+    rate, width = 0.002, 16
+    result = real_executed.losses(StudyPoint.of({"strategy": "blad", "epochs": 3, "groups": 8, "width": width, "rate": rate, "week_s": 1}))
+    assert result["steps"] == 4
 
-    hyper, width = Hyper(groups_per_rank=2), training.WIDTH
+    hyper = Hyper(groups_per_rank=2)
     work = Workload("w", statistics_of(GRAPHS), model_shape("wd-gcn", width, width), hyper)
     strategy("blad").plan(work, 1, UNUSED).save(tmp_path / "schedule.parquet")
     store.save(tmp_path / "data", GRAPHS)
     item = Item("blad", str(tmp_path / "schedule.parquet"), str(tmp_path / "data"), hyper)
-    settings = Settings(learning_rate=2 * training.RATE, device="cpu")
+    settings = Settings(learning_rate=2 * rate, device="cpu")
     expected = run_job(Job("j", (item,), str(tmp_path), ModelChoice("wd-gcn", width, 1, width), 3, settings=settings))["blad"]
-    np.testing.assert_allclose(losses, [one.losses.mean() for one in expected], rtol=1e-5)
+    np.testing.assert_allclose(result["losses"], [one.losses.mean() for one in expected], rtol=1e-5)

@@ -13,7 +13,8 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.fast import cache_ratios, epochs, forward, memory_io, operators, sampling, volumes
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch
-from chronoscale.harness.reproduce.study import Findings, Kind
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study.findings import Findings
 
 EVENTS = 60_000
 

@@ -5,20 +5,46 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+import small_studies
+from small_studies import measured, replayed
 
-from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.flaredtdg import breakdown, errors, points, reductions, scaling, sensitivity, systems, trained
-from chronoscale.harness.reproduce.flaredtdg.points import OURS, Point
-from chronoscale.harness.reproduce.study import Findings
+from chronoscale.harness.study import evaluation
+from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.hooks import flaredtdg as hooks
+from chronoscale.harness.study.hooks import flaredtdg_executed as executed
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.testbeds.snapshots import Windows
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns
 from chronoscale.strategies.schedule import Op
 
-FLICKR = Point("soc_flickr", "t-gcn")
+NAMES = paper_file("flaredtdg").names
+SETS = NAMES["SMALL"] + NAMES["LARGE"]
+OURS, DECAY = "flaredtdg", hooks.bed().windows.decay
+
+
+def point(dataset, model, strategy=OURS, gpus=0, **settings) -> StudyPoint:
+    """A point of FlareDTDG's on Table 2's GPUs."""
+    axes = {"dataset": dataset, "model": model, "strategy": strategy, "gpus": gpus or hooks.gpus_of(dataset), "layers": 2}
+    return StudyPoint.of({"paper": "flaredtdg", **axes, "cluster": "a40-ib", **settings})
+
+
+def workload(one: StudyPoint):
+    return hooks.bed().workload(one)
+
+
+def line(number, dataset, model) -> dict[str, float]:
+    """A table's figures of a data set and model, by name; without those that ran out of memory."""
+    (found,) = (one for one in published("flaredtdg").tables[number].rows if (one["dataset"], one["model"]) == (dataset, model))
+    return {name: float(value) for name, value in found.items() if not isinstance(value, str)}
+
+
+FLICKR = point("soc_flickr", "t-gcn")
 
 
 @cache
@@ -31,39 +57,39 @@ def reasons(found: Findings) -> dict[str, str]:
 
 
 def test_points_are_on_the_printed_gpus() -> None:
-    assert [Point(name, "t-gcn").ranks for name in points.SMALL + points.LARGE] == [4, 4, 4, 16, 16]
-    assert Point("soc_flickr", "t-gcn", gpus=2).ranks == 2
+    assert [hooks.gpus_of(name) for name in SETS] == [4, 4, 4, 16, 16]
+    assert [one["gpus"] for one in quick("figure", 7).tables["points"].to_dict("records")] == [1, 4, 1, 4]
 
 
-@pytest.mark.parametrize("names", [points.SMALL[:1], pytest.param(points.SMALL[1:] + points.LARGE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("names", [SETS[:1], pytest.param(SETS[1:], marks=pytest.mark.slow)])
 def test_points_are_of_the_printed_size(names) -> None:
     for name in names:
-        work = points.workload(Point(name, "mpnn-lstm"))
-        found = work.chunking.count_blocks(EpochDraws(0, 0), points.DECAY, Point(name, "t-gcn").ranks)
-        assert found.rows[0].sum() == work.snapshots.num_nodes == points.printed(name).nodes
-        assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(points.trained(name))
+        work = workload(point(name, "mpnn-lstm"))
+        found = work.chunking.count_blocks(EpochDraws(0, 0), DECAY, hooks.gpus_of(name))
+        assert found.rows[0].sum() == work.snapshots.num_nodes == hooks.counts(name).nodes
+        assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(hooks.trained(name))
 
 
 @pytest.mark.slow
 def test_papers_predict_classes() -> None:
-    work = points.workload(Point("ogbn_papers100m", "evolvegcn"))
+    work = workload(point("ogbn_papers100m", "evolvegcn"))
     assert (work.model.name, work.model.inputs, work.model.outputs, work.hyper.task) == ("evolvegcn-o", 128, 172, "classes")
 
 
 def test_degrees_are_predicted_from_degrees() -> None:
-    work = points.workload(FLICKR)
+    work = workload(FLICKR)
     assert (work.model.inputs, work.model.hidden, work.model.outputs, work.hyper.task) == (2, 8, 2, "degrees")
 
 
 def test_esdg_has_one_window_and_others_have_eight_snapshots() -> None:
-    whole, other = (points.workload(Point("rec_amazon", "t-gcn", name)) for name in (points.ESDG, OURS))
-    assert (whole.groups, whole.hyper.group_size) == (1, len(points.trained("rec_amazon")) - 1)
+    whole, other = (workload(point("rec_amazon", "t-gcn", name)) for name in ("esdg", OURS))
+    assert (whole.groups, whole.hyper.group_size) == (1, len(hooks.trained("rec_amazon")) - 1)
     assert other.hyper.recency.decay.window == other.hyper.group_size == 8
 
 
 def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
-    schedule, trace = points.replayed(FLICKR)
-    found = points.simulate(FLICKR)
+    one, found = replayed(FLICKR), measured(FLICKR)
+    schedule, trace = one.schedule, one.trace
     assert (found.status, found.steps) == ("ran", schedule.iterations)
     assert found.epoch_s == trace.span_ns / 1e9 and found.peak_gb == peaks(schedule, trace).max() / 1e9
     assert found.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
@@ -75,26 +101,26 @@ def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
 
 @pytest.mark.slow
 def test_what_does_not_fit_has_memory_and_no_time() -> None:
-    found = points.simulate(Point("ogbn_papers100m", "t-gcn", points.ESDG))
+    found = measured(point("ogbn_papers100m", "t-gcn", "esdg"), "epoch_s", "step_s", "alone_s", "idle_s", "peak_gb", "part:layers")
     assert found.status == "out of memory" and found.peak_gb > 48 and "more than the 48.0 GB of NVIDIA A40" in found.message
-    assert np.isnan([found.epoch_s, found.alone_s, found.idle_s]).all() and found.parts is None
+    assert np.isnan([found.epoch_s, found.step_s, found.alone_s, found.idle_s, found["part:layers"]]).all()
 
 
 def test_apart_is_the_same_chunks_without_exchange() -> None:
-    cut, whole = (points.workload(Point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
-    one, other = (chunking.count_blocks(EpochDraws(0, 0), points.DECAY, 4) for chunking in (cut, whole))
+    cut, whole = (workload(point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
+    one, other = (chunking.count_blocks(EpochDraws(0, 0), DECAY, 4) for chunking in (cut, whole))
     assert one.halo.any() and not other.halo.any() and not other.sent.any()
     assert (one.rows == other.rows).all() and (one.edges == other.edges).all()
-    assert points.simulate(Point("soc_flickr", "t-gcn", cut=False)).peak_gb < points.simulate(FLICKR).peak_gb
+    assert measured(point("soc_flickr", "t-gcn", cut=False)).peak_gb < measured(FLICKR).peak_gb
 
 
 def test_a_window_keeps_its_parts() -> None:
-    assert points.kept(Decay(2, 0, 1.0)) == 2
+    assert Windows(full=2, decayed=0, alpha=1.0, chunks=64).kept == 2
     counts, kept = [64], 64
     for _ in range(6):
         kept = int(np.floor(kept * 0.1 ** (1 / 6)))
         counts.append(kept)
-    assert points.kept() == (64 + sum(counts)) / 64
+    assert hooks.kept() == (64 + sum(counts)) / 64
 
 
 @pytest.mark.sample(1)
@@ -115,35 +141,32 @@ def test_reductions_are_of_the_figures_beside_them(number: int) -> None:
 
 
 def test_ablations_compare_what_the_tables_do() -> None:
-    ablation = {one.number: one for one in reductions.ABLATIONS}
-    full, ours = points.simulate(Point("soc_flickr", "t-gcn", "full-history")), points.simulate(FLICKR)
-    assert ablation[7].ours(FLICKR) == (full.peak_gb * 1e3, ours.peak_gb * 1e3)
-    assert ablation[8].ours(FLICKR) == (full.epoch_s, ours.epoch_s)
-    alone = points.simulate(Point("soc_flickr", "t-gcn", "flaredtdg-no-overlap")).alone_s
-    assert ablation[11].ours(FLICKR) == (alone, ours.alone_s) and ours.alone_s < alone
+    full, ours = measured(point("soc_flickr", "t-gcn", "full-history")), measured(FLICKR)
+    alone = measured(point("soc_flickr", "t-gcn", "flaredtdg-no-overlap")).alone_s
+    assert ours.alone_s < alone
+    pairs = {7: (full.peak_gb * 1e3, ours.peak_gb * 1e3), 8: (full.epoch_s, ours.epoch_s), 11: (alone, ours.alone_s)}
+    for number, pair in pairs.items():
+        assert tuple(quick("table", number).tables["figures"].iloc[0, 4:]) == pair
 
 
 def test_a_history_of_the_length_that_is_told_has_the_printed_reduction() -> None:
-    said = reductions.history(FLICKR, -0.75, -0.5)
+    said = hooks.history(-0.75, -0.5)
     assert "75% less would be that of a full history of 16 snapshots, not 8" in said
-    assert "would be" not in reductions.history(FLICKR, -0.52, -0.51)
+    assert "would be" not in hooks.history(-0.52, -0.51)
 
 
 @pytest.mark.slow
 def test_table_5_says_what_ran_out_and_who_is_least() -> None:
-    assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "esdg") == "printed: out of device memory"
-    assert systems.ran_out(5, "ogbn_papers100m", "t-gcn", "dynahb") == "printed: out of host memory"
-    assert systems.ran_out(5, "soc_flickr", "t-gcn", "esdg") == ""
     found = quick("table", 5)
     assert len(found.rows) == 2 * 4 and (found.rows["why"] != "").all()
     for one in found.rows.to_dict("records"):
         dataset, model, strategy = str(one["what"]).split(", ")
-        assert one["ours"] == points.simulate(Point(dataset, model, strategy)).peak_gb
-        assert one["published"] == points.line(5, dataset, model)[strategy]
-    uncut = points.simulate(Point("soc_flickr", "t-gcn", cut=False)).peak_gb
+        assert one["ours"] == measured(point(dataset, model, strategy)).peak_gb
+        assert one["published"] == line(5, dataset, model)[strategy]
+    uncut = measured(point("soc_flickr", "t-gcn", cut=False)).peak_gb
     assert f"were nothing cut {uncut:.3g}" in reasons(found)["soc_flickr, t-gcn, flaredtdg"]
     rows = [{"published": a, "ours": b} for a, b in ((3, 1), (float("nan"), 5), (4, 4), (2, 2))] * 2
-    assert systems.order(rows) == "flaredtdg's is the least in 2 of 2 points in print, in 0 of ours"
+    assert hooks.least(rows, 4) == "flaredtdg's is the least in 2 of 2 points in print, in 0 of ours"
 
 
 @pytest.mark.slow
@@ -156,10 +179,17 @@ def test_table_4s_epochs_to_convergence_make_up_for_the_difference() -> None:
     rows = found.rows.set_index("what")["ours"]
     assert rows["soc_flickr, t-gcn, flaredtdg over esdg"] == seconds["soc_flickr", "esdg"] / seconds["soc_flickr", OURS]
     assert "1 and" in reasons(found)["rec_amazon, t-gcn, flaredtdg over esdg"]
-    papers = systems.slower("ogbn_papers100m", "t-gcn", "esdg")
-    assert np.isnan([papers["published"], papers["ours"]]).all() and str(papers["why"]).startswith(
-        "printed: out of device memory; esdg needs"
-    )
+
+
+@pytest.mark.slow
+def test_what_is_printed_as_out_of_memory_is_said() -> None:
+    four, five = (small_studies.study_of("flaredtdg", "table", n, ALL=["ogbn_papers100m"]) for n in (4, 5))
+    papers = four.rows.iloc[0]
+    assert np.isnan([papers["published"], papers["ours"]]).all()
+    assert papers["why"].startswith("printed: out of device memory; esdg needs")
+    said = reasons(five)
+    assert said["ogbn_papers100m, t-gcn, esdg"].startswith("printed: out of device memory; ")
+    assert said["ogbn_papers100m, t-gcn, dynahb"].startswith("printed: out of host memory; ")
 
 
 def test_table_12s_parts_add_up_in_print_and_in_ours() -> None:
@@ -168,8 +198,8 @@ def test_table_12s_parts_add_up_in_print_and_in_ours() -> None:
     seconds = found.tables["seconds"].iloc[0]
     ours = found.rows.set_index("what")["ours"]
     assert ours["soc_flickr, backward"] / ours["soc_flickr, forward"] == pytest.approx(seconds["backward"] / seconds["forward"])
-    one = points.simulate(Point("soc_flickr", "mpnn-lstm"))
-    assert seconds["remap"] == one.parts.seconds["gather"] and seconds["communication"] == one.alone_s
+    one = measured(point("soc_flickr", "mpnn-lstm"), "part:gather", "alone_s")
+    assert seconds["remap"] == one["part:gather"] and seconds["communication"] == one.alone_s
     printed = {float(line["chunking"]) + float(line["shuffle"]) for line in published("flaredtdg").tables[12].rows}
     assert f"{min(printed):.1%}" == "0.7%" and f"{max(printed):.1%}" == "1.4%", "the note's"
 
@@ -178,7 +208,7 @@ def test_figure_1_tells_communication_from_waiting() -> None:
     found = quick("figure", 1)
     shares = found.tables["shares"]
     assert (shares["alone"] <= shares["computes nothing"]).all() and (shares["computes nothing"] < 1).all()
-    one = points.simulate(Point("soc_flickr", "mpnn-lstm", "esdg"))
+    one = measured(point("soc_flickr", "mpnn-lstm", "esdg"))
     assert shares["alone"].tolist() == [one.alone_s / one.epoch_s]
     assert found.rows["published_low"].tolist()[:2] == [0.24, 0.24] and len(found.drawings) == 1
 
@@ -192,22 +222,23 @@ def test_figure_7s_memory_falls_and_hosts_do_not_grow() -> None:
     gains = {gpus: table.loc[("dynahb", gpus), "epoch_s"] / table.loc[(OURS, gpus), "epoch_s"] for gpus in (1, 4)}
     over = rows.loc["flaredtdg over dynahb, an epoch"]
     assert over["ours_low"] == pytest.approx(min(gains.values())) and over["why"].endswith(f"on {min(gains, key=gains.get)} GPUs")
-    stats = points.trained("soc_flickr")
+    stats = hooks.trained("soc_flickr")
     features = len(stats) * stats.num_nodes * 2 * 4
-    assert scaling.host_gb("soc_flickr", OURS, 16) * 1e9 > features + 4 * stats.edges.sum()
-    assert scaling.host_gb("soc_flickr", "dynahb", 4) > scaling.host_gb("soc_flickr", "dynahb", 1)
+    assert hooks.host_gb("soc_flickr", OURS, 16) * 1e9 > features + 4 * stats.edges.sum()
+    assert hooks.host_gb("soc_flickr", "dynahb", 4) > hooks.host_gb("soc_flickr", "dynahb", 1)
 
 
 def test_reasons_of_the_breakdown_are_of_its_parts() -> None:
     line = published("flaredtdg").tables[12].rows[0]
-    assert set(breakdown.WHY) == set(breakdown.PARTS) | {"communication"} == set(line) - {"dataset", *breakdown.OUTSIDE}
+    names = small_studies.names_of("flaredtdg", "table", 12)
+    assert set(names["WHY"]) == set(names["PARTS"]) == set(line) - {"dataset", *names["OUTSIDE"]}
 
 
 def test_printed_ratios_of_errors_are_over_the_regressions() -> None:
-    found = errors.ratios(6, "mpnn-lstm", "recent_only")
+    found = hooks.error_ratios(6, "mpnn-lstm", "recent_only")
     each = [0.0543 / 0.6867, 0.1245 / 1.2034, 0.0812 / 0.0946]
     assert (found.low, found.mean, found.high) == pytest.approx((min(each), np.mean(each), max(each)))
-    assert errors.ratios(3, "t-gcn", "dynagraph").high == pytest.approx(0.1281 / 0.1355), "accuracies are no errors"
+    assert hooks.error_ratios(3, "t-gcn", "dynagraph").high == pytest.approx(0.1281 / 0.1355), "accuracies are no errors"
 
 
 @pytest.mark.parametrize("kind, number", [("table", 3), ("table", 6), ("figure", 6), ("figure", 8)])
@@ -216,23 +247,32 @@ def test_data_that_are_absent_are_skipped_with_a_line_each(kind, number, tmp_pat
     study = registry.find("flaredtdg", kind, number)
     found = study.run(lambda _: None, False)
     skipped = [note for note in found.notes if note.startswith("Skipped: dataset '")]
-    assert [note.split("'")[1] for note in skipped] == list(trained.DATASETS) and "set CHRONOSCALE_DATA" in skipped[0]
+    assert [note.split("'")[1] for note in skipped] == ["math_overflow_monthly", "enron_monthly"] and "set CHRONOSCALE_DATA" in skipped[0]
     assert len(found.rows) and "–" in pages.markdown(study, found) and not found.drawings
 
 
-def fake(one: trained.Training) -> trained.Trained:
+def fake(one: StudyPoint) -> dict[str, object]:
     """Known figures, in place of minutes of training."""
-    error = {OURS: 0.5, "full-history": 0.4, "recent-only": 1.0}.get(one.strategy, 2.0) + one.full / 100
-    ended = tuple(float(i + 1) for i in range(one.epochs))
-    validation = tuple(error / end for end in ended)
-    return trained.Trained((3.0, 2.0), ended, validation, error, {"last value": 0.45}, one.full * 0.1)
+    full, epochs = one.setting("full", 2), one.setting("epochs")
+    error = {OURS: 0.5, "full-history": 0.4, "recent-only": 1.0}.get(one.strategy, 2.0) + full / 100
+    ended = [float(i + 1) for i in range(epochs)]
+    times = {"seconds": [3.0, 2.0], "epoch_s": 2.0, "ended": ended, "validation": [error / end for end in ended]}
+    return {**times, "test": error, "naive": {"last value": 0.45}, "peak_gb": full * 0.1}
 
 
 @pytest.fixture
 def known(monkeypatch) -> None:
-    for module in (errors, sensitivity):
-        monkeypatch.setattr(module, "trained", fake)
-        monkeypatch.setattr(module, "at_hand", lambda told, quick: (("math_overflow_monthly",), ()))
+    fake.__module__ = executed.__name__
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    monkeypatch.setattr(executed, "training", fake)
+    monkeypatch.setattr(executed, "months", months)
+
+
+def months(names):
+    return list(names)[:1], []
+
+
+months.__module__ = executed.__name__
 
 
 def test_table_6_divides_test_errors(known) -> None:
@@ -250,7 +290,7 @@ def test_figure_6_finds_when_an_error_is_reached(known) -> None:
     what = "math_overflow_monthly, {}, seconds to a validation MSE"
     assert rows.loc[what.format("full-history"), "ours_mean"] == 1.0
     assert rows.loc[what.format(OURS), "ours_mean"] == 2.0, "0.52, then 0.26, below 0.42"
-    assert len(found.tables["curves"]) == 2 * trained.EPOCHS and len(found.drawings) == 1
+    assert len(found.tables["curves"]) == 2 * 3 and len(found.drawings) == 1
 
 
 def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
@@ -266,13 +306,14 @@ def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
 @pytest.mark.slow
 def test_a_training_is_a_run_of_its_settings() -> None:
     """For real, on a small stand-in: losses, times, errors, and the planned peak of fewer full snapshots is less."""
-    two, four = (trained.trained(trained.Training("rec_amazon_like", "t-gcn", OURS, 1, full)) for full in (2, 4))
+    width = {"width": 16, "rate": 0.003, "epochs": 1}
+    two, four = (executed.training(point("rec_amazon_like", "t-gcn", gpus=1, full=full, **width)) for full in (2, 4))
     for one in (two, four):
-        assert len(one.seconds) == len(one.validation) == 1 and one.ended[0] == pytest.approx(one.seconds[0]) and one.epoch_s > 0
-        assert 0 < one.test < 10 and set(one.naive) == {"last value", "training mean"}
-    assert two.peak_gb < four.peak_gb
+        assert len(one["seconds"]) == len(one["validation"]) == 1 and one["ended"][0] == pytest.approx(one["seconds"][0])
+        assert one["epoch_s"] > 0 and 0 < one["test"] < 10 and set(one["naive"]) == {"last value", "training mean"}
+    assert two["peak_gb"] < four["peak_gb"]
     with pytest.raises(UserError, match="alpha"):
-        trained.trained(trained.Training("rec_amazon_like", "t-gcn", OURS, 1, 2, 1.5))
+        executed.training(point("rec_amazon_like", "t-gcn", gpus=1, alpha=1.5, **width))
 
 
 def test_every_study_names_how_it_was_made() -> None:

@@ -6,27 +6,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import small_studies
+from small_studies import measured, names_of, study_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.reproduce import document, notes, pages, registry
-from chronoscale.harness.reproduce.real import (
-    degree,
-    dimensions,
-    footprint,
-    grid,
-    overlap,
-    prediction,
-    preprocessing,
-    scalability,
-    speedups,
-    transfers,
-    utilisation,
-)
-from chronoscale.harness.reproduce.study import NOT_PRINTED, UNKNOWN, Findings, Study, by_copies, row
+from chronoscale.harness.reproduce import pages, registry
+from chronoscale.harness.reproduce.study import Study
+from chronoscale.harness.study import execution
+from chronoscale.harness.study.expressions import value
+from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, by_copies, row
+from chronoscale.harness.study.hooks import common
+from chronoscale.harness.study.hooks import real as hooks
+from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
+from chronoscale.harness.study.replay import KINDS, Replayed
+from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.testbeds.snapshots import statistics
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
@@ -35,6 +33,21 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real.ilp import UNNEEDED
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.trace import Trace
+
+GRID = paper_file("real").names["GRID"]
+SIZES = names_of("real", "table", 5)
+BYTES = (SIZES["EDGE"], SIZES["CHANGED_EDGE"], SIZES["DEGREES"])
+
+
+def point(dataset, model, layers, strategy, variant="exact", **settings) -> StudyPoint:
+    """A point of REAL's on 8 H200."""
+    axes = {"dataset": dataset, "model": model, "layers": layers, "strategy": strategy, "variant": variant}
+    return StudyPoint.of({"paper": "real", **axes, "cluster": "h200", "gpus": 8, "copies": True, **settings})
+
+
+def replayed(*of, **settings) -> Replayed:
+    return small_studies.replayed(point(*of, **settings))
+
 
 STAND_INS = [
     name
@@ -75,37 +88,33 @@ def test_printed_numbers():
 
 def test_table_5_is_the_papers_own_arithmetic():
     """16 B an edge, 20 B a changed edge, 8 B a changed node, on Table 3's means."""
-    arxiv = footprint.accounted("arxiv")
+    arxiv = hooks.accounted("arxiv", *BYTES)
     assert arxiv["full_gb"] == pytest.approx(1.8e6 * 16 * 100 / 1e9)
     assert arxiv["saved"] == pytest.approx(1 - (242_600 * 20 + 88_700 * 8) / (1_800_000 * 16))
-    saved = {name: round(100 * footprint.accounted(name)["saved"], 1) for name in grid.DATASETS}
+    saved = {name: round(100 * hooks.accounted(name, *BYTES)["saved"], 1) for name in GRID}
     assert saved == {"arxiv": 80.7, "products": 77.9, "reddit": 78.1, "stackoverflow": 81.5, "stackoverflow_a2q": 80.1, "wiki_talk": 89.8}
     for line in published("real").tables[5].rows:
         sizes = [float(line[key]) for key in ("full_gb", "map_gb", "degree_gb")]
-        assert footprint.saved(*sizes) == pytest.approx(float(line["saved"]), abs=6e-4)
-    assert footprint.accounted("reddit", footprint.BOTH)["saved"] == pytest.approx(0.889, abs=2e-3)
+        assert hooks.saved(*sizes) == pytest.approx(float(line["saved"]), abs=6e-4)
+    assert hooks.accounted("reddit", *BYTES, directions=2)["saved"] == pytest.approx(0.889, abs=2e-3)
 
 
 REDDIT = "Table 5's full graph of Reddit is 32 B an edge, both directions; its maps are of one"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.xfail(reason=REDDIT, strict=True)] * (n == "reddit")) for n in grid.DATASETS]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.xfail(reason=REDDIT, strict=True)] * (n == "reddit")) for n in GRID])
 def test_table_5_within_3_points(name):
     """Bytes of the H2D rows that difference maps save after a group's first snapshot, maps as published."""
     printed = {line["dataset"]: float(line["saved"]) for line in published("real").tables[5].rows}
-    assert abs(footprint._moved(name)["as-published"] - printed[name]) <= 0.03
+    moved = [hooks.structure_bytes(replayed(name, "wd-gcn", 1, *how)) for how in (("real-type1", "as-published"), ("psg",))]
+    assert abs(1 - moved[0] / moved[1] - printed[name]) <= SIZES["WITHIN"]
 
 
 def test_misses_of_table_5_are_said():
-    printed = {line["dataset"]: line for line in published("real").tables[5].rows}
-    met = {"as-published": 0.868}
-    assert footprint.misses(printed, {"arxiv": {"as-published": 0.8}}) == ["All within 3 points."]
-    assert [said[:45] for said in footprint.misses(printed, {"wiki_talk": met})] == ["Missed by 3.03 points, wiki_talk, its own acc"]
-    said = footprint.misses(printed, {"reddit": {"as-published": 0.8182}})
-    assert len(said) == 2 and all("32 B an edge" in one for one in said)
+    assert "All within 3 points." in study_of("real", "table", 5).notes
+    said = [note for note in study_of("real", "table", 5, WITHIN=0.0).notes if note.startswith("Missed by")]
+    assert [note.split(", ")[2].split(":")[0] for note in said] == ["structure moved", "its own accounting"], "all of the quick form's"
 
 
 @pytest.mark.sample(1)
@@ -131,29 +140,30 @@ def test_a_row_has_the_ends_and_the_ratio_of_what_both_have():
 @pytest.mark.slow
 def test_ranges_of_a_tiny_grid():
     """min, max, mean over the cells that both strategies reached, taken from the epochs themselves."""
-    points = [
-        grid.Point("arxiv", model, layers, name, variant=variant)
+    grid = [
+        point("arxiv", model, layers, name, variant)
         for model in ("wd-gcn", "t-gcn")
         for layers in (1, 2)
         for name, variant in (("psg", "exact"), ("real-reuse", "as-published"), ("real-reuse", "exact"))
     ]
-    frame = grid.frame(points, lambda _: None)
-    assert (frame["status"] == "ran").all()
-    epoch = {(p.model, p.layers, p.strategy, p.variant): grid.replayed(p)[1].span_ns for p in points}
+    points = Points([measured(one, "epoch_s") for one in grid])
+    assert points.all("status") == ["ran"] * len(grid)
+    epoch = {(p.model, p.layers, p.strategy, p.variant): small_studies.replayed(p).trace.span_ns for p in grid}
     cells = [(model, layers) for model in ("wd-gcn", "t-gcn") for layers in (1, 2)]
     for variant in ("as-published", "exact"):
         expected = [epoch[*cell, "psg", "exact"] / epoch[*cell, "real-reuse", variant] for cell in cells]
-        assert sorted(speedups.ratios(frame, "real-reuse", "psg", variant, None)) == pytest.approx(sorted(expected))
-    frame.loc[(frame["strategy"] == "psg") & (frame["model"] == "t-gcn"), ["status", "epoch_s"]] = ["out of memory", np.nan]
-    assert len(speedups.ratios(frame, "real-reuse", "psg", "exact", None)) == 2, "a point out of memory is no ratio"
-    assert len(speedups.ratios(frame, "real-reuse", "psg", "exact", 1)) == 1
+        assert sorted(hooks.ratios(points, "real-reuse", "psg", variant, None)) == pytest.approx(sorted(expected))
+    lost = StudyResult("out of memory", "", {"epoch_s": np.nan})
+    points = Points([Record(p.point, lost if (p.strategy, p.model) == ("psg", "t-gcn") else p.result) for p in points])
+    assert len(hooks.ratios(points, "real-reuse", "psg", "exact", None)) == 2, "a point out of memory is no ratio"
+    assert len(hooks.ratios(points, "real-reuse", "psg", "exact", 1)) == 1
 
 
 def test_as_published_increments_hold_changed_edges_alone():
     """REAL as published never rebuilds; its increments read the changed edges, exact ones at least those."""
-    counts = grid.statistics("arxiv")
+    counts = statistics("arxiv")
     for variant in ("as-published", "exact"):
-        schedule, _ = grid.replayed(grid.Point("arxiv", "wd-gcn", 1, "real-type1", variant=variant))
+        schedule = replayed("arxiv", "wd-gcn", 1, "real-type1", variant).schedule
         increments, rebuilt = schedule.tasks(Op.INCREMENT), schedule.tasks(Op.RECONSTRUCT)
         snapshot = schedule.unit[increments] + schedule.step[increments]
         if variant == "as-published":
@@ -174,21 +184,20 @@ def trace(rows: list[tuple[int, int, int, int]]) -> Trace:
 def test_busy_shares_by_hand():
     h2d, aggregate, allreduce = 3, 5, 18
     shown = trace([(0, aggregate, 0, 50), (0, aggregate, 25, 75), (0, h2d, 75, 100), (1, aggregate, 90, 400), (1, allreduce, 0, 90)])
-    share = utilisation.busy_shares(shown, 4, 100)
+    share = hooks.busy_shares(shown, 4, 100)
     assert share == pytest.approx(np.array([[1, 1, 1, 0], [0, 0, 0, 0.4]]))
 
 
 def test_forward_shares_lie_between_nothing_and_everything():
-    schedule, shown = grid.replayed(grid.Point("arxiv", "wd-gcn", 1, "psg"))
-    bare, waited = transfers.forward_shares(schedule, shown)
+    bare, waited = hooks.forward_shares(replayed("arxiv", "wd-gcn", 1, "psg"))
     assert bare == 0.0 and 0 <= waited < 0.05, "groups on one GPU exchange nothing before the backward pass"
 
 
 def test_forward_shares_of_a_chain_that_waits():
     """ESDG's ranks wait for hidden states: more than a transfer's own time, less than all of the forward pass."""
-    schedule, shown = grid.replayed(grid.Point("arxiv", "wd-gcn", 1, "esdg"))
-    assert len(schedule.tasks(Op.SEND))
-    bare, waited = transfers.forward_shares(schedule, shown)
+    one = replayed("arxiv", "wd-gcn", 1, "esdg")
+    assert len(one.schedule.tasks(Op.SEND))
+    bare, waited = hooks.forward_shares(one)
     assert 0 < bare < waited < 1
 
 
@@ -198,12 +207,12 @@ def test_verdicts_follow_the_numbers():
         "not the time of host copies"
     )
     assert by_copies(1.4, 0.6).startswith("the published lies between")
-    shares = dict.fromkeys(grid.KINDS, 0.0)
-    assert transfers.verdict("esdg", shares | {"hidden states": 0.6, "CPU-GPU": 0.4}).startswith("agrees")
-    assert transfers.verdict("esdg", shares | {"hidden states": 0.4, "CPU-GPU": 0.6}).startswith("differs")
-    assert transfers.verdict("real-l", shares | {"gradients": 0.1}).startswith("agrees")
-    assert transfers.verdict("real-l", shares | {"neighbours": 0.1}).startswith("differs")
-    assert scalability.reason("real-g", 512, 1.0) == UNKNOWN and "1.50 times" in scalability.reason("real-g", 512, 1.5)
+    shares = dict.fromkeys(KINDS, 0.0)
+    assert hooks.verdict("esdg", shares | {"hidden states": 0.6, "CPU-GPU": 0.4}).startswith("agrees")
+    assert hooks.verdict("esdg", shares | {"hidden states": 0.4, "CPU-GPU": 0.6}).startswith("differs")
+    assert hooks.verdict("real-l", shares | {"gradients": 0.1}).startswith("agrees")
+    assert hooks.verdict("real-l", shares | {"neighbours": 0.1}).startswith("differs")
+    assert hooks.given_up("real-g", 512, 1.0) == UNKNOWN and "1.50 times" in hooks.given_up("real-g", 512, 1.5)
 
 
 def simulated(schedule, *_, **__):
@@ -212,21 +221,14 @@ def simulated(schedule, *_, **__):
     return [Pass(replay(schedule, presets.cluster("h200"), costs), np.zeros(schedule.iterations))]
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Studies on one dataset and one model, few repeats."""
-    monkeypatch.setattr(grid, "QUICK_DATASETS", ("arxiv",))
-    monkeypatch.setattr(grid, "QUICK_MODELS", ("wd-gcn",))
-    monkeypatch.setattr(dimensions, "DATASET", "arxiv")
-    monkeypatch.setattr(preprocessing, "AT_HAND", ())
-    monkeypatch.setattr(prediction, "SIZES", ((500, 4_000),))
-    monkeypatch.setattr(prediction, "OTHER", (400, 3_000))
-    monkeypatch.setattr(prediction.executed, "passes", simulated)
-    monkeypatch.setattr(degree, "NODES", (1_000,))
-    monkeypatch.setattr(degree, "REPEATS", 3)
-    monkeypatch.setattr(scalability, "SHOWN", ("psg", "real-g", "real-g+"))
-    monkeypatch.setattr(scalability, "GPUS", (1, 512, 1024))
-    monkeypatch.setattr(scalability, "QUICK_GROUPS", 1_030)
+ONE: dict[str, object] = {"DATASETS": ["arxiv"], "MODELS": ["wd-gcn"], "DATASET": "arxiv", "AT_HAND": [], "NODES": [1_000]}
+FEW = {"SHOWN": ["psg", "real-g", "real-g+"], "GPUS": [1, 512, 1024], "FEWER": 1_030}
+OF: dict[tuple[str, int], dict[str, object]] = {("figure", 15): FEW, ("figure", 27): {"SIZES": [[500, 4_000]], "OTHER": [400, 3_000]}}
+
+
+def small(kind, number) -> Findings:
+    """A study on one dataset and one model, few repeats."""
+    return study_of("real", kind, number, **ONE | OF.get((kind, number), {}))
 
 
 @pytest.mark.slow
@@ -248,9 +250,9 @@ def small(monkeypatch):
         ("table", 5, "ours", ("arxiv, saved", "arxiv, structure moved")),
     ],
 )
-def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, named, small):
-    study = registry.find("real", kind, number)
-    found = study.run(lambda _: None, True)
+def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, named, monkeypatch):
+    monkeypatch.setattr(execution, "passes", simulated)
+    study, found = registry.find("real", kind, number), small(kind, number)
     first = found.rows.iloc[:, 0].astype(str)
     assert np.isfinite(found.rows[finite].to_numpy(np.float64)).all() and (found.rows[finite] >= 0).all()
     assert all(first.str.contains(name, regex=False).any() for name in named)
@@ -258,13 +260,13 @@ def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, nam
     assert study.title in pages.markdown(study, found)
 
 
-def test_esdg_and_blad_do_the_same_work(small):
-    said = registry.find("real", "figure", 11).run(lambda _: None, True).notes
-    assert any("identical on 2 of 2 points" in note for note in said)
+def test_esdg_and_blad_do_the_same_work():
+    assert any("identical on 2 of 2 points" in note for note in small("figure", 11).notes)
 
 
 def test_overlap_falls_as_edges_survive():
-    counted = overlap.overlaps(0.10)
+    axes = {"rate": 0.10, "factor": 1.0, "length": 41, "nodes": 2_000, "edges": 100_000, "share": 0.2}
+    counted = pd.DataFrame(hooks.overlaps(StudyPoint.of(axes)))
     survived = 0.95 ** np.arange(len(counted))
     assert counted["over mean edges"].to_numpy() == pytest.approx(survived, abs=0.02)
     assert (counted["over union"] <= counted["over mean edges"] + 1e-12).all() and counted["over union"].is_monotonic_decreasing
@@ -272,10 +274,11 @@ def test_overlap_falls_as_edges_survive():
 
 def test_figure_15_is_the_example():
     example = load(Path(__file__).parents[2] / "examples" / "real_figure15.yaml")
-    ours = scalability.EXPERIMENT
+    names = names_of("real", "figure", 15)
+    ours = value(names["EXPERIMENT"][1:], {**names, "quick": False})
     assert example.dataset.name == ours["dataset"]["name"] and example.dataset.scale == ours["dataset"]["scale"]
     assert example.model.model_dump().items() >= ours["model"].items() and example.cluster == ours["cluster"]
-    assert example.gpus == scalability.GPUS
+    assert list(example.gpus) == names["GPUS"]
 
 
 def test_a_page_shows_what_was_found(tmp_path):
@@ -283,10 +286,10 @@ def test_a_page_shows_what_was_found(tmp_path):
         [row("a over b", Range(strategy="a", over="b", low=1, mean=2, high=4), [3.0, 5.0], "because"), row("c", None, [], "")]
     )
     study = Study("figure", 8, "simulated", 1, lambda told, quick: Findings(rows))
-    page = pages.write(study, Findings(rows, notes=("a note",), tables={"points": rows}), tmp_path).read_text()
+    page = pages.write(study, Findings(rows, notes=("a note",)), tmp_path).read_text()
     assert "1.00 to 4.00 (mean 2.00)" in page and "3.00 to 5.00 (mean 4.00)" in page and "because" in page and "- a note" in page
-    assert {path.name for path in tmp_path.iterdir()} == {"real-figure-8.md", "real-figure-8.csv", "real-figure-8-points.csv"}
-    assert pd.read_csv(tmp_path / "real-figure-8.csv")["ours_mean"].iloc[0] == 4.0
+    assert {path.name for path in tmp_path.iterdir()} == {"figure-8.md", "figure-8.csv"}
+    assert pd.read_csv(tmp_path / "figure-8.csv")["ours_mean"].iloc[0] == 4.0
 
 
 @pytest.mark.parametrize(
@@ -318,71 +321,32 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_real_l_without_a_solver_is_said_at_its_rows(small):
+def test_real_l_without_a_solver_is_said_at_its_rows():
     """Computed from the plans: where no solver ran, real-l is real-g+'s schedule, and every row and the notes say so."""
-    found = registry.find("real", "figure", 13).run(lambda _: None, True)
+    found = small("figure", 13)
     rows = found.rows.set_index("what")
     said = rows.loc["real-l, as-published maps", "why"]
     assert said.startswith("real-g+'s schedule in 2 of 2, no solver ran; ")
     assert rows.loc["real-l, as-published maps", "ours_mean"] == rows.loc["real-g+, as-published maps", "ours_mean"]
     assert not rows.loc["real-g+, as-published maps", "why"].startswith("real-g+'s")
-    gap = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l", variant="as-published")).gap for layers in (1, 2))
-    exact = max(grid.simulate(grid.Point("arxiv", "wd-gcn", layers, "real-l")).gap for layers in (1, 2))
-    assert any(
-        f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {max(gap, exact):.1%}" in one
-        for one in found.notes
-    )
+    variants = ("as-published", "exact")
+    gap = max(measured(point("arxiv", "wd-gcn", n, "real-l", variant), "gap").gap for n in (1, 2) for variant in variants)
+    assert any(f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {gap:.1%}" in one for one in found.notes)
     solved = found.tables["solved"]
     assert solved["note"].str.contains("by the solver alone after|by the solver after", regex=True).all() and len(solved) == 2
     assert rows.loc["real-l, as-published maps, solver run on arxiv", "ours_mean"] == pytest.approx(solved["over psg"].mean())
 
 
 def test_where_a_solver_ran_nothing_else_is_said():
-    plans = pd.DataFrame(
-        {"strategy": ["real-l", "real-l"], "note": ["ILP: gap 3.0 % by the solver", f"x; {UNNEEDED}"], "gap": [0.03, 0.07]}
-    )
-    assert notes.settled("because", plans) == "real-g+'s schedule in 1 of 2, no solver ran; because"
-    assert "in 1 of 2 plans" in notes.unsolved(plans)[0] and "at most 7.0%" in notes.unsolved(plans)[0]
-    assert notes.settled("because", plans[:1]) == "because" and notes.unsolved(plans[:1]) == ()
+    noted = (("ILP: gap 3.0 % by the solver", 0.03), (f"x; {UNNEEDED}", 0.07))
+    plans = Points([Record(StudyPoint(strategy="real-l"), StudyResult(values={"note": note, "gap": gap})) for note, gap in noted])
+    assert common.settled("because", plans) == "real-g+'s schedule in 1 of 2, no solver ran; because"
+    assert "in 1 of 2 plans" in common.unsolved(plans)[0] and "at most 7.0%" in common.unsolved(plans)[0]
+    assert common.settled("because", plans[:1]) == "because" and common.unsolved(plans[:1]) == []
 
 
 @pytest.mark.slow
-def test_simulated_pages_say_how_kernels_and_networks_are_charged(small):
+def test_simulated_pages_say_how_kernels_and_networks_are_charged():
     for number in (4, 8):
-        said = " ".join(registry.find("real", "figure", number).run(lambda _: None, True).notes)
+        said = " ".join(small("figure", number).notes)
         assert "5 µs of one host thread a kernel" in said and "NCCL's own model of rings and trees" in said
-
-
-def test_sections_of_a_document_are_made_again_one_by_one(tmp_path):
-    def found(value: float) -> Findings:
-        return Findings(pd.DataFrame([row("x", None, [value], "")]))
-
-    eight, three = registry.find("real", "figure", 8), registry.find("real", "table", 3)
-    path = document.write("real", [(eight, found(1.0)), (three, found(2.0))], tmp_path, "2026-01-01")
-    text = path.read_text().replace("one: `--figure N`", "by hand")
-    path.write_text(text)
-    document.refresh(path, [(three, found(5.0))], "2026-02-02")
-    again = path.read_text()
-    assert "Sections by the day that they were made on: 2026-02-02: Table 3; 2026-01-01: Figure 8." in again
-    assert "| x | – | 1.00 |" in again and "| x | – | 5.00 |" in again and "| x | – | 2.00 |" not in again and "by hand" in again
-    assert "Counted, nothing is timed. Made 2026-02-02 with chronoscale" in again
-    assert text.index("## Figure 8") < text.index("## Table 3") and again.count("## ") == 2
-    document.refresh(path, [(three, found(5.0))], "2026-02-02")
-    assert path.read_text() == again
-    with pytest.raises(UserError, match="has no section 'Figure 9'"):
-        document.refresh(path, [(registry.find("real", "figure", 9), found(1.0))], "2026-02-02")
-    with pytest.raises(UserError, match="not a document of `reproduce`"):
-        document.refresh(tmp_path / "absent.md", [(three, found(1.0))], "2026-02-02")
-
-
-@pytest.mark.slow
-def test_the_command_makes_a_section_again(tmp_path, monkeypatch, capsys):
-    study = registry.find("real", "figure", 3)
-    path = document.write("real", [(study, Findings(pd.DataFrame([row("old", None, [1.0], "")])))], tmp_path, "2026-01-01")
-    monkeypatch.setattr(
-        sys, "argv", ["chronoscale", "reproduce", "real", "--figure", "3", "--quick", "--out", str(tmp_path / "out"), "--into", str(path)]
-    )
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert not left.value.code and f"document: {path}" in capsys.readouterr().err.replace("\n", "")
-    assert "after 30 steps" in path.read_text() and "| old |" not in path.read_text()

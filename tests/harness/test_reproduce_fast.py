@@ -12,7 +12,8 @@ from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.fast import redundancy, stand_ins
 from chronoscale.harness.reproduce.fast.sizes import size
-from chronoscale.harness.reproduce.study import Findings, Kind
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.published import published
 
 LINES = {str(line["dataset"]): line for line in published("fast").tables[1].rows}

@@ -14,7 +14,8 @@ from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.fast import breakdown, cases, executed, footprint, ladder, overheads, points, rates, speedups, threads
 from chronoscale.harness.reproduce.fast.costs import DISTINCT, Rates, ServerCosts
 from chronoscale.harness.reproduce.fast.points import TGL, Point, iterations, schedule_of, simulate
-from chronoscale.harness.reproduce.study import UNKNOWN, Findings, Kind
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study.findings import UNKNOWN, Findings
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.baselines.streams import SIMPLE

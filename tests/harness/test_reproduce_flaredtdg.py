@@ -10,8 +10,10 @@ from chronoscale.datasets import catalogue
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.flaredtdg import memory, stand_ins
-from chronoscale.harness.reproduce.study import Findings
+from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.hooks import flaredtdg as hooks
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.testbeds.snapshots import statistics
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache_bytes
 
@@ -73,7 +75,7 @@ def test_ablations_end_with_the_main_tables_figures() -> None:
 
 def test_esdgs_totals_are_of_sixteen_gpus_and_the_others_of_table_2() -> None:
     for line in TABLES[1].rows:
-        each, gpus = memory.a_gpu(str(line["dataset"])), stand_ins.printed(str(line["dataset"])).gpus
+        each, gpus = hooks.a_gpu(str(line["dataset"])), hooks.counts(str(line["dataset"])).gpus
         if "esdg_gb" in line:
             assert line["esdg_gb"] == pytest.approx(16 * each["esdg"])
             assert line["dynahb_gb"] == pytest.approx(gpus * each["dynahb"], rel=0.02)
@@ -83,14 +85,14 @@ def test_esdgs_totals_are_of_sixteen_gpus_and_the_others_of_table_2() -> None:
 def test_one_width_alone_gives_all_sizes_of_features() -> None:
     sizes = [(float(line["nodes"]), float(line["features_gb"])) for line in TABLES[1].rows[:3]]
     fits = [width for width in range(1, 513) if all(round(nodes * width * 4 / 1e9, 1) == size for nodes, size in sizes)]
-    assert fits == [memory.REGRESSION]
+    assert fits == [hooks.REGRESSION]
     whole = [width for width in range(1, 513) if all(round(nodes * width * 4 / 2**30, 1) == size for nodes, size in sizes)]
     assert whole == [140]
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_stand_ins_have_the_printed_counts(name: str) -> None:
-    row, stats = stand_ins.printed(name), stand_ins.statistics(name)
+    row, stats = hooks.counts(name), statistics(name)
     made, factor = catalogue.entry(f"{name}_like").generator, catalogue.entry(f"{name}_like").stands_for.factor
     assert stats.num_nodes == row.nodes and made.edges * factor == row.edges
     assert len(stats) == (row.steps or 70)
@@ -105,7 +107,7 @@ def test_stand_ins_have_the_printed_counts(name: str) -> None:
 
 
 def test_snapshots_that_train_are_the_first_ones() -> None:
-    whole, first = stand_ins.statistics("ogbn_papers100m"), stand_ins.trained("ogbn_papers100m")
+    whole, first = statistics("ogbn_papers100m"), hooks.trained("ogbn_papers100m")
     assert len(first) == 88 and (first.edges == whole.edges[:88]).all() and first.num_nodes == whole.num_nodes
 
 
@@ -124,19 +126,19 @@ def test_table_1_from_counts() -> None:
 
 def test_reasons_say_what_would_meet_the_printed() -> None:
     """Each solved assumption, put in, gives the printed figure."""
-    stats, theirs = stand_ins.statistics("soc_youtube"), 235.6
-    times = memory.denser(stats, "soc_youtube", theirs)
+    stats, theirs = statistics("soc_youtube"), 235.6
+    times = hooks.denser(stats, "soc_youtube", theirs)
     edges = np.rint(stats.edges * times).astype(np.int64)
     thicker = type(stats)(**{name: getattr(stats, name) for name in stats.__slots__ if name != "edges"}, edges=edges)
     assert dynahb_cache_bytes(thicker, 130, 4) / 1e9 == pytest.approx(theirs, rel=1e-4)
-    assert memory.denser(stand_ins.statistics("rec_amazon"), "rec_amazon", 322.2) == np.inf
+    assert hooks.denser(statistics("rec_amazon"), "rec_amazon", 322.2) == np.inf
     why = table_1().rows.set_index("what")["why"]
     assert "more than all features of all snapshots on each of 4 ranks, 306" in why["rec_amazon, DynaHB, host cache, GB"]
     assert why["rec_amazon, ESDG, devices, GB"].startswith("16 times Table 5's 4.9, but 4 GPUs (Table 2): 19.6; ")
     assert why["soc_bitcoin, ESDG, devices, GB"].startswith("a whole window; ")
     assert "2 is assumed" in why["ogbn_papers100m, DynaGraph, devices, GB"]
-    held = memory.esdg_footprint(stand_ins.trained("soc_bitcoin"), stand_ins.stack("soc_bitcoin"), 36)
-    assert memory.snapshots(held, 36, held.total / 1e9) == pytest.approx(36)
+    held = hooks.holdings(StudyPoint(dataset="soc_bitcoin"))["held"]["esdg"]
+    assert hooks.snapshots_in(held, 36, held["total"] / 1e9) == pytest.approx(36)
 
 
 def test_terms_add_up_and_the_page_says_what_is_assumed() -> None:

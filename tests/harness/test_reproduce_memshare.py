@@ -6,30 +6,26 @@ from functools import cache
 
 import numpy as np
 import pytest
+import small_studies
+from small_studies import measured, names_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.memshare import (
-    accuracy,
-    alphas,
-    cuts,
-    cutters,
-    executed,
-    increments,
-    ladder,
-    points,
-    shares,
-    stand_ins,
-    volumes,
-)
-from chronoscale.harness.reproduce.memshare.executed import RANKS, STAND_IN, events
-from chronoscale.harness.reproduce.study import Findings, Kind
+from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.hooks import memshare as hooks
+from chronoscale.harness.study.hooks import memshare_executed as executed
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.testbeds.spread_streams import prepared, stream
 from chronoscale.reports.published import published
 from chronoscale.strategies.workload import SharingHyper
 
 PAPER = published("memshare")
 DATASETS = ("lastfm", "wikitalk", "stackof", "gdelt")
 APS = {(row["gpus"], row["strategy"], row["model"]): np.array([row[d] for d in DATASETS]) for row in PAPER.tables[3].rows if "model" in row}
+NAMES = paper_file("memshare").names
+QUICK, STAND_IN, EVENTS = NAMES["QUICK"], NAMES["STAND_IN"], 1_500
 CUTS = {row["dataset"]: row for row in PAPER.tables[4].rows}
 
 
@@ -72,11 +68,22 @@ def test_gains_of_cuts_are_over_the_mean_of_what_shares_nothing():
     assert np.mean(over) == pytest.approx(0.0115, abs=5e-5)
 
 
+SMALL: dict[str, object] = {
+    "CUTS": {name: 4 * divisor for name, divisor in QUICK.items()},
+    "FEWER": EVENTS,
+    "TOGETHER": NAMES["TOGETHER"].replace("'batch': 200", "'batch': 60"),
+}
+
+
 @cache
-def run(kind: Kind, number: int) -> Findings:
-    """A quick run, and what holds of all: it says that it is quick, is registered, and has a reason for every row."""
+def run(kind: Kind, number: int, **names: object) -> Findings:
+    """A quick run, and what holds of all: it says that it is quick, is registered, and has a reason for every row.
+
+    Streams are generated, wherever this runs, and those that are cut or executed are smaller than a quick run's.
+    """
     study = registry.find("memshare", kind, number)
-    found = study.run(lambda _: None, True)
+    cut = SMALL if (kind, number) in (("figure", 2), ("figure", 3)) else {name: SMALL[name] for name in ("FEWER", "TOGETHER")}
+    found = small_studies.study_of("memshare", kind, number, **cut, **names)
     assert any(note.startswith("Quick") for note in found.notes)
     assert (found.rows["why"] != "").all()
     assert study.title in pages.markdown(study, found)
@@ -84,12 +91,13 @@ def run(kind: Kind, number: int) -> Findings:
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams are generated, wherever this runs, and those that are cut or executed are smaller than a quick run's."""
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
-    monkeypatch.setattr(cuts, "QUICK", {name: 4 * divisor for name, divisor in stand_ins.QUICK.items()})
-    monkeypatch.setattr(executed, "QUICK_EVENTS", 1_500)
-    monkeypatch.setattr(executed, "BATCH", 60)
+
+
+def point(dataset: str, strategy: str, gpus: int, batch: int = 3_000, divisor: int = 1, **settings: object) -> StudyPoint:
+    axes = {"dataset": dataset, "strategy": strategy, "gpus": gpus, "model": "tgn", "cluster": "a40-10g", "least": 4}
+    return StudyPoint.of({"paper": "memshare", **axes, "batch": batch, "divisor": divisor, **settings})
 
 
 def ours(found: Findings) -> dict[str, float]:
@@ -106,12 +114,12 @@ def test_every_number_has_its_study() -> None:
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_stand_ins_keep_events_a_node_and_have_hot_nodes(name: str) -> None:
-    made, printed = stand_ins.stream(name, stand_ins.QUICK[name]), stand_ins.counts(name)
-    apart = stand_ins.EVENTS_APART if name == "gdelt" else 1
+    made, printed = stream(hooks.bed(), name, QUICK[name]), hooks.counts(name)
+    apart = hooks.bed().apart.get(name, 1)
     assert len(made) / made.num_nodes == pytest.approx(printed["edges"] / printed["nodes"] / apart, rel=0.01)
-    assert stand_ins.hot_share(made) > 0.3
-    assert stand_ins.degrees(made).sum() == 2 * len(made)
-    assert stand_ins.hot_share(made, 1.0) == 1
+    assert hooks.hot_share(made) > 0.3
+    assert hooks.degrees(made).sum() == 2 * len(made)
+    assert hooks.hot_share(made, 1.0) == 1
 
 
 def test_table_2_says_what_is_left_out() -> None:
@@ -124,20 +132,22 @@ def test_table_2_says_what_is_left_out() -> None:
 def test_loads_are_between_even_and_all_in_one() -> None:
     found = run("figure", 2)
     assert any("Skipped: dataset 'jodie_wikipedia'" in note for note in found.notes)
-    assert found.rows["ours_low"].min() >= 1 and found.rows["ours_high"].max() <= cuts.PARTS
+    assert found.rows["ours_low"].min() >= 1 and found.rows["ours_high"].max() <= hooks.PARTS
     means = ours(found)
     for name in ("stackof", "wikitalk"):
         assert means[f"{name}, ours, largest load over the mean"] < means[f"{name}, METIS, largest load over the mean"]
 
 
-@pytest.mark.parametrize("policies", [("distgl", "shared-nodes"), pytest.param(tuple(cuts.POLICIES), marks=pytest.mark.slow)])
-def test_sharing_more_nodes_cuts_fewer_events(monkeypatch, policies) -> None:
+@pytest.mark.parametrize(
+    "policies", [("distgl", "shared-nodes"), pytest.param(("metis", "distgl", "shared-nodes"), marks=pytest.mark.slow)]
+)
+def test_sharing_more_nodes_cuts_fewer_events(policies) -> None:
     """Each cut by METIS is a process that imports DGL: the slow variant has them."""
-    monkeypatch.setattr(cuts, "POLICIES", {name: cuts.POLICIES[name] for name in policies})
-    means = ours(run.__wrapped__("figure", 3))
+    means = ours(run.__wrapped__("figure", 3, POLICIES=list(policies)))
+    labels = names_of("memshare", "figure", 3)["LABELS"]
     for name in ("gdelt", "stackof"):
-        for label in cuts.POLICIES.values():
-            curve = [means[f"{name}, {label}, {share:g} shared, cut"] for share in cuts.QUICK_SHARES]
+        for policy in policies:
+            curve = [means[f"{name}, {labels[policy]}, {share:g} shared, cut"] for share in (0.0, 0.05, 0.1)]
             assert curve == sorted(curve, reverse=True) and 0 <= curve[-1] < curve[0] <= 1
 
 
@@ -156,24 +166,25 @@ def test_volumes_fall_with_what_is_cut() -> None:
     table = found.tables["volumes"].set_index(["how", "k"]).loc["eq. 25"]
     assert table["memory"].is_monotonic_increasing and table["memory"].iloc[0] == 0
     assert (table["cold_nodes"].diff().dropna() < 0).all()
-    assert table[list(volumes.TERMS)].sum(axis=1).to_numpy() == pytest.approx(table["total"].to_numpy())
+    assert table[list(hooks.TERMS)].sum(axis=1).to_numpy() == pytest.approx(table["total"].to_numpy())
 
 
 def test_epochs_are_as_many_steps_as_the_paper_has() -> None:
-    one = points.Point("wikitalk", "memshare", 8)
-    assert one.steps == -(-round(0.7 * 7_833_139) // 24_000)
-    assert points.Point("wikitalk", "disttgl", 8, tests=True).steps == -(-round(0.15 * 7_833_139) // 3_000)
-    found = points.simulate(points.Point("wikitalk", "memshare", 8, quick=True))
-    assert found.epoch_s == pytest.approx(found.step_s * points.Point("wikitalk", "memshare", 8, quick=True).steps)
-    assert set(found.stages) == set(points.STAGES) and min(found.stages.values()) > 0
+    steps = hooks.bed().steps
+    assert steps(point("wikitalk", "memshare", 8)) == -(-round(0.7 * 7_833_139) // 24_000)
+    assert steps(point("wikitalk", "disttgl", 8, tests=True)) == -(-round(0.15 * 7_833_139) // 3_000)
+    one = point("wikitalk", "memshare", 8, 300, QUICK["wikitalk"])
+    found = measured(one).spread
+    assert found["epoch_s"] == pytest.approx(found["step_s"] * steps(one))
+    assert set(found["stages"]) == set(NAMES["STAGES"]) and min(found["stages"].values()) > 0
 
 
 def test_epochs_and_tests_over_rivals() -> None:
     for number, table in ((9, "epochs"), (10, "tests")):
         found = run("figure", number)
         seconds = found.tables[table]
-        assert (seconds["tgl"].isna() == (seconds["gpus"] > points.GPUS_A_MACHINE)).all()
-        several = seconds[seconds["gpus"] > points.GPUS_A_MACHINE]
+        assert (seconds["tgl"].isna() == (seconds["gpus"] > 4)).all()
+        several = seconds[seconds["gpus"] > 4]
         assert (several["memshare"] < several["tgl-dist"]).all()
         tgl_dist = found.rows.set_index("what").loc["memshare over tgl-dist"]
         assert tgl_dist["ours_mean"] == pytest.approx((seconds["tgl-dist"] / seconds["memshare"]).mean())
@@ -199,7 +210,7 @@ def test_stages_are_shares_of_their_sum() -> None:
 def test_the_ladder_ends_with_fewer_bytes() -> None:
     found = run("figure", 11)
     lines = found.tables["ladder"].set_index("how")
-    assert list(ladder.RUNGS) == [name for name in lines.columns if name != "dataset"]
+    assert names_of("memshare", "figure", 11)["RUNGS"] == [name for name in lines.columns if name != "dataset"]
     assert ours(found)["executed, stackof, bytes fetched, memshare over tgl-dist"] < 0.5
     simulated = lines.loc["simulated, epoch"]
     assert ours(found)["simulated, epoch, with pipeline, speed-up"] == pytest.approx(
@@ -210,7 +221,7 @@ def test_the_ladder_ends_with_fewer_bytes() -> None:
 
 def test_what_is_shared_need_not_be_fetched() -> None:
     means = ours(run("figure", 12))
-    for how in shares.WAYS:
+    for how in ("recent", "decay"):
         assert (
             1
             > means[f"executed, stackof, {how}, k 0.1, bytes fetched over 0's"]
@@ -220,10 +231,10 @@ def test_what_is_shared_need_not_be_fetched() -> None:
 
 def test_a_larger_alpha_says_less() -> None:
     table = run("figure", 14).tables["alphas"].set_index("how")
-    spoken = [table["share"][f"alpha {alpha:g}"] for alpha in alphas.QUICK_ALPHAS]
+    spoken = [table["share"][f"alpha {alpha:g}"] for alpha in (0.0, 0.3, 2.0)]
     assert spoken == sorted(spoken, reverse=True)
-    shared = int(SharingHyper().shared * events(STAND_IN, quick=True).num_nodes)
-    assert 0 < table["spoken"]["alpha 2"] <= RANKS * shared, "the first of each node from each rank, nothing after it"
+    shared = int(SharingHyper().shared * stream(hooks.bed(), STAND_IN, QUICK[STAND_IN]).num_nodes)
+    assert 0 < table["spoken"]["alpha 2"] <= 2 * shared, "the first of each node from each rank, nothing after it"
     assert table["share"]["all"] == 1 and table["spoken"]["never"] == 0
     assert table["test AP"].between(0, 1).all()
 
@@ -231,9 +242,9 @@ def test_a_larger_alpha_says_less() -> None:
 def test_gains_of_accuracy_are_over_each_rival() -> None:
     found = run("table", 3)
     aps = found.tables["aps"].iloc[0]
-    for rival in accuracy.RIVALS:
+    for rival in ("tgl", "tgl-dist", "disttgl", "mspipe"):
         assert ours(found)[f"tgn, gain of test AP, memshare over {rival}"] == pytest.approx(aps["memshare"] - aps[rival])
-    overall = [accuracy.gains("mspipe", model)["published_mean"] for model in accuracy.MODELS]
+    overall = [hooks.accuracy_gains("mspipe", model)["published_mean"] for model in ("tgn", "jodie", "apan")]
     assert np.mean(overall) == pytest.approx(0.0429, abs=5e-5), "means of models are that of the text"
 
 
@@ -246,19 +257,19 @@ def test_accuracy_over_time_ends_with_the_test() -> None:
 
 @pytest.mark.slow
 def test_cutters_are_all_there() -> None:
-    times, accuracies = run("table", 4), run("table", 5)
-    assert set(times.tables["epochs"].columns) == {"how", "dataset", *cutters.COLUMNS}
-    assert set(accuracies.tables["aps"].columns) == {"dataset", *cutters.COLUMNS}
+    times, accuracies, columns = run("table", 4), run("table", 5), names_of("memshare", "table", 4)["COLUMNS"]
+    assert set(times.tables["epochs"].columns) == {"how", "dataset", *columns}
+    assert set(accuracies.tables["aps"].columns) == {"dataset", *columns}
     published_ = accuracies.rows.set_index("what")["published"]
     assert published_["stackof, metis_shared, test AP"] == 0.9723
-    assert accuracies.tables["aps"].iloc[0][list(cutters.COLUMNS)].astype(float).between(0, 1).all()
+    assert accuracies.tables["aps"].iloc[0][list(columns)].astype(float).between(0, 1).all()
 
 
 def test_increments_are_those_of_the_memory() -> None:
     """Each update once: as many as there are different ends of a batch's events, at most."""
-    events = stand_ins.stream("stackof", 15_000)
-    degree, added = increments.increments(events, 1, 200)
-    trained = points.prepared("stackof", 15_000).training_events
+    events = stream(hooks.bed(), "stackof", 15_000)
+    degree, added = executed.increments(events, 1, 200, 32, 2, 10, 0.001)
+    trained = prepared(hooks.bed(), "stackof", 15_000).training_events
     most = sum(np.unique([events.src[first : min(first + 200, trained)], events.dst[first : min(first + 200, trained)]]).size
                for first in range(0, trained, 200))  # fmt: skip
     assert 0 < len(added) == len(degree) <= most

@@ -42,6 +42,7 @@ class Commands(LazyGroup):
         "reproduce": Entry(
             f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."
         ),
+        "study": Entry(f"{_HERE}.study:study", "Run a study file: a grid of points, and rows, tables and drawings of them. Resumable."),
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
         "compile": Entry(f"{_HERE}.operators:compile_", "Compile the operators in C++ for the torch that is installed."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from chronoscale.harness.reproduce.study import Findings, Told
+from chronoscale.harness.study.findings import Findings, Told
 
 HERE = "chronoscale.harness.reproduce"
 

@@ -1,62 +1,28 @@
-"""Study: one figure or table of a paper as something that can be run, and what came out of it."""
+"""Study: one figure or table of a paper as something that can be run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
-import numpy as np
+from chronoscale.errors import UserError
+from chronoscale.harness.study.findings import Findings, Told
+from chronoscale.harness.study.study_file import StudyFile, Way, folder, load
+from chronoscale.reports.published import Printed, published
 
-from chronoscale.reports.published import Printed, Range, published
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from chronoscale.reports.charts.drawing import Drawing
-
-Way = Literal["executed", "simulated", "counted", "modelled"]
 Kind = Literal["figure", "table"]
 KINDS: tuple[Kind, ...] = ("figure", "table")
-Told = Callable[[str], None]
-NAN = float("nan")
-
-UNKNOWN = "not established"
-SOLVED = "solved from the printed numbers"  # of a reason that explains what it was made from
-NOT_PRINTED = "not printed in the paper"
-AGREES = 0.05  # of the published: no difference to explain
-
-
-def by_copies(ratio: float, free: float) -> str:
-    """Whether host copies explain a ratio of ours to the published; `free`: were they to take no time. NaN: no such ratio."""
-    if not np.isfinite(ratio):
-        return NOT_PRINTED
-    if abs(ratio - 1) <= AGREES:
-        return f"within {AGREES:.0%}"
-    if not np.isfinite(free):
-        return UNKNOWN
-    if (ratio - 1) * (free - 1) < 0:
-        return f"the published lies between: with host copies free ours is {free:.2f} times it"
-    nearer = abs(np.log(free)) < abs(np.log(ratio))
-    said = "the time of host copies is part of it" if nearer else "not the time of host copies"
-    return f"{said}: with them free ours is {free:.2f} times the published; the rest is {UNKNOWN}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Findings:
-    """rows: published beside ours (`row`). tables: details by file name. notes: what must be read with them."""
-
-    rows: pd.DataFrame
-    drawings: tuple[Drawing, ...] = ()
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`run(told, quick)`: `told` hears of progress, `quick` asks for a subset, which the notes then name. `lasts_s`: about, on one core.
+    """run: takes a listener of progress and whether a subset is asked for, which the notes then name. lasts_s: about, on one core.
 
-    limit: what of the figure is not reached, said in its title.
+    limit: what of the figure is not reached, said in its title. file: its study file.
     """
 
     kind: Kind
@@ -66,6 +32,7 @@ class Study:
     run: Callable[[Told, bool], Findings]
     limit: str = ""
     paper: str = "real"
+    file: StudyFile | None = None
 
     @property
     def printed(self) -> Printed:
@@ -79,30 +46,36 @@ class Study:
         return f"{self.printed.title}: {self.limit}" if self.limit else self.printed.title
 
     @property
+    def file_name(self) -> str:
+        """What files of a paper's folder are called, without their ending: 'figure-8'."""
+        return f"{self.kind}-{self.number}"
+
+    @property
     def name(self) -> str:
-        """File name."""
-        return f"{self.paper}-{self.kind}-{self.number}"
+        """What it is called among all papers' studies: 'real-figure-8'."""
+        return f"{self.paper}-{self.file_name}"
 
 
-def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
-    """One line of single numbers: published, ours, their ratio; NaN for what is not printed."""
-    return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
+def studies_of(paper: str) -> list[Study]:
+    """Return the studies that stand as files. Raises UserError for one that is wrong."""
+    if not folder(paper).is_dir():
+        return []
+    return [of_file(paper, path.name, load(path)) for path in folder(paper).iterdir() if FILE.fullmatch(path.name)]
 
 
-def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
-    """One line: published and our lowest, mean and highest, and their ratio.
+def of_file(paper: str, name: str, file: StudyFile) -> Study:
+    """Return the study of a file called `figure-1.yaml` or `table-1.yaml`. Raises UserError where the paper prints no such one."""
+    kind: Kind = "figure" if name.startswith("figure") else "table"
+    number = int(re.sub(r"\D", "", name))
+    known = published(paper).figures if kind == "figure" else published(paper).tables
+    if number not in known:
+        raise UserError(f"{name}: {paper} has no {kind} {number}; give the study a `title` of its own")
+    own, named = file.model_copy(update={"paper": paper}), f"{paper}-{kind}-{number}"
+    return Study(kind, number, file.way, file.about_s, partial(run_file, own, named, known[number]), file.limit, paper, own)
 
-    ratio: ours over published, of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
-    """
-    known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
-    mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}
-    theirs = {end: getattr(printed, end) for end in ("low", "mean", "high")} if printed else {}
-    both = [end for end in ("mean", "high", "low") if theirs.get(end) is not None and end in mine]
-    return {
-        "what": what,
-        **{f"published_{end}": NAN if theirs.get(end) is None else theirs[end] for end in ("low", "mean", "high")},
-        **{f"ours_{end}": float(mine.get(end, NAN)) for end in ("low", "mean", "high")},
-        "points": len(known),
-        "ratio": float(mine[both[0]] / theirs[both[0]]) if both else NAN,
-        "why": why,
-    }
+
+def run_file(file: StudyFile, name: str, printed: Printed, told: Told, quick: bool) -> Findings:
+    """Return what the study of a figure or table finds."""
+    from chronoscale.harness.study.study_run import run  # noqa: PLC0415 (of what is run, which the listing does without)
+
+    return run(file, name, printed, told, quick)

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.fast.costs import Rates
 from chronoscale.harness.reproduce.fast.executed import Executed, passes, seconds
 from chronoscale.harness.reproduce.fast.points import TGL, Point, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
-from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, Findings, Told, row
+from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, SOLVED, Findings, Told, row
 from chronoscale.reports.charts.stacks import stacks
 from chronoscale.reports.published import published
 from chronoscale.strategies.evaluation.metrics import time_by_op

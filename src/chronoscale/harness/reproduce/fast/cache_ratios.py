@@ -10,7 +10,7 @@ from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
 from chronoscale.harness.reproduce.fast.host import Rates
 from chronoscale.harness.reproduce.fast.traffic import loading, traffic
 from chronoscale.harness.reproduce.fast.volumes import GIB, PRESAMPLE, RATIO
-from chronoscale.harness.reproduce.study import NAN, beside
+from chronoscale.harness.study.findings import NAN, beside
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published

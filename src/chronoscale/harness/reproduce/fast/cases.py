@@ -11,7 +11,7 @@ import numpy as np
 from chronoscale.harness.reproduce.fast.costs import Rates
 from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, ratio, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
-from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, UNKNOWN
+from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, UNKNOWN
 
 RIVALS: Mapping[str, str] = {"tgl": TGL, "etc": "etc", "simple": "simple"}  # by the names of Table 4
 NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the printed; part, where it leaves at most this of the difference

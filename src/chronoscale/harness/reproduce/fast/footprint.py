@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chronoscale.harness.reproduce.fast.points import TGL, Point, planned, widths_of
 from chronoscale.harness.reproduce.fast.rates import filled
-from chronoscale.harness.reproduce.study import NAN, UNKNOWN, beside
+from chronoscale.harness.study.findings import NAN, UNKNOWN, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.models import FP32, shape_of
 from chronoscale.strategies.streams.rows.phase import state_bytes

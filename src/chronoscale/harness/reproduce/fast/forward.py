@@ -19,7 +19,7 @@ from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.sampling import roots
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.reports.published import published

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.fast.reuse import by_edge, by_node, hit_rates
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest
 from chronoscale.harness.reproduce.fast.warps import A100, LANES, apiece, looping, resident, shuffling
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 HEADS, SHUFFLE = 2, 16  # heads; lanes of a node in dGNN's reduction (§4.3), the next power of two above the fan-out

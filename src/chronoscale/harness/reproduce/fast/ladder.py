@@ -16,7 +16,7 @@ from chronoscale.harness.reproduce.fast.points import Point, ratio, simulate
 from chronoscale.harness.reproduce.fast.rates import paced, solved
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES
 from chronoscale.harness.reproduce.fast.threads import SAMPLED, THREADS, WITHOUT, alike, bound_here, of_pairs
-from chronoscale.harness.reproduce.study import AGREES, NOT_PRINTED, SOLVED, UNKNOWN, Findings, Told, row
+from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, SOLVED, UNKNOWN, Findings, Told, row
 from chronoscale.reports.charts.heatmap import matrix
 from chronoscale.reports.published import Range, published
 

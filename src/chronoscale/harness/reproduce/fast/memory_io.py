@@ -14,7 +14,7 @@ from chronoscale.harness.reproduce.fast.host import Rates, rates
 from chronoscale.harness.reproduce.fast.stand_ins import QUICK
 from chronoscale.harness.reproduce.fast.traffic import Sent
 from chronoscale.harness.reproduce.fast.volumes import GIB, RATIO, Counted, counted, rate, shared, stages, within
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import Printed, published
 
 DATASETS = ("wikitalk", "bitcoin", *REAL)

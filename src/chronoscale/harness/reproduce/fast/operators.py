@@ -21,7 +21,7 @@ from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.harness.reproduce.fast.epochs import WIDTH, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 HEADS, REPEATS, QUICK_REPEATS = 2, 15, 5

@@ -17,7 +17,7 @@ from chronoscale.harness.reproduce.fast.footprint import SLOT, held
 from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of
 from chronoscale.harness.reproduce.fast.rates import solved
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.harness.reproduce.study import NAN, UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.models import FP32
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK, Sampled, sampled
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import Printed, published
 

@@ -17,7 +17,7 @@ from chronoscale.cuda_ext.sampling import bound_threads as crew
 from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
-from chronoscale.harness.reproduce.study import NAN, Findings, Told, beside
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.reports.published import Range, published
 
 THREADS = 40  # §6.3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chronoscale.harness.reproduce.fast.stand_ins import stand_in
-from chronoscale.harness.reproduce.study import Findings, Told, beside
+from chronoscale.harness.study.findings import Findings, Told, beside
 from chronoscale.reports.published import published
 
 FLOAT, GIB = 4, 2.0**30

@@ -25,7 +25,7 @@ from chronoscale.harness.reproduce.fast.points import (
 )  # fmt: skip
 from chronoscale.harness.reproduce.fast.rates import ANCHOR, paced, seconds, solved
 from chronoscale.harness.reproduce.fast.stand_ins import NAMES
-from chronoscale.harness.reproduce.study import AGREES, NAN, SOLVED, UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.findings import AGREES, NAN, SOLVED, UNKNOWN, Findings, Told, beside
 from chronoscale.reports.published import published
 
 MODELS = ("tgn", "tgat", "dysat")

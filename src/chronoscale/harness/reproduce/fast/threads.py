@@ -14,7 +14,7 @@ from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.reproduce.fast.points import prepared
-from chronoscale.harness.reproduce.study import NOT_PRINTED, row
+from chronoscale.harness.study.findings import NOT_PRINTED, row
 
 THREADS = 8  # §6.1, and Figure 11a
 SAMPLED = 64  # batches whose roots are compared

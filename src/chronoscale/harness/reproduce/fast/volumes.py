@@ -10,7 +10,7 @@ from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.epochs import SAMPLING, epoch, most
 from chronoscale.harness.reproduce.fast.splits import best, chosen
 from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
-from chronoscale.harness.reproduce.study import NAN, beside
+from chronoscale.harness.study.findings import NAN, beside
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.placements import Even, Greedy
 from chronoscale.strategies.workload import EventHyper

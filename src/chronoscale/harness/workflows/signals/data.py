@@ -124,7 +124,7 @@ def workload(experiment: SignalExperiment) -> Workload:
         if note := missing_sentence(signal, data.label):
             warnings.warn(note, ChronoscaleWarning, stacklevel=2)
         stats = statistics_of(signal)
-    return _workload(experiment, stats)
+    return planned_workload(experiment, stats)
 
 
 def _printed(name: str) -> SignalStatistics:
@@ -140,7 +140,7 @@ def _printed(name: str) -> SignalStatistics:
     return SignalStatistics(counts.steps or 0, counts.nodes, channels, DEGREE * counts.nodes, PRINTED_ITEMSIZE, calendar=clock)
 
 
-def _workload(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
+def planned_workload(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
     """Combine statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
     hyper = experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
@@ -152,4 +152,4 @@ def _workload(experiment: SignalExperiment, stats: SignalStatistics) -> Workload
 
 def stored_workload(experiment: SignalExperiment, folder: Path) -> Workload:
     """Return the workload of the signal that is stored in `folder`. Raises UserError as `map_signal` and `workload`."""
-    return _workload(experiment, statistics_of(map_signal(folder)))
+    return planned_workload(experiment, statistics_of(map_signal(folder)))

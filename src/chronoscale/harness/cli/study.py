@@ -1,0 +1,47 @@
+"""Run a study file by the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import err, print_table, stage
+from chronoscale.harness.reproduce.study import FILE, Study, of_file
+from chronoscale.harness.study.study_file import StudyFile, load
+from chronoscale.interruption import at_once
+
+
+def study(
+    file: Annotated[Path, typer.Argument(help="Study file (YAML).", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder of results; a second run goes on with what is there.")] = Path("results"),
+    workers: Annotated[int, typer.Option(min=1, help="Processes that work on points.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study file: a grid of points, and rows, tables and drawings of them. Resumable. The result stands in OUT/PAPER/NAME.json, with
+    device, versions, commit and minutes."""
+    own = load(file)
+    named = _named(file, own)
+    with at_once():
+        from chronoscale.harness.reproduce import pages  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
+
+    folder, printed = out / own.paper, named.printed if named else None
+    with stage(file.stem, resumes=True) as on_progress:
+        findings = run_study(own, file.stem, printed, folder, on_progress, quick, workers)
+    if named:
+        pages.write(named, findings, folder)
+    print_table(findings.rows if as_json else pages.readable(findings.rows), own.title or (named.title if named else file.stem), as_json)
+    for note in findings.notes:
+        err.print(note, highlight=False, markup=False)
+    err.print(f"result: {folder / file.stem}.json")
+
+
+def _named(file: Path, own: StudyFile) -> Study | None:
+    """The figure or table of a paper that the file is of, by its name and its `paper`."""
+    paper = own.paper or file.absolute().parent.name
+    is_one = FILE.fullmatch(file.name) is not None and not own.title
+    return of_file(paper, file.name, own) if is_one else None

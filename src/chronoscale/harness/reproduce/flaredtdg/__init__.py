@@ -1,1 +1,0 @@
-"""FlareDTDG's tables and figures."""

@@ -1,1 +1,0 @@
-"""MemShare's tables and figures."""

@@ -1,1 +1,0 @@
-"""REAL's figures and tables."""

@@ -1,0 +1,160 @@
+"""Evaluation: points measured here or in processes, each once, and kept in a folder so that a second run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from inspect import getmembers, isclass, isfunction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.harness.advice.sweep import sweep
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.study.findings import Told
+from chronoscale.harness.study.point import StudyPoint, StudyResult, content_key
+from chronoscale.harness.study.replay import Testbed, measure
+from chronoscale.harness.study.study_file import Runner, paper_file
+from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
+
+HOOKS = "chronoscale.harness.study.hooks"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A point, and what is read off it. function: of a hook that trains or counts it, '' for a sweep."""
+
+    point: StudyPoint
+    runner: Runner
+    function: str
+    metrics: tuple[str, ...]
+    hooks: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """A file name for it."""
+        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"))
+
+
+def hook_module(name: str) -> ModuleType:
+    """Import a module of hooks. Raises UserError for none."""
+    try:
+        return import_module(f"{HOOKS}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{HOOKS}.{name}":
+            raise
+        raise UserError(f"hooks: there is no '{name}' in {HOOKS}") from None
+
+
+def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    """Return the functions and classes that these modules define, by name; a name that begins with _ is the module's own."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in names:
+        module = hook_module(name)
+        for key, member in getmembers(module, lambda one: isfunction(one) or isclass(one) or hasattr(one, "__wrapped__")):
+            if not key.startswith("_") and member.__module__ == module.__name__:
+                found[key] = member
+    return found
+
+
+def testbed(point: StudyPoint) -> Testbed:
+    """Return the testbed of a point: of its experiment, where it has one, or of its paper. Raises UserError for neither."""
+    return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper)
+
+
+@cache
+def of_paper(paper: str) -> Testbed:
+    """Return the testbed of a paper. Raises UserError where it has none."""
+    given = dict(paper_file(paper).testbed)
+    if (family := given.pop("family", "")) == "":
+        raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
+    found: Testbed = import_module(f"chronoscale.harness.study.testbeds.{family}").testbed(paper, **given)
+    return found
+
+
+_DONE: dict[tuple[StudyPoint, str, str], StudyResult] = {}
+
+
+def evaluate(task: Task) -> StudyResult:
+    """Return a task's result; each once a process, whatever study asks."""
+    place = (task.point, task.runner, task.function)
+    known = _DONE.get(place)
+    if task.runner == "sweep":
+        if known is None or not set(task.metrics) <= set(known.values):
+            metrics = tuple(dict.fromkeys((*task.metrics, *(known.values if known else ()))))
+            known = _DONE[place] = measure(task.point, testbed(task.point), metrics, hooked(task.hooks))
+        return StudyResult(known.status, known.message, {name: known.values[name] for name in task.metrics})
+    if known is None:
+        functions = hooked(task.hooks)
+        if task.function not in functions:
+            raise unknown("hook", task.function, functions)
+        try:
+            known = StudyResult(values=functions[task.function](task.point))
+        except UserError as error:
+            known = StudyResult("refused", str(error))
+        _DONE[place] = known
+    return known
+
+
+def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, kept: Path | None = None) -> list[StudyResult]:
+    """Return the results of tasks in their order. workers: processes; kept: a folder of results, which are read where they are there.
+
+    Raises MachineError for a process that is lost; what was done by then is in the folder.
+    """
+    found: dict[int, StudyResult] = {}
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        found = {i: loaded for i, task in enumerate(tasks) if (loaded := _load(kept / f"{task.key}.json")) is not None}
+    if found:
+        on_progress(f"{len(found)} of {len(tasks)} points are there from before")
+
+    def take(number: int, result: StudyResult) -> None:
+        found[number] = result
+        if kept is not None:
+            write_text(kept / f"{tasks[number].key}.json", json.dumps(_plain(asdict(result))))
+        on_progress(f"{len(found)} of {len(tasks)}: {tasks[number].point}")
+
+    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in found}, take, workers)
+    return [found[i] for i in range(len(tasks))]
+
+
+def _load(path: Path) -> StudyResult | None:
+    try:
+        data = json.loads(path.read_text())
+        return StudyResult(data["status"], data["message"], _restored(data["values"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not there, or of an interrupted write: it is made again
+
+
+def _plain(value: Any) -> Any:
+    """What JSON holds; arrays say so, and numbers as keys."""
+    if isinstance(value, np.ndarray):
+        return {"__array__": value.tolist()}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: _plain(one) for key, one in value.items()}
+        return {"__pairs__": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if isinstance(value, tuple | list):
+        return {"__tuple__": [_plain(one) for one in value]} if isinstance(value, tuple) else [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_restored(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "__array__" in value:
+        return np.asarray(value["__array__"])
+    if "__tuple__" in value:
+        return tuple(_restored(one) for one in value["__tuple__"])
+    if "__pairs__" in value:
+        return {_restored(key): _restored(one) for key, one in value["__pairs__"]}
+    return {key: _restored(one) for key, one in value.items()}

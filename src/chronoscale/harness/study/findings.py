@@ -1,0 +1,73 @@
+"""Findings: what a study shows: rows, published beside ours, with details, drawings and notes; and why two numbers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chronoscale.reports.published import Range
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from chronoscale.reports.charts.drawing import Drawing
+
+Told = Callable[[str], None]
+NAN = float("nan")
+
+UNKNOWN = "not established"
+SOLVED = "solved from the printed numbers"  # of a reason that explains what it was made from
+NOT_PRINTED = "not printed in the paper"
+AGREES = 0.05  # of the published: no difference to explain
+
+
+def by_copies(ratio: float, free: float) -> str:
+    """Whether host copies explain a ratio of ours to the published; `free`: were they to take no time. NaN: no such ratio."""
+    if not np.isfinite(ratio):
+        return NOT_PRINTED
+    if abs(ratio - 1) <= AGREES:
+        return f"within {AGREES:.0%}"
+    if not np.isfinite(free):
+        return UNKNOWN
+    if (ratio - 1) * (free - 1) < 0:
+        return f"the published lies between: with host copies free ours is {free:.2f} times it"
+    nearer = abs(np.log(free)) < abs(np.log(ratio))
+    said = "the time of host copies is part of it" if nearer else "not the time of host copies"
+    return f"{said}: with them free ours is {free:.2f} times the published; the rest is {UNKNOWN}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """rows: published beside ours (`row`). tables: details by file name. notes: what must be read with them."""
+
+    rows: pd.DataFrame
+    drawings: tuple[Drawing, ...] = ()
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
+    """One line of single numbers: published, ours, their ratio; NaN for what is not printed."""
+    return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
+
+
+def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
+    """One line: published and our lowest, mean and highest, and their ratio.
+
+    ratio: ours over published, of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
+    """
+    known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
+    mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}
+    theirs = {end: getattr(printed, end) for end in ("low", "mean", "high")} if printed else {}
+    both = [end for end in ("mean", "high", "low") if theirs.get(end) is not None and end in mine]
+    return {
+        "what": what,
+        **{f"published_{end}": NAN if theirs.get(end) is None else theirs[end] for end in ("low", "mean", "high")},
+        **{f"ours_{end}": float(mine.get(end, NAN)) for end in ("low", "mean", "high")},
+        "points": len(known),
+        "ratio": float(mine[both[0]] / theirs[both[0]]) if both else NAN,
+        "why": why,
+    }

@@ -1,0 +1,37 @@
+"""Grids: points as products of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chronoscale.harness.study.expressions import Names, filled, value
+from chronoscale.harness.study.point import StudyPoint
+
+Block = Mapping[str, Any]  # axis -> value, list of values, or `=expression` of either; `if` -> expression
+
+
+def points(blocks: Block | Sequence[Block], paper: str, names: Names) -> list[StudyPoint]:
+    """Return the points of one or several blocks, the first axis outermost; each once.
+
+    An expression sees the axes before it. `if` leaves out points for which it is false; `like`: an expression of axes that come before
+    the block's own.
+    """
+    found: dict[StudyPoint, None] = {}
+    for block in [blocks] if isinstance(blocks, Mapping) else blocks:
+        like = value(block["like"], names) if "like" in block else {}
+        axes = {name: given for name, given in {**like, **block}.items() if name not in ("if", "like")}
+        for point in _product(list(axes.items()), {}, names, block.get("if", True)):
+            found[StudyPoint.of({"paper": paper, **point})] = None
+    return list(found)
+
+
+def _product(axes: list[tuple[str, Any]], above: dict[str, Any], names: Names, wanted: Any) -> list[dict[str, Any]]:
+    if not axes:
+        return [above] if value(wanted, {**names, **above}) else []
+    (name, given), *rest = axes
+    values = value(given[1:], {**names, **above}) if isinstance(given, str) and given.startswith("=") else given
+    if isinstance(values, str) and "{" in values:
+        values = filled(values, {**names, **above})
+    several = list(values) if isinstance(values, list | tuple | range) else [values]
+    return [point for one in several for point in _product(rest, {**above, name: one}, names, wanted)]

@@ -1,0 +1,117 @@
+"""MemShare, executed: epochs on small streams on two ranks, strategies in turn in one job; and how far memories move at an update."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.datasets import store
+from chronoscale.datasets.arrays import Float64, Int64
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.runs.passes import load_passes
+from chronoscale.harness.study.hooks.memshare import degrees, events_of
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.testbeds.spread_streams import sharing_of
+from chronoscale.real_exec.binding import bind_program
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.job import Job, Settings
+from chronoscale.real_exec.ranks.launch import launch
+from chronoscale.real_exec.streams.program import EventProgram
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
+
+PROTOCOL = Protocol(ranked=1)
+
+
+def cut_short(point: StudyPoint) -> EventStream:
+    """Return the first events of a point's stream, as many as its setting `events`; 0: all."""
+    found = events_of(point.dataset, point.setting("divisor"))
+    most = point.setting("events")
+    return found.span(0, min(most, len(found))) if most else found
+
+
+def summary(passes: list[Pass]) -> dict[str, Any]:
+    """Return the seconds of each epoch and of the median one; validation AP of each but the last, test AP of the last one's model; of that
+    epoch what all ranks counted, and the share of the changes of shared nodes that they told each other of; NaN where none is inspected."""
+    *before, test = (float(one.scores["ap"]) for one in passes)
+    seconds, counts = [one.trace.span_ns / 1e9 for one in passes], dict(passes[-1].counts)
+    changed = counts.get("shared_changes", 0)
+    spoken = counts["shared_spoken"] / changed if changed else float("nan")
+    scores = {"validation": before, "test": test, "counts": counts, "spoken": spoken}
+    return {"seconds": seconds, "epoch_s": float(np.median(seconds)), **scores}
+
+
+def together(point: StudyPoint) -> dict[str, Any]:
+    """Execute the cases of a point in one job, epoch by epoch in turn, and return `summary` by case. cases: label -> strategy, and what its
+    ranks share. Raises UserError or MachineError with the worker's own line when it fails."""
+    of, cases = dict(point.settings), json.loads(point.setting("cases"))
+    choice = ModelChoice(point.model, of["width"], 1, of["width"], heads=of["heads"], time=of["width"], clock="both")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store.save(folder / "stream", cut_short(point))
+        data, items = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
+        for number, case in enumerate(cases.values()):
+            hyper = Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(case)))
+            work = Workload(point.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
+            schedule = strategy(case["strategy"]).plan(work, point.gpus, UNUSED)
+            items.append(make_item(folder, f"{number}-{case['strategy']}", schedule, folder / "prepared", hyper))
+        network = of["network"]
+        settings = Settings(1, of["rate"], device="cpu", network=network, network_latency=of["latency"] * (network > 0))
+        launch(Job("study", tuple(items), str(folder), choice, of["epochs"], 0, settings), point.gpus, folder)
+        return {label: summary(load_passes(folder, made.label)) for label, made in zip(cases, items, strict=True)}
+
+
+def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:
+    """Return, of every update of a node's memory in the last epoch's training, the node's degree and the squared length of what the update
+    adds: int64 and float64 [n]. A first update, from empty memory, is one, too."""
+    choice = ModelChoice("tgn", width, 1, width, heads=heads, time=width, clock="both")
+    hyper = Hyper(batch_size=batch, fanout=(fanout,), validate=False, events=EventHyper(PROTOCOL))
+    node, length = [np.empty(0, np.int64)], [np.empty(0)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store.save(folder / "stream", events)
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
+        work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
+        schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
+        one = make_item(folder, "epoch", schedule, folder / "prepared", hyper)
+        program = bind_program(one, schedule, choice, Context(Settings(1, rate, device="cpu")))
+        assert isinstance(program, EventProgram)
+        for epoch in range(epochs):
+            program.begin()
+            for task in program.tasks:
+                before = program.state.memory.clone() if task.op == Op.MEMORY_WRITE and epoch == epochs - 1 else None
+                program.run(task)
+                if before is not None:
+                    added = (program.state.memory - before).square().sum(1).double().numpy()
+                    node.append(np.flatnonzero(added))
+                    length.append(added[node[-1]])
+            program.finish()
+    return degrees(events)[np.concatenate(node)], np.concatenate(length)
+
+
+def increments_by_degree(point: StudyPoint) -> dict[str, Any]:
+    """Return mean increments by degree on a logarithmic scale, of highest degrees over lowest, and how both go together."""
+    of = {name: point.setting(name) for name in ("epochs", "batch", "width", "heads", "fanout", "rate")}
+    degree, added = increments(cut_short(point), **of)
+    kinds, at = np.unique(np.floor(2 * np.log10(degree)).astype(np.int64), return_inverse=True)
+    hot, cold = degree > np.quantile(degree, 0.9), degree <= np.quantile(degree, 0.1)
+    return {
+        "degree_from": [float(10 ** (kind / 2)) for kind in kinds],
+        "updates": np.bincount(at).tolist(),
+        "means": (np.bincount(at, added) / np.bincount(at)).tolist(),
+        "over": [float(added[hot].mean() / added[cold].mean())] if hot.any() else [],
+        "together": float(np.corrcoef(np.log(degree), np.log(added))[0, 1]),
+        "count": len(added),
+    }

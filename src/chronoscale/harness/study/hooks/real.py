@@ -1,0 +1,348 @@
+"""REAL: speed-ups cell by cell over a grid, and what a schedule and its trace say of transfers, lanes and GPUs at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, UNKNOWN, by_copies, row
+from chronoscale.harness.study.hooks.common import ABSENT, settled
+from chronoscale.harness.study.point import Points, StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.study.testbeds.snapshots import input_width, statistics
+from chronoscale.reports.charts.heatmap import Heat
+from chronoscale.reports.published import Range
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+from chronoscale.strategies.trace import Trace
+
+EXACT = "real-l"  # the one strategy that is also shown with exact maps
+CELL = ["dataset", "model", "layers"]
+HALO = "the paper counts GraphConv on imported halo vertices, too; our DistDGL convolves a part's own rows alone"
+SAID = {"esdg": "hidden states", "distdgl": "neighbours", "blad": "CPU-GPU"}  # what §7.2.2 names as a strategy's dominant transfer
+BETWEEN = ("neighbours", "hidden states")  # of data between GPUs, of which REAL has none
+Why = Callable[[Range, str, float], str]  # of a printed range, a variant and our ratio to what is printed
+
+
+def ratios(points: Points, fast: str, slow: str, variant: str, layers: int | None, metric: str = "epoch_s") -> pd.Series[float]:
+    """Return a metric of `slow` over that of `fast`, for every cell that both reached; index (dataset, model, layers)."""
+    frame = points.table()
+    ran = frame[frame["status"].eq("ran") if metric == "epoch_s" else frame["status"].ne("refused")]
+    if layers is not None:
+        ran = ran[ran["layers"] == layers]
+    chosen = ran["variant"].eq(variant) | ~ran["strategy"].str.startswith("real-")
+    of = {name: ran[ran["strategy"].eq(name) & chosen].set_index(CELL)[metric] for name in (fast, slow)}
+    return (of[slow] / of[fast]).dropna()
+
+
+def compared(
+    points: Points,
+    printed: Sequence[Range],
+    why: Why,
+    metric: str = "epoch_s",
+    variants: Sequence[str] = ("as-published", "exact"),
+    suffix: str = "",
+) -> list[dict[str, object]]:
+    """Return a row a printed range and variant of the difference maps; then rivals that the paper has no range for."""
+    rows = []
+    extra = [Range(strategy="real-g+", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
+    for variant in variants:
+        for one in [*printed, *extra]:
+            if variant == "exact" and one.strategy != EXACT:
+                continue
+            ours = ratios(points, one.strategy, one.over, variant, one.layers, metric)
+            if one in extra and not len(ours):
+                continue
+            depth = f", {one.layers} layer{'s' * (one.layers > 1)}" if one.layers else ""
+            theirs = None if one in extra else one
+            line = row(f"{one.strategy} over {one.over}{depth}, {variant} maps{suffix}", theirs, ours.tolist(), NOT_PRINTED)
+            if theirs:
+                line["why"] = why(one, variant, float(str(line["ratio"]))) if len(ours) else ABSENT
+            plans = points.where(strategy=one.strategy, variant=variant)
+            line["why"] = settled(str(line["why"]), plans.where(layers=one.layers) if one.layers else plans)
+            rows.append(line)
+    return rows
+
+
+def freed(free: Points) -> Why:
+    """Return reasons by the same grid with host copies free, which has as-published maps alone."""
+
+    def why(one: Range, variant: str, ratio: float) -> str:
+        known = len(free) and variant == "as-published"
+        ours = ratios(free, one.strategy, one.over, variant, one.layers).tolist() if known else []
+        return by_copies(ratio, float(str(row("", one, ours, "")["ratio"])))
+
+    return why
+
+
+def exchanged(points: Points) -> Why:
+    """Return reasons by the share of a rival's epoch that its GPUs spend exchanging neighbours."""
+
+    def why(one: Range, variant: str, ratio: float) -> str:
+        rival = points.where(strategy=one.over, status="ran")
+        rival = rival.where(layers=one.layers) if one.layers else rival
+        share = np.mean([p["neighbours"] / p.gpus / p.epoch_s for p in rival])
+        return f"{share:.0%} of our {one.over}'s epoch are all-to-all exchanges; why ours differs is {UNKNOWN}"
+
+    return why
+
+
+def nowhere() -> Why:
+    """Return the reason of rows that have no printed number."""
+    return lambda one, variant, ratio: NOT_PRINTED
+
+
+def increments(points: Points) -> Why:
+    """Return reasons for GraphConv work: halo vertices, which are stated of DistDGL; else what REAL's rows are."""
+
+    def why(one: Range, variant: str, ratio: float) -> str:
+        if abs(ratio - 1) <= AGREES:
+            return f"within {AGREES:.0%}"
+        ours = [p.increments for p in points.where(strategy=one.strategy, variant=variant) if p.status != "refused"]
+        said = f"{np.mean(ours):.0%} of its GraphConv rows are increments, the others sum in full"
+        return f"{said}; {HALO if one.over == 'distdgl' and ratio < 1 else f'why ours differs is {UNKNOWN}'}"
+
+    return why
+
+
+def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequence[str]) -> list[dict[str, object]]:
+    """Return what each part of REAL adds over PSG, by maps, and the same were host copies free."""
+    known, rows = {one.strategy: one for one in printed}, []
+    for table, variant in ((points, "as-published"), (points, "exact"), (free, "as-published")):
+        why = freed(free if table is points else free[:0])
+        for strategy in steps if variant != "exact" else (EXACT,):
+            ours = ratios(table, strategy, "psg", variant, None).tolist()
+            theirs = known.get(strategy)
+            if ours or theirs:
+                line = row(f"{strategy}, {variant} maps" + ", host copies free" * (table is free), theirs, ours, NOT_PRINTED)
+                if theirs:
+                    line["why"] = why(theirs, variant, float(str(line["ratio"]))) if ours else ABSENT
+                line["why"] = settled(str(line["why"]), table.where(strategy=strategy, variant=variant))
+                rows.append(line)
+    return rows
+
+
+def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
+    """Return every cell of the grid by depth and strategy, normalised to `base`; infinite where a strategy ran out of memory."""
+    shown = [p for p in points if (p.variant == "as-published" or not p.strategy.startswith("real-")) and p.status != "refused"]
+    keys, panels = list(dict.fromkeys((p.dataset, p.model) for p in shown)), {}
+    for depth in sorted({p.layers for p in shown}):
+        part = [p for p in shown if p.layers == depth]
+        known = {(p.strategy, p.dataset, p.model): p for p in part}
+
+        def times(strategy: str, key: tuple[str, str], known: Mapping[Any, Any] = known) -> float:
+            own, other = known.get((strategy, *key)), known.get((base, *key))
+            if own is not None and own.status == "out of memory":
+                return np.inf
+            return float(other.epoch_s / own.epoch_s) if own is not None and other is not None else np.nan
+
+        title = f"{depth} layer{'s' * (depth > 1)}"
+        panels[title] = {name: [times(name, key) for key in keys] for name in dict.fromkeys(p.strategy for p in part)}
+    return panels
+
+
+def shown_cells(points: Points) -> list[str]:
+    """Return the names of the cells that `cells` has."""
+    return list(dict.fromkeys(f"{p.dataset}, {p.model}" for p in points if p.status != "refused"))
+
+
+def verdict(strategy: str, share: Mapping[str, float]) -> str:
+    """Return what §7.2.2 says of a strategy's transfers beside ours, `share` of its transfer time by kind."""
+    if strategy.startswith("real-"):
+        return "agrees: no data between GPUs but gradients" if not any(share[kind] for kind in BETWEEN) else "differs: data between GPUs"
+    if strategy not in SAID:
+        return NOT_PRINTED
+    largest, said = max(share, key=lambda kind: share[kind]), SAID[strategy]
+    if largest == said:
+        return f"agrees: most is {said}"
+    between = max(BETWEEN, key=lambda kind: share[kind])
+    part = f" (between GPUs it is {said})" if between == said and share[said] else ""
+    return f"differs: in the paper most is {said}, here {largest}{part}; why is {UNKNOWN}"
+
+
+def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row a strategy: mean seconds of transfer a GPU, shares by kind, and what the text says of them."""
+    table, rows = seconds_a_gpu(points, kinds), list[dict[str, Any]]()
+    for name, part in table.groupby("strategy", sort=False):
+        share = part[kinds].div(part[kinds].sum(axis=1), axis=0).mean()
+        why = settled(verdict(str(name), {kind: float(share[kind]) for kind in kinds}), points.where(strategy=name, status="ran"))
+        mean = float(part[kinds].sum(axis=1).mean())
+        shares = {kind: float(share[kind]) for kind in kinds}
+        line = {"what": name, "published": "plot only", "mean transfer s": mean, **shares}
+        rows.append(line | {"largest": str(share.idxmax()), "why": why})
+    return rows
+
+
+def seconds_a_gpu(points: Points, kinds: Sequence[str]) -> pd.DataFrame:
+    """Return seconds of transfer an epoch, mean of the GPUs, by kind, of what ran."""
+    ran = points.where(status="ran").table("dataset", "model", "strategy", "gpus", *kinds)
+    return ran.assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
+
+
+def forward_shares(one: Replayed) -> tuple[float, float]:
+    """Return of the forward pass the share inside inter-GPU transfers, and that share with waiting for them.
+
+    A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers count where no
+    computing hides them; waiting is what neither computes nor copies from the host.
+    """
+    schedule, trace = one.schedule, one.trace
+    site = trace.rank.astype(np.int64) * max(schedule.iterations, 1) + schedule.iteration[trace.task]
+    sites = schedule.ranks * max(schedule.iterations, 1)
+    begin, end = np.full(sites, np.iinfo(np.int64).max), np.full(sites, np.iinfo(np.int64).max)
+    np.minimum.at(begin, site, trace.start_ns)
+    back = trace.op == Op.BACKWARD
+    np.minimum.at(end, site[back], trace.start_ns[back])
+    known = (begin < end) & (end < np.iinfo(np.int64).max)
+    together = np.isin(trace.op, [int(op) for op in COLLECTIVES])
+    inside = known[site] & (trace.start_ns < end[site])
+    moving = _covered(trace, inside & together, site, sites)
+    working = _covered(trace, inside & ~together, site, sites)
+    either = _covered(trace, inside, site, sites)
+    total = float((end - begin)[known].sum())
+    bare = float((either - working)[known].sum())  # transfers that nothing hides
+    return (min(bare, float(moving[known].sum())) / total, 1 - float(working[known].sum()) / total) if total else (0.0, 0.0)
+
+
+def _covered(
+    trace: Trace, where: np.ndarray[tuple[int], np.dtype[np.bool_]], site: np.ndarray[tuple[int], np.dtype[np.int64]], sites: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Length of the union of intervals, by site."""
+    place, start, end = site[where], trace.start_ns[where], trace.end_ns[where]
+    order = np.lexsort((start, place))
+    place, start, end = place[order], start[order], end[order]
+    covered = np.zeros(sites, np.int64)
+    if len(place):
+        offset = place * (int(end.max()) - int(start.min()) + 1)
+        before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end + offset)[:-1]])
+        np.add.at(covered, place, np.maximum(end + offset - np.maximum(start + offset, before), 0))
+    return covered
+
+
+def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
+    """Return the share of each bin in which a GPU computes, float64 [ranks, bins]; lanes merged, transfers and waiting are idle."""
+    idle = [int(op) for op in (*COLLECTIVES, Op.H2D, Op.D2H)]
+    work = ~np.isin(trace.op, idle) & (trace.start_ns < until_ns)
+    edges = np.linspace(0, until_ns, bins + 1)
+    share = np.zeros((trace.ranks, bins))
+    for rank in range(trace.ranks):
+        here = work & (trace.rank == rank)
+        start, end = trace.start_ns[here], np.minimum(trace.end_ns[here], until_ns)
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], np.maximum.accumulate(end[order])
+        fresh = np.maximum(start, np.concatenate([[0], end[:-1]]))
+        below = np.array([np.clip(edge - fresh, 0, np.maximum(end - fresh, 0)).sum() for edge in edges])
+        share[rank] = np.diff(below) / np.diff(edges)
+    return share
+
+
+def first_quarter(one: Replayed) -> tuple[Floats, float]:
+    """Return the shares of 60 bins of an epoch's first quarter in which each GPU computes, and the quarter's seconds."""
+    until = max(int(one.trace.span_ns * 0.25), 1)
+    return busy_shares(one.trace, 60, until), until / 1e9
+
+
+def busy(quarter: tuple[Floats, float]) -> dict[str, float]:
+    """Return the mean and the ends of the GPUs' shares of a quarter in which they compute."""
+    by_gpu = quarter[0].mean(1)
+    return {"busy share": float(by_gpu.mean()), "least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max())}
+
+
+def busy_summary(points: Sequence[Mapping[str, Any]]) -> list[dict[Hashable, Any]]:
+    """Return a row a strategy and model: mean and ends over data sets."""
+    ends = {"published": "first", "busy share": "mean", "least busy GPU": "min", "most busy GPU": "max"}
+    frame = pd.DataFrame(points, columns=["strategy", "model", *ends])
+    rows: list[dict[Hashable, Any]] = frame.groupby(["strategy", "model"], sort=False, as_index=False).agg(ends).to_dict("records")
+    return rows
+
+
+def given_up(strategy: str, gpus: int, moved: float) -> str:
+    """Say whether reuse that one GPU had is given up; `moved`: host to device bytes over those of one GPU."""
+    if moved < 1.05:
+        return UNKNOWN
+    return f"{strategy} on {gpus} GPUs moves {moved:.2f} times the bytes of one GPU from the host: it gives up type II reuse"
+
+
+def heat(title: str, quarter: tuple[Floats, float]) -> Heat:
+    """Return a panel of what `first_quarter` gave."""
+    return Heat(title, *quarter)
+
+
+def lanes_beside(one: Replayed) -> float:
+    """Return the share of busy time in which a rank has two or more lanes at work, collectives apart."""
+    trace = one.trace
+    work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
+    total = both = 0.0
+    for rank in range(trace.ranks):
+        here = work & (trace.rank == rank)
+        time = np.concatenate([trace.start_ns[here], trace.end_ns[here]])
+        step = np.repeat([1, -1], int(here.sum()))
+        order = np.lexsort((step, time))
+        depth, spans = np.cumsum(step[order])[:-1], np.diff(time[order])
+        total, both = total + float(spans[depth > 0].sum()), both + float(spans[depth > 1].sum())
+    return both / total if total else 0.0
+
+
+def structure_bytes(one: Replayed) -> float:
+    """Return the bytes of the H2D rows after a group's first snapshot, less input features where they travel along."""
+    features = statistics(one.point.dataset).num_nodes * input_width(one.point.dataset, "real") * 4
+    rows = one.schedule.tasks(Op.H2D)
+    moved = one.schedule.bytes[rows[one.schedule.step[rows] > 0]]
+    return float(np.where(moved > features, moved - features, moved).sum())
+
+
+def increments_a_map(one: Replayed) -> float:
+    """Return how many INCREMENT rows there are for every H2D row after a group's first snapshot."""
+    rows = one.schedule.tasks(Op.H2D)
+    return len(one.schedule.tasks(Op.INCREMENT)) / max(int((one.schedule.step[rows] > 0).sum()), 1)
+
+
+def counts_of(dataset: str) -> dict[str, float]:
+    """Return Table 3's counts of a data set; 0 for what is not printed."""
+    counts = catalogue.entry(dataset).as_published("real")
+    return {name: float(getattr(counts, name) or 0) for name in ("nodes", "edges", "changed_nodes", "changed_edges", "steps")}
+
+
+def attributes(point: StudyPoint) -> dict[str, float]:
+    """Return mean counts of a stand-in at its published size."""
+    ours = statistics(point.dataset)
+    edges, effective = float(ours.edges.mean()), ours.effective_edges[1:].mean()
+    return {
+        "nodes": float(ours.num_nodes), "edges": edges, "snapshots": len(ours), "touched": float(ours.touched_rows[1:].mean()),
+        "changed_nodes": float(ours.changed_nodes[1:].mean()), "changed_edges": float(ours.changed_edges[1:].mean()),
+        "active": float(ours.nodes.mean()), "effective": float(effective), "over_full": float(effective / ours.edges.mean()),
+    }  # fmt: skip
+
+
+def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directions: int = 1) -> dict[str, float]:
+    """Return Table 5's accounting on Table 3's means: GB of full graphs, maps and degrees over all snapshots, and the share saved."""
+    of = counts_of(dataset)
+    full, maps = of["edges"] * edge * directions * of["steps"] / 1e9, of["changed_edges"] * changed_edge * of["steps"] / 1e9
+    nodes = of["changed_nodes"] * degrees * of["steps"] / 1e9
+    return {"full_gb": full, "map_gb": maps, "degree_gb": nodes, "saved": saved(full, maps, nodes)}
+
+
+def saved(full: float, maps: float, degrees: float) -> float:
+    """Return the share that maps and degrees save of full graphs."""
+    return 1 - (maps + degrees) / full
+
+
+def overlaps(point: StudyPoint) -> dict[str, Any]:
+    """Return, by number of first snapshots, the edges in all of them, over the mean number of edges and over the edges in any of them."""
+    graph = GrowthGraph.rmat(
+        point.setting("nodes"), point.setting("edges"), point.setting("length"), point.setting("rate") * point.setting("factor"),
+        trend=np.full(point.setting("length"), point.setting("share")),
+    )  # fmt: skip
+    common, union, edges, over_mean, over_union = None, None, 0, [], []
+    for n, snapshot in enumerate(graph, 1):
+        keys = snapshot.keys()
+        common = keys if common is None else np.intersect1d(common, keys, assume_unique=True)
+        union = keys if union is None else np.union1d(union, keys)
+        edges += keys.size
+        over_mean.append(common.size / (edges / n))
+        over_union.append(common.size / union.size)
+    return {"over mean edges": over_mean, "over union": over_union}

@@ -1,0 +1,197 @@
+"""REAL, executed: losses, snapshot times, GraphConv times and the construction of difference maps, measured on this machine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.linear_model import LinearRegression
+
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.convert import snapshots_by_width
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.difference import DifferenceMap
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+from chronoscale.harness.study import execution
+from chronoscale.harness.study.point import Points, StudyPoint
+from chronoscale.real_exec.execution.passes import medians
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.measurement.fit import fit
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.costing.curves import DESCRIBED
+from chronoscale.strategies.costs import FORMS, DatasheetCosts, Fit, Floats
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import Hyper, Workload
+
+PARTS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TRANSFORM)  # a snapshot's own time; recurrence and backward belong to groups (§3.2)
+
+
+def this_device() -> str:
+    """Return the name of this machine's processor."""
+    return device_name(torch.device("cpu"))
+
+
+def at_hand(dataset: str) -> str:
+    """Return the name of a data set of events. Raises UserError where it is not at hand."""
+    if not isinstance(catalogue.load(dataset), EventStream):
+        raise UserError(f"dataset '{dataset}': expected events")
+    return dataset
+
+
+def groups_a_step(schedule: Schedule) -> Floats:
+    """Return the groups of every iteration, float64 [iterations]: an iteration's loss is the mean over them."""
+    pairs = np.unique(np.stack([schedule.iteration, schedule.unit])[:, schedule.unit >= 0], axis=1)
+    return np.bincount(pairs[0], minlength=schedule.iterations).astype(np.float64)
+
+
+@cache
+def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
+    """Return the snapshots of the first groups, each of so many seconds."""
+    events = catalogue.load(dataset)
+    assert isinstance(events, EventStream)
+    return snapshots_by_width(events, seconds).head(groups + 4).without_self_edges()
+
+
+def losses(point: StudyPoint) -> dict[str, Any]:
+    """Return the mean losses of a strategy's epochs on weekly snapshots, its steps an epoch, and what planning noted."""
+    sequence = weekly(point.dataset, point.setting("week_s"), point.setting("groups"))
+    shape, hyper = model_shape("wd-gcn", point.setting("width"), point.setting("width")), Hyper()
+    work, costs = Workload(point.dataset, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
+    schedule = strategy(point.strategy).plan(work, point.gpus, costs)
+    done = execution.passes(schedule, sequence, shape, hyper, point.setting("epochs"), learning_rate=point.setting("rate"))
+    curve = [float(np.average(one.losses, weights=groups_a_step(schedule))) for one in done]
+    return {"losses": curve, "steps": schedule.iterations, "note": schedule.note, "gap": schedule.gap}
+
+
+def construction_times(point: StudyPoint) -> dict[str, float]:
+    """Return median and half interquartile range of the seconds for all maps, and the edges read (both snapshots of a map), in millions."""
+    snapshots = catalogue.load(point.dataset)
+    if not isinstance(snapshots, SnapshotSequence):
+        raise UserError(f"dataset '{point.dataset}': expected snapshots")
+    pairs, seconds = list(pairwise(snapshots.head(point.setting("longest")))), []
+    for _ in range(point.setting("repeats")):
+        begin = time.perf_counter()
+        for before, after in pairs:
+            DifferenceMap.between(before, after)
+        seconds.append(time.perf_counter() - begin)
+    low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
+    return {"seconds": float(middle), "spread": float(high - low) / 2, "m_edges": sum(after.num_edges for _, after in pairs) / 1e6}
+
+
+def snapshot_times(point: StudyPoint) -> dict[str, Any]:
+    """Return the measured time of every snapshot of one strategy's epoch: `form`, `nodes` and `edges` as eq. 16 reads them, `ms`."""
+    of = dict(point.settings)
+    sequence = GrowthGraph.rmat(of["nodes"], of["edges"], of["length"], of["churn"], of["seed"]).sequence()
+    model, hyper = model_shape("wd-gcn", of["width"], of["width"]), Hyper(stride=4)
+    work = Workload("generated", statistics_of(sequence), model, hyper)
+    # Maps wherever they save work, as a CPU would have it: on a GPU graphs this small spend longer on starting a map's kernels, and on the
+    # latency that each has.
+    device = replace(presets.cluster("h200").device, launch_s=0.0, h2d=Link(math.inf, 0.0))
+    schedule = strategy(point.strategy).plan(work, 1, DatasheetCosts(device, efficiency=1.0))
+    done = execution.passes(schedule, sequence, model, hyper, of["repeats"], warmup=2)
+    return {"snapshots": _snapshots(schedule, medians(done).astype(np.float64)).to_dict("records")}
+
+
+def _snapshots(schedule: Schedule, ns: Floats) -> pd.DataFrame:
+    table = pd.DataFrame({name: getattr(schedule, name) for name in ("op", "unit", "step", "layer", "rows", "edges")}).assign(ns=ns)
+    own = table[table["op"].isin(PARTS) & (table["layer"] == 0)]
+    maps = own[own["op"] == Op.INCREMENT].set_index(["unit", "step"]).index
+    convolved = own[own["op"].isin((Op.AGGREGATE, Op.INCREMENT))].set_index(["unit", "step"])[["rows", "edges"]]
+    found = convolved.assign(ms=own.groupby(["unit", "step"])["ns"].sum() / 1e6)
+    return found.assign(form=np.where(found.index.isin(maps), "map", "full")).rename(columns={"rows": "nodes"}).reset_index()
+
+
+def predict(fitted: pd.DataFrame, asked: pd.DataFrame) -> Floats:
+    """Return eq. 16's times, for each form apart, least squares on relative error."""
+    found = np.full(len(asked), np.nan)
+    for form, part in fitted.groupby("form"):
+        model = LinearRegression().fit(part[["nodes", "edges"]], part["ms"], sample_weight=1 / part["ms"] ** 2)
+        here = (asked["form"] == form).to_numpy()
+        if here.any():
+            found[here] = model.predict(asked.loc[here, ["nodes", "edges"]])
+    return found
+
+
+def predicted_times(fitted: Points, held: Points) -> list[dict[Hashable, Any]]:
+    """Return the snapshots of `held` with what eq. 16 says of them and its relative error."""
+    known, asked = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, held))
+    asked["predicted"] = predict(known, asked)
+    lines: list[dict[Hashable, Any]] = asked.assign(error=(asked["predicted"] / asked["ms"] - 1).abs()).to_dict("records")
+    return lines
+
+
+def random_graph(nodes: int, degree: float, seed: int) -> CSR:
+    """Return uniform random in-edges, `degree` a node on average."""
+    edges = max(int(nodes * degree), 1)
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.bincount(torch.randint(nodes, (edges,), generator=generator), minlength=nodes)
+    indptr = torch.zeros(nodes + 1, dtype=torch.int64)
+    torch.cumsum(counts, 0, out=indptr[1:])
+    return CSR(indptr, torch.randint(nodes, (edges,), generator=generator, dtype=torch.int32), torch.ones(edges), nodes)
+
+
+def aggregation_times(point: StudyPoint) -> dict[str, Any]:
+    """Return one row a timing: descriptors as in a schedule, and ns; degrees in random order in every repeat, after one to warm up."""
+    nodes, width, rows, threads = point.setting("nodes"), point.setting("width"), [], torch.get_num_threads()
+    torch.set_num_threads(1)
+    set_threads(1)
+    graphs = {degree: random_graph(nodes, degree, 1) for degree in point.setting("degrees") if nodes * degree <= point.setting("most")}
+    x, rng = torch.rand(nodes, width), np.random.default_rng(0)
+    for repeat in range(point.setting("repeats") + 1):
+        for degree in rng.permutation(list(graphs)):  # what a graph leaves in the caches must not always meet the same next one
+            one = graphs[degree]
+            begin = time.process_time_ns()
+            aggregate(one, x)
+            spent = time.process_time_ns() - begin  # one thread's: what else runs on the machine stays out
+            if repeat:
+                moved = one.nnz * (width * 4 + 8) + nodes * width * 4
+                work = {"nodes": nodes, "edges": one.nnz, "rows": nodes, "bytes": moved, "flops": 2 * one.nnz * width, "kernels": 1}
+                how = {"op": Op.AGGREGATE.name, "lane": "", "variant": 0, "width": width, "spread": 0.0, "ranks": 1, "alone": False}
+                rows.append({**how, **work, "ns": spent, "degree": float(degree)})
+    torch.set_num_threads(threads)
+    set_threads(threads)
+    return {"times": rows}
+
+
+def timings(points: Points) -> pd.DataFrame:
+    """Return all rows that `aggregation_times` gave."""
+    return pd.DataFrame([line for one in points for line in one.times])
+
+
+def median_times(points: Points) -> list[dict[Hashable, Any]]:
+    """Return medians and quartiles by nodes and degree, ms."""
+    quantiles = {name: ("ns", lambda ns, q=q: float(np.quantile(ns, q)) / 1e6) for name, q in (("ms", 0.5), ("low", 0.25), ("high", 0.75))}
+    lines: list[dict[Hashable, Any]] = timings(points).groupby(["nodes", "degree"], as_index=False).agg(**quantiles).to_dict("records")
+    return lines
+
+
+def fitted_forms(points: Points) -> Fit:
+    """Return the form that fits best, with the held-out errors of the others."""
+    return fit(timings(points), this_device(), {}).fits[0]
+
+
+def fitted_curves(points: Points, fitted: Fit) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the fitted form by nodes: degrees, ms."""
+    curves = {}
+    for nodes, part in timings(points).drop_duplicates(["nodes", "degree"]).sort_values("degree").groupby("nodes"):
+        columns = {name: part[name].to_numpy(np.float64) for name in DESCRIBED}
+        ms = FORMS[fitted.form].features(columns) @ np.asarray(fitted.coefficients) / 1e6
+        curves[f"{nodes:,} nodes"] = (part["degree"].tolist(), ms.tolist())
+    return curves

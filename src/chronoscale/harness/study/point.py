@@ -1,0 +1,137 @@
+"""Points: what is planned and replayed, trained or counted once, and what it gave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import pandas as pd
+
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPoint:
+    """One point of a grid. paper: whose testbed it runs on, '' for none. settings: axes of the grid that are no field, by name."""
+
+    paper: str = ""
+    dataset: str = ""
+    model: str = ""
+    layers: int = 1
+    strategy: str = ""
+    cluster: str = ""
+    gpus: int = 1
+    variant: str = "exact"
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, axes: Mapping[str, Any]) -> StudyPoint:
+        """Return the point with these values by axis; lists become tuples, keys and values JSON."""
+        own = {name: value for name, value in axes.items() if name in AXES}
+        others = ((name, _hashable(value)) for name, value in axes.items() if name not in AXES)
+        return cls(**own, settings=tuple(sorted(others)))
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Return the value of an axis that is no field."""
+        return dict(self.settings).get(name, default)
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Fields and settings by name, without the paper."""
+        return {name: getattr(self, name) for name in AXES[1:]} | dict(self.settings)
+
+    def __str__(self) -> str:
+        named = (self.strategy, self.model, self.dataset)
+        several = f"{self.gpus} GPUs" if self.gpus > 1 else ""
+        shown = (f"{name} {value}" for name, value in self.settings if isinstance(value, str | int | float))
+        return ", ".join(filter(None, (*named, several, *shown)))
+
+
+AXES = tuple(one.name for one in fields(StudyPoint) if one.name != "settings")
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyResult:
+    """What a point gave. status: ran, out of memory (what is timed is then NaN), refused (values are NaN); message: why."""
+
+    status: str = "ran"
+    message: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def content_key(*parts: object) -> str:
+    """A file name for what these parts describe."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+class Record(Mapping[str, Any]):
+    """A point's axes, status, message and values by name, also as attributes."""
+
+    def __init__(self, point: StudyPoint, result: StudyResult) -> None:
+        self._all = {**point.axes, "status": result.status, "message": result.message, **result.values}
+        self.point, self.result = point, result
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._all:
+            raise AttributeError(f"a point has no '{name}'")
+        return self._all[name]
+
+
+class Points(Sequence[Record]):
+    """Records of a grid, in its order, as expressions of a study see them."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = tuple(records)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Points(self._records[index]) if isinstance(index, slice) else self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __add__(self, other: Points) -> Points:
+        return Points((*self._records, *other))
+
+    def where(self, **wanted: Any) -> Points:
+        """Return the records with these values; of a tuple or list any one of them."""
+        tests = {name: tuple(value) if isinstance(value, list | tuple | set) else (value,) for name, value in wanted.items()}
+        return Points([one for one in self if all(one.get(name) in some for name, some in tests.items())])
+
+    def all(self, name: str, **wanted: Any) -> list[Any]:
+        """Return a value of every record that `where` leaves; NaN where a record has none."""
+        return [one.get(name, float("nan")) for one in self.where(**wanted)]
+
+    def at(self, name: str, **wanted: Any) -> Any:
+        """Return a value of the one record that `where` leaves. Raises UserError where it leaves none or several."""
+        return self.one(**wanted)[name]
+
+    def one(self, **wanted: Any) -> Record:
+        """Return the one record that `where` leaves. Raises UserError where it leaves none or several."""
+        some = self.where(**wanted)
+        if len(some) != 1:
+            raise UserError(f"{len(some)} points, not one, with {', '.join(f'{name} {value}' for name, value in wanted.items())}")
+        record: Record = some[0]
+        return record
+
+    def table(self, *columns: str) -> pd.DataFrame:
+        """Return a row a record; all columns where none is named."""
+        named = [{name: one.get(name, float("nan")) for name in columns or one} for one in self]
+        return pd.DataFrame(named, columns=list(columns) or None)

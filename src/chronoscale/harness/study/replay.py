@@ -1,0 +1,173 @@
+"""Replay: a point planned and replayed, and metrics by name of what that gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from chronoscale.errors import UserError, unknown
+from chronoscale.harness.study.findings import NAN
+from chronoscale.harness.study.point import StudyPoint, StudyResult
+from chronoscale.reports.breakdown import Breakdown
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import peaks
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns, imbalance
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.workload import Workload
+
+GB = 1e9
+# Operations of a kind of transfer, as REAL's Figure 10 parts them.
+KINDS: Mapping[str, tuple[Op, ...]] = {
+    "CPU-GPU": (Op.H2D, Op.D2H),
+    "gradients": (Op.ALLREDUCE,),
+    "neighbours": (Op.ALLTOALL, Op.ALLGATHER),
+    "hidden states": (Op.SEND, Op.RECV),
+    "intra-GPU": (Op.COPY,),
+}
+
+
+class Testbed(Protocol):
+    """How a paper's points are planned and replayed."""
+
+    def cluster(self, point: StudyPoint) -> Cluster:
+        """Return the machines."""
+        ...
+
+    def workload(self, point: StudyPoint) -> Workload:
+        """Return what is trained. Raises UserError for data that are not at hand."""
+        ...
+
+    def planner(self, point: StudyPoint) -> Strategy:
+        """Return the strategy, with what the point sets otherwise."""
+        ...
+
+    def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
+        """Return what durations come from."""
+        ...
+
+    def check(self, replayed: Replayed) -> None:
+        """Raise UserError where an epoch does not fit into memory."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """A point's schedule and simulated trace."""
+
+    point: StudyPoint
+    testbed: Testbed
+    cluster: Cluster
+    workload: Workload
+    schedule: Schedule
+    trace: Trace
+
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of all ranks by operation."""
+        spent = np.bincount(self.trace.op, self.trace.duration_ns / 1e9, len(Op))
+        return {op.name: float(spent[op]) for op in Op}
+
+    @cached_property
+    def peaks(self) -> Any:
+        """Most bytes of each rank's device, float64 [ranks]."""
+        return peaks(self.schedule, self.trace)
+
+    @cached_property
+    def parts(self) -> Breakdown:
+        """Parts of the epoch."""
+        return Breakdown.middle([self.trace])
+
+    def of(self, op: str) -> Any:
+        """Return which rows of the schedule are of an operation."""
+        return self.schedule.op == Op[op]
+
+
+def plan_and_replay(point: StudyPoint, bed: Testbed) -> Replayed:
+    """Return schedule and trace of a point. Raises UserError where the strategy refuses the workload."""
+    cluster, planner = bed.cluster(point), bed.planner(point)
+    costs, work = bed.costs(point, cluster), bed.workload(point)
+    schedule = planner.plan(work, point.gpus, costs)
+    return Replayed(point, bed, cluster, work, schedule, replay(schedule, cluster, costs))
+
+
+def step_s(one: Replayed) -> float:
+    """Return the median seconds from one optimiser step's end to the next one's; NaN for a single step."""
+    rows = one.trace.op == Op.OPTIMIZE
+    ends = np.zeros(one.schedule.iterations, np.int64)
+    np.maximum.at(ends, one.schedule.iteration[one.trace.task[rows]], one.trace.end_ns[rows])
+    return float(np.median(np.diff(ends))) / 1e9 if len(ends) > 1 else NAN
+
+
+def _seconds_of(ops: Sequence[Op], one: Replayed) -> float:
+    return float(sum(one.seconds[op.name] for op in ops))
+
+
+def _convolved(one: Replayed) -> Any:
+    return np.isin(one.schedule.op, [Op.AGGREGATE, Op.INCREMENT])
+
+
+Metric = Callable[[Replayed], Any]
+TIMED: Mapping[str, Metric] = {  # NaN where a point is out of memory
+    "epoch_s": lambda r: r.trace.span_ns / 1e9,
+    "step_s": step_s,
+    "idle_s": lambda r: (r.trace.span_ns - float(np.mean(busy_ns(r.trace)))) / 1e9,
+    "alone_s": lambda r: float(np.mean(exposed_communication_ns(r.trace))) / 1e9,
+}
+METRICS: Mapping[str, Metric] = {
+    **TIMED,
+    "peak_gb": lambda r: float(r.peaks.max()) / GB,
+    "mean_gb": lambda r: float((r.peaks / GB).mean()),
+    "flops": lambda r: float(r.schedule.flops[_convolved(r)].sum()),
+    "increments": lambda r: float((r.schedule.op[_convolved(r)] == Op.INCREMENT).mean()),
+    "h2d_gb": lambda r: float(r.schedule.bytes[r.of("H2D")].sum()) / GB,
+    "imbalance": lambda r: imbalance(r.trace),
+    "utilisation": lambda r: float(busy_ns(r.trace).mean()) / max(r.trace.span_ns, 1),
+    "steps": lambda r: r.schedule.iterations,
+    "note": lambda r: r.schedule.note,
+    "gap": lambda r: r.schedule.gap,
+    **{kind: partial(_seconds_of, ops) for kind, ops in KINDS.items()},
+}
+# `family:OPERATION`, or of a part of an epoch.
+FAMILIES: Mapping[str, Callable[[Replayed, str], Any]] = {
+    "rows": lambda r, op: int(r.of(op).sum()),
+    "bytes": lambda r, op: float(r.schedule.bytes[r.of(op)].sum()),
+    "edges": lambda r, op: float(r.schedule.edges[r.of(op)].sum()),
+    "seconds": lambda r, op: r.seconds[op],
+    "part": lambda r, part: r.parts.seconds.get(part, 0.0),
+    "part_share": lambda r, part: r.parts.share(part),
+}
+
+
+def metric(name: str, own: Mapping[str, Metric]) -> Metric:
+    """Return a metric by name; `own`: a study's hooks. Raises UserError for an unknown one, with the nearest."""
+    family, _, of = name.partition(":")
+    if of and family in FAMILIES:
+        return lambda one: FAMILIES[family](one, of)
+    if (found := METRICS.get(name) or own.get(name)) is None:
+        raise unknown("metric", name, [*METRICS, *own, *(f"{family}:" for family in FAMILIES)])
+    return found
+
+
+def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
+    """Return a point's metrics; refusals and lack of memory are results. Raises UserError for an unknown metric or strategy."""
+    known = {name: metric(name, own) for name in metrics}
+    bed.planner(point)  # a name that is wrong is no refusal
+    try:
+        one = plan_and_replay(point, bed)
+    except UserError as error:
+        return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
+    values = {name: read(one) for name, read in known.items()}
+    try:
+        bed.check(one)
+    except UserError as error:
+        timed = {name: NAN for name in values if name in TIMED or name.startswith(("part:", "part_share:"))}
+        return StudyResult("out of memory", str(error), values | timed)
+    return StudyResult(values=values)

@@ -1,0 +1,159 @@
+"""Study files: the keys of a study's YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
+
+from chronoscale.errors import UserError
+from chronoscale.validation_messages import mistake
+from chronoscale.yaml_files import read
+
+Way = Literal["executed", "simulated", "counted", "modelled"]
+Runner = Literal["sweep", "train", "count"]
+Expression = str | int | float | bool | list[Any] | dict[str, Any] | None
+Block = Mapping[str, Any]
+
+
+class Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+K = TypeVar("K", bound=Keys)
+
+
+class Repeated(Keys):
+    """What may be said once for each turn of a loop."""
+
+    over: Mapping[str, Expression] = Field({}, alias="for", description="loops: a variable, or several with commas -> expression")
+    let: Mapping[str, Expression] = Field({}, description="names for this entry -> expression")
+    where: Expression = Field(True, alias="if", description="expression; where it is false the entry is left out")
+    lines: Expression = Field(None, description="expression that gives all of it: a list of rows, or of notes")
+
+
+class Row(Repeated):
+    """A row of published beside ours: `printed` is a number beside `ours`, `range` a published range beside the list `ours`."""
+
+    what: str = Field("", description="template")
+    printed: Expression = None
+    range: Expression = None
+    ours: Expression = None
+    why: str = Field("", description="template; sees `ours` and `ratio`")
+    line: Mapping[str, Expression] = Field({}, description="further columns -> expression")
+
+
+class Table(Keys):
+    """Details: columns of points, or rows."""
+
+    points: str = Field("", description="name of a grid")
+    columns: Sequence[str] = ()
+    rows: Sequence[Row] = ()
+    lines: Expression = None
+
+
+class Note(Repeated):
+    """A sentence or two that must be read with the rows."""
+
+    say: str = Field("", description="template")
+
+
+class Panel(Repeated):
+    """A panel of a drawing."""
+
+    title: str = Field("", description="template")
+    x: str = ""
+    y: str = ""
+    series: Expression = Field(None, description="expression: label -> (x, y), or label -> numbers")
+    fits: Expression = Field({}, description="expression, as `series`")
+    scale: tuple[Literal["linear", "log"], Literal["linear", "log"]] = ("linear", "linear")
+    style: Literal["lines", "dots"] = "lines"
+    diagonal: bool = False
+
+
+class Chart(Keys):
+    """A drawing; its file is called as the study, with `suffix`."""
+
+    kind: Literal["lines", "stacks", "ranges", "dots", "heatmaps"]
+    suffix: str = ""
+    caption: str = Field("", description="template")
+    unit: str = Field("", description="template")
+    parts: Expression = Field(None, description="expression: names of a stack's parts, or of the cells of dots")
+    panels: Sequence[Panel] | str = Field((), description="panels, or an expression that gives them")
+    where: Expression = Field(True, alias="if")
+
+
+class StudyFile(Keys):
+    """A study: grids of points, what is read off each, and what is shown of that."""
+
+    base: str = Field("", description="another study, such as real/figure-8: its keys where this one has none, and its names besides")
+    title: str = Field("", description="of a study that is no paper's figure or table")
+    paper: str = Field("", description="whose testbed, names and published numbers it uses")
+    limit: str = Field("", description="what of a figure is not reached, said in its title")
+    way: Way = "simulated"
+    about_s: PositiveFloat = Field(60, description="seconds on one core, about")
+    runner: Runner = "sweep"
+    of: str = Field("", description="a hook: what trains or counts a point")
+    hooks: Sequence[str] = Field((), description="modules of chronoscale.harness.study.hooks whose functions expressions may call")
+    metrics: Sequence[str] = Field((), description="read off a point besides the paper's")
+    names: Mapping[str, Any] = Field({}, description="constants; text that begins with = is an expression")
+    grid: Mapping[str, Block | Sequence[Block]] = Field({}, description="name -> axes, or a list of such blocks")
+    values: Mapping[str, Expression] = Field({}, description="names -> expression over the grids' points")
+    rows: Sequence[Row] = ()
+    tables: Mapping[str, Table] = {}
+    notes: Sequence[str | Note] = ()
+    drawings: Sequence[Chart] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> StudyFile:
+        if self.runner != "sweep" and self.grid and not self.of:
+            raise ValueError(f"runner {self.runner} needs `of`: the hook that makes a point")
+        return self
+
+
+class PaperFile(Keys):
+    """What the studies of a paper share."""
+
+    testbed: Mapping[str, Any] = Field({}, description="family, and its assumptions")
+    hooks: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    names: Mapping[str, Any] = {}
+    notes: Mapping[str, Sequence[str]] = Field({}, description="name -> templates; a study's `notes` has them by `=name`")
+
+
+def load(path: Path | Traversable) -> StudyFile:
+    """Read a study. Raises UserError in one line: the file, the key, what was expected."""
+    data = _read(path)
+    if isinstance(base := data.get("base"), str):
+        below = _read(folder(f"{base}.yaml"))
+        data = {**below, **data, "names": {**below.get("names", {}), **data.get("names", {})}}
+    return _checked(path, data, StudyFile)
+
+
+def paper_file(paper: str) -> PaperFile:
+    """Read what a paper's studies share; nothing for ''. Raises UserError as `load`."""
+    path = folder(paper).joinpath("paper.yaml")
+    return _checked(path, _read(path), PaperFile) if paper and path.is_file() else PaperFile()
+
+
+def folder(paper: str) -> Traversable:
+    """Return the folder of a paper's studies."""
+    return resources.files("chronoscale").joinpath(f"studies/{paper}")
+
+
+def _read(path: Path | Traversable) -> dict[str, Any]:
+    data = read(path, "study")
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: expected keys and values, such as `grid:` and `rows:`")
+    return data
+
+
+def _checked(path: Path | Traversable, data: dict[str, Any], keys: type[K]) -> K:
+    try:
+        return keys.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"{path}: {mistake(error, keys)}") from None

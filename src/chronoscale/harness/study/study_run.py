@@ -1,0 +1,112 @@
+"""Study run: a study file's grids evaluated, and its rows, tables, notes and drawings made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from chronoscale.harness.study import grid
+from chronoscale.harness.study.charts import drawing
+from chronoscale.harness.study.evaluation import Task, evaluated, hooked
+from chronoscale.harness.study.expressions import Names, filled, loops, value
+from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
+from chronoscale.harness.study.point import Points, Record
+from chronoscale.harness.study.results import store
+from chronoscale.harness.study.study_file import Note, Repeated, Row, StudyFile, Table, paper_file
+from chronoscale.reports.published import Printed
+
+
+def run_study(
+    study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
+) -> Findings:
+    """Run a study and store its result in `folder`. Points are kept in `<name>.points` there, each in a file named by its content."""
+    points = folder / f"{name}.points"
+    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points))
+
+
+def run(
+    study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, kept: Path | None = None
+) -> Findings:
+    """Return what a study finds. name: of its drawings' files. Raises UserError for what its file has wrong."""
+    shared = paper_file(study.paper)
+    hooks = (*shared.hooks, *study.hooks)
+    names: dict[str, Any] = {"quick": quick, "printed": printed, **hooked(hooks)}
+    for key, given in {**shared.names, **study.names}.items():
+        names[key] = value(given[1:], names) if isinstance(given, str) and given.startswith("=") else given
+    names["filled"] = partial(filled, names=names)  # of a template among the names
+    names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, kept)
+    for key, text in study.values.items():
+        names[key] = value(text, names)
+    rows = [line for entry in study.rows for line in _lines(entry, names)]
+    names["rows"] = rows
+    tables = {key: _table(table, names) for key, table in study.tables.items()}
+    title = study.title or (printed.title if printed else name)
+    title = f"{title}: {study.limit}" if study.limit else title
+    drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
+    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, _notes(study, shared.notes, names))
+
+
+def _grids(
+    study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, on_progress: Told, workers: int, kept: Path | None
+) -> dict[str, Points]:
+    """Evaluate all points together, so that workers have most to do at once."""
+    wanted = {key: grid.points(blocks, study.paper, names) for key, blocks in study.grid.items()}
+    several = list(dict.fromkeys(point for some in wanted.values() for point in some))
+    runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
+    functions = ["" if runner == "sweep" else study.of for runner in runners]
+    tasks = [Task(*one, metrics, hooks) for one in zip(several, runners, functions, strict=True)]
+    results = dict(zip(several, evaluated(tasks, on_progress, workers, kept), strict=True))
+    return {key: Points([Record(point, results[point]) for point in some]) for key, some in wanted.items()}
+
+
+def _turns(entry: Repeated, names: Names) -> Iterator[dict[str, Any]]:
+    """The names of every turn that is not left out."""
+    for turn in loops(entry.over, names):
+        for key, text in entry.let.items():
+            turn[key] = value(text, turn)
+        turn["filled"] = partial(filled, names=turn)
+        if value(entry.where, turn):
+            yield turn
+
+
+def _lines(entry: Row, names: Names) -> Iterator[dict[str, Any]]:
+    for turn in _turns(entry, names):
+        if entry.lines is not None:
+            yield from value(entry.lines, turn)
+            continue
+        line: dict[str, Any] = {}
+        if entry.what:
+            ours, what = value(entry.ours, turn), filled(entry.what, turn)
+            if isinstance(ours, list | tuple):
+                line = row(what, value(entry.range, turn), ours, "")
+            else:
+                theirs = value(entry.printed, turn)
+                line = beside(what, NAN if theirs is None else float(theirs), float(ours), "")
+            line["why"] = filled(entry.why, {**turn, "ours": ours, "ratio": line["ratio"]})
+        yield line | {key: value(text, turn) for key, text in entry.line.items()}
+
+
+def _table(table: Table, names: Names) -> pd.DataFrame:
+    if table.points:
+        points: Points = value(table.points, names)
+        return points.table(*table.columns)
+    if table.lines is not None:
+        return pd.DataFrame(value(table.lines, names))
+    return pd.DataFrame([line for entry in table.rows for line in _lines(entry, names)])
+
+
+def _notes(study: StudyFile, shared: Mapping[str, Sequence[str]], names: Names) -> tuple[str, ...]:
+    said: list[str] = []
+    for note in study.notes:
+        if isinstance(note, Note):
+            for turn in _turns(note, names):
+                said += value(note.lines, turn) if note.lines is not None else [filled(note.say, turn)]
+        elif note.startswith("="):
+            said += [filled(text, names) for text in shared[note[1:]]]
+        else:
+            said.append(filled(note, names))
+    return tuple(filter(None, said))

@@ -1,0 +1,69 @@
+"""Experiments: points whose workload is an experiment file's keys, given as the axis `experiment`."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from functools import cache
+from typing import Any
+
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.simulator import memory, presets
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+@cache
+def workload_of(keys: str) -> Workload:
+    """Return the workload of an experiment's keys, JSON. Raises UserError as `chronoscale simulate` does."""
+    experiment = experiment_of(keys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ChronoscaleWarning)
+        return workflow_of(experiment).workload(experiment)
+
+
+@cache
+def experiment_of(keys: str) -> Experiment:
+    """Return the experiment of these keys, JSON. Raises UserError for a wrong one."""
+    return check(json.loads(keys), "the study's experiment")
+
+
+class ExperimentTestbed:
+    """Keys of a point: its `experiment`, in which its data set, model, cluster and settings with a dot (`training.batch_size`) are put."""
+
+    def keys(self, point: StudyPoint) -> str:
+        """Return them as JSON."""
+        keys: dict[str, Any] = json.loads(point.setting("experiment"))
+        for name in ("dataset", "cluster"):
+            if given := getattr(point, name):
+                keys[name] = {**keys[name], "name": given} if isinstance(keys.get(name), dict) else given
+        if point.model:
+            keys["model"] = {**keys.get("model", {}), "name": point.model}
+        for name, given in point.settings:
+            if "." in name:
+                above, _, key = name.partition(".")
+                keys[above] = {**keys.get(above, {}), key: list(given) if isinstance(given, tuple) else given}
+        return json.dumps(keys, sort_keys=True)
+
+    def workload(self, point: StudyPoint) -> Workload:
+        return workload_of(self.keys(point))
+
+    def cluster(self, point: StudyPoint) -> Cluster:
+        return presets.scaled(presets.cluster(experiment_of(self.keys(point)).cluster), point.gpus)
+
+    def planner(self, point: StudyPoint) -> Strategy:
+        return strategy(point.strategy)
+
+    def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
+        return DatasheetCosts(cluster.device)
+
+    def check(self, replayed: Replayed) -> None:
+        memory.check(replayed.schedule, replayed.trace, replayed.cluster)

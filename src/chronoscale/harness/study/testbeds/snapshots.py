@@ -1,0 +1,196 @@
+"""Snapshots: points on generated stand-ins of a paper's snapshots, with counts at their published size."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from chronoscale.batching.snapshots.chunks import BlockCounts, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
+from chronoscale.datasets import catalogue
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.simulator import memory, presets
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.real.ilp import RealL
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
+
+
+@cache
+def statistics(dataset: str) -> SnapshotStatistics:
+    """Return counts of the stand-in for a data set, at its published size."""
+    return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like")).scaled(factor(dataset))
+
+
+@cache
+def factor(dataset: str) -> int:
+    """Return how many times larger the data set is than its stand-in."""
+    stands_for = catalogue.entry(f"{dataset}_like").stands_for
+    return stands_for.factor if stands_for else 1
+
+
+@cache
+def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
+    """Return the stand-in's own snapshots; of them the first `share`."""
+    found = catalogue.load(f"{dataset}_like")
+    assert isinstance(found, SnapshotSequence)
+    return found if share == 1 else found.head(int(share * len(found)))
+
+
+def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
+    """Return the counts of the first `share` of the snapshots."""
+    count = int(share * len(stats))
+    return replace(stats, **{name: getattr(stats, name)[:count] for name in COLUMNS})
+
+
+@cache
+def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
+    """Return METIS's cut of the stand-in's snapshots, counts at the published size."""
+    snapshots = sequence(dataset, share)
+    rows, edges, halo, sent = (
+        column * factor(dataset) for column in VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
+    )
+    return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
+
+
+def input_width(dataset: str, paper: str) -> int:
+    """Return the features of a node that a paper prints; of a stand-in's variant those of the data set that it stands for."""
+    stands_for = catalogue.entry(f"{dataset}_like").stands_for
+    return int(catalogue.entry(stands_for.dataset if stands_for else dataset).as_published(paper).node_features or 1)
+
+
+@cache
+def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
+    """Return a preset with as many machines as `gpus` need. copies: whether host to device transfers take time."""
+    found = presets.scaled(presets.cluster(name), gpus)
+    return found if copies else replace(found, device=replace(found.device, h2d=Link(math.inf, 0.0)))
+
+
+class Solved(RealL):
+    """REAL-L whose solver runs whatever the certified bound proves; what it warns of, its note says, too."""
+
+    def __init__(self) -> None:
+        super().__init__(always=True)
+
+    def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ChronoscaleWarning)
+            return super().plan(workload, ranks, costs)
+
+
+PLANNERS: Mapping[str, Any] = {"solved": Solved}
+
+
+class Windows(BaseModel):
+    """Windows of FlareDTDG: `full` whole snapshots, `decayed` ones that lose chunks by `alpha`; whole: strategies whose window is all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    full: int
+    decayed: int
+    alpha: float
+    chunks: int
+    whole: tuple[str, ...] = ()
+
+    @property
+    def decay(self) -> Decay:
+        """How a window keeps chunks."""
+        return Decay(self.full, self.decayed, self.alpha)
+
+    @property
+    def kept(self) -> float:
+        """Whole snapshots that a window keeps, its parts added up."""
+        return float(self.decay.kept_chunks(self.chunks).sum()) / self.chunks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apart:
+    """Chunks as counted, of which none reads another rank's rows."""
+
+    counted: ExactChunking
+    origin: ClassVar[str] = "METIS, nothing cut"
+
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
+        found = self.counted.count_blocks(epoch, decay, ranks)
+        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        found = self.counted.count_samples(sampling, ranks)
+        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+
+
+@cache
+def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
+    """Return METIS's chunks of the stand-in, counts at the published size."""
+    snapshots = sequence(dataset, share)
+    return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset))
+
+
+class SnapshotTestbed(BaseModel):
+    """What a paper's workloads have in common. hidden: one width, or one a data set. trains: share of the snapshots, the first ones.
+    models: ours of the paper's names. degrees: features of data sets whose task is to predict as many; others have `classes`.
+
+    Settings of a point: `copies`, as `machines` has it; `planner`, a name of `PLANNERS` in the strategy's place; `cut`: whether ranks read
+    rows of others.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paper: str
+    hidden: int | Mapping[str, int]
+    trains: float = 1.0
+    models: Mapping[str, str] = {}
+    degrees: int = 0
+    classes: int = 0
+    windows: Windows | None = None
+
+    def cluster(self, point: StudyPoint) -> Cluster:
+        return machines(point.cluster, point.gpus, point.setting("copies", True))
+
+    def workload(self, point: StudyPoint) -> Workload:
+        name, width = point.dataset, input_width(point.dataset, self.paper)
+        hidden = self.hidden if isinstance(self.hidden, int) else self.hidden[name]
+        cut = partition(name, point.gpus, self.trains) if strategy(point.strategy).partitioned else None
+        stats, kind = statistics(name), self.models.get(point.model, point.model)
+        if self.windows is None:
+            model = model_shape(kind, width, hidden, point.layers)
+            return Workload(f"{name}, generated", stats, model, Hyper(variant=point.variant), cut)
+        stats, windows = first(stats, self.trains), self.windows
+        length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
+        predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
+        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks), task=task)
+        chunks = counted(name, self.trains, windows.chunks)
+        chunking = chunks if point.setting("cut", True) else Apart(chunks)
+        return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)
+
+    def planner(self, point: StudyPoint) -> Strategy:
+        planner: Strategy = PLANNERS[name]() if (name := point.setting("planner")) else strategy(point.strategy)
+        return planner
+
+    def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
+        return DatasheetCosts(cluster.device)
+
+    def check(self, replayed: Replayed) -> None:
+        memory.check(replayed.schedule, replayed.trace, replayed.cluster)
+
+
+def testbed(paper: str, **assumed: Any) -> SnapshotTestbed:
+    """Return the testbed of a paper."""
+    return SnapshotTestbed(paper=paper, **assumed)

@@ -1,0 +1,169 @@
+"""Spread streams: optimiser steps on generated event streams with hot nodes, in place of a paper's data sets, on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.datasets.generate.events import RandomStream
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.reports.published import published
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
+from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
+
+SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyper's
+
+
+def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
+    """Return what ranks share, as far as it is set; else the defaults."""
+    return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
+
+
+class SpreadStreams(BaseModel):
+    """What workloads have in common: widths, `fanout` a data set, what shares of the events train and test; and of the stand-ins: Zipf's
+    exponent, distinct (src, dst) a data set, and how many times fewer events a node some have.
+
+    Settings of a point: `divisor` of the stand-in, `batch`: events a GPU and step, `least`: steps that are planned; `tests`: inference in
+    place of training; `pipelined`: whether a strategy that overlaps may; and those of `SHARING`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paper: str
+    width: int
+    heads: int
+    time: int
+    mails: int
+    trains: float
+    tests: float
+    fanout: Mapping[str, int]
+    skew: float
+    pairs: Mapping[str, int]
+    apart: Mapping[str, int]
+
+    def counts(self, name: str) -> dict[str, int]:
+        """Return Table 2's nodes, edges, node_width, edge_width."""
+        line = next(line for line in published(self.paper).tables[2].rows if line["dataset"] == name)
+        return {what: int(float(line[what])) for what in ("nodes", "edges", "node_width", "edge_width")}
+
+    def generator(self, name: str, divisor: int) -> RandomStream:
+        """Return a stand-in's, with nodes, events and pairs of the data set divided alike; events of some by `apart` more."""
+        printed, apart = self.counts(name), self.apart.get(name, 1)
+        nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
+        pairs = min(max(self.pairs[name] // divisor, nodes), nodes * (nodes - 1) // 2, events)
+        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=name)
+
+    def steps(self, point: StudyPoint) -> int:
+        """Return the steps of the paper's epoch, or of its test, which DistTGL makes on one GPU (§5.3)."""
+        tests = point.setting("tests", False)
+        ranks = 1 if tests and point.strategy == "disttgl" else point.gpus
+        batch: int = point.setting("batch")
+        return -(-round((self.tests if tests else self.trains) * self.counts(point.dataset)["edges"]) // (batch * ranks))
+
+    def cluster(self, point: StudyPoint) -> Cluster:
+        return presets.scaled(presets.cluster(point.cluster), point.gpus)
+
+    def workload(self, point: StudyPoint) -> Workload:
+        """Return Table 2's widths, and batches evenly over the stand-in's training events; of a test, over those that validate, as many."""
+        data, batch, wanted = prepared(self, point.dataset, point.setting("divisor")), point.setting("batch"), point.setting("least")
+        tests = point.setting("tests", False)
+        of, ranks = (
+            (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if tests else (data.training_events, point.gpus)
+        )
+        every = max(of // (batch * ranks * wanted), 1)
+        given = EventHyper(Protocol(), every=every, sharing=sharing_of(dict(point.settings)))
+        limit = every * wanted if tests else 0  # memory of what trains before is not read
+        hyper = Hyper(batch_size=batch, fanout=(self.fanout[point.dataset],), validate=tests, batches=limit, events=given)
+        widths = self.counts(point.dataset)
+        stats = replace(stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
+        choice = ModelChoice(point.model, self.width, 1, self.width, heads=self.heads, time=self.time, mails=self.mails)
+        return Workload(f"{point.dataset}, generated", stats, shape_for(choice, stats, hyper), hyper)
+
+    def planner(self, point: StudyPoint) -> Strategy:
+        planner = strategy(point.strategy)
+        if isinstance(planner, SpreadStrategy) and not point.setting("pipelined", True):
+            return replace(planner, sharing=replace(planner.sharing, pipelined=False))
+        return planner
+
+    def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
+        return DatasheetCosts(cluster.device)
+
+    def check(self, replayed: Replayed) -> None:
+        """Memory is in the hosts'."""
+
+
+def testbed(paper: str, **assumed: Any) -> SpreadStreams:
+    """Return the testbed of a paper."""
+    return SpreadStreams(paper=paper, **assumed)
+
+
+_MADE: dict[tuple[str, str, int], EventStream] = {}
+_PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
+
+
+def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
+    """Return a stand-in, without features; generated once a process."""
+    place = (bed.paper, name, divisor)
+    if place not in _MADE:
+        _MADE[place] = EventStream.from_blocks(list(bed.generator(name, divisor)))
+    return _MADE[place]
+
+
+def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
+    """Return a stand-in, split by time."""
+    place = (bed.paper, name, divisor)
+    if place not in _PREPARED:
+        _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
+    return _PREPARED[place]
+
+
+def spread_step(one: Replayed) -> dict[str, Any]:
+    """Return seconds from step to step, and of all of the paper's steps; those that a rank spends in each stage a step (lanes overlap);
+    bytes a step that a rank fetches, brings back, and says of shared nodes; means of ranks."""
+    schedule, trace, tests = one.schedule, one.trace, one.point.setting("tests", False)
+    counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests
+    last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & counted
+    units, at = np.unique(schedule.unit[trace.task[last]], return_inverse=True)
+    ends = np.zeros(len(units), np.int64)
+    np.maximum.at(ends, at, trace.end_ns[last])
+    gaps = np.diff(np.sort(ends))
+    between = float(gaps[: max(len(gaps) - 1, 1)].mean()) / 1e9  # the last step has fewer events
+    a_step = 1 / (len(units) * one.point.gpus)
+    spent = trace.duration_ns * counted / 1e9 * a_step
+    moved = np.asarray(trace.bytes * counted, np.float64) * a_step
+    exchanged, back, told = trace.op == Op.ALLTOALL, schedule.layer[trace.task] == BACK, trace.op == Op.ALLGATHER
+    of = {
+        "sampling": trace.op == Op.SAMPLE,
+        "remote fetching": exchanged & ~back,
+        "memory updating": trace.op == Op.MEMORY_UPDATE,
+        "message passing": np.isin(trace.op, [Op.AGGREGATE, Op.FORWARD]),
+        "backward": np.isin(trace.op, [Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE]),
+        "remote aggregation": (exchanged & back) | told,
+    }
+    bed = one.testbed
+    assert isinstance(bed, SpreadStreams)
+    volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": told}
+    return {
+        "step_s": between,
+        "epoch_s": between * bed.steps(one.point),
+        "stages": {name: float(spent[rows].sum()) for name, rows in of.items()},
+        **{name: float(moved[rows].sum()) for name, rows in volumes.items()},
+    }

@@ -1,0 +1,140 @@
+"""Study files: mistakes are one line, expressions reach nothing else, points are kept and taken up again."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chronoscale.errors import UserError
+from chronoscale.harness import cli
+from chronoscale.harness.study import evaluation, grid
+from chronoscale.harness.study.evaluation import Task, evaluated
+from chronoscale.harness.study.expressions import filled, value
+from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
+from chronoscale.harness.study.study_file import folder, load
+from chronoscale.reports.published import PAPERS
+
+OWN = """
+title: Epochs by batch size
+way: simulated
+metrics: [utilisation]
+names: {SIZES: "=[100] if quick else [100, 200]"}
+grid:
+  main: {experiment: {dataset: sbm_stream, model: {name: tgn, hidden: 16}}, training.batch_size: =SIZES, strategy: sequential, gpus: 1}
+rows:
+  - for: {one: main}
+    what: "batches of {one['training.batch_size']}, s"
+    ours: "[one.epoch_s]"
+    why: "{one.utilisation:.0%} busy"
+notes:
+  - {if: quick, say: "Quick: {len(main)} point."}
+"""
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    path = tmp_path / "batches.yaml"
+    path.write_text(OWN.replace("[utilisation]", "[epoch_s, utilisation]"))
+    return path
+
+
+def ended(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["chronoscale", "study", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch, capsys) -> None:
+    assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 0
+    result = json.loads((tmp_path / "out" / "batches.json").read_text())
+    assert result["quick"] and result["environment"]["device"] and result["environment"]["torch"] and result["minutes"] >= 0
+    assert [row["what"] for row in result["rows"]] == ["batches of 100, s"] and result["notes"] == ["Quick: 1 point."]
+    assert len(list((tmp_path / "out" / "batches.points").iterdir())) == 1
+    measured = []
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    monkeypatch.setattr(
+        evaluation, "measure", lambda point, *_: measured.append(point) or StudyResult(values={"epoch_s": 5.0, "utilisation": 1.0})
+    )
+    assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
+    again = json.loads((tmp_path / "out" / "batches.json").read_text())["rows"]
+    assert [point.setting("training.batch_size") for point in measured] == [200], "the other point is there from before"
+    assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0]
+    assert "batches of 200" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "find, put, said",
+    [
+        ("way: simulated", "way: guessed", "way: expected 'executed', 'simulated', 'counted' or 'modelled' (got 'guessed')"),
+        ("rows:", "rowz:", "unknown key 'rowz'; did you mean 'rows'?"),
+        ("utilisation]", "utilization]", "unknown metric 'utilization'; did you mean 'utilisation'?"),
+        ("one.epoch_s]", "one.epoch]", "'[one.epoch]': AttributeError: a point has no 'epoch'"),
+        ("one.epoch_s]", "one.__class__]", ".__class__ is not for a study"),
+        ("one.epoch_s]", "open('x')]", "NameError: name 'open' is not defined"),
+        ("gpus: 1}", "gpus: =1 +}", "'1 +': not an expression"),
+        ("strategy: sequential", "strategy: seqential", "did you mean 'sequential'"),
+    ],
+)
+def test_mistakes_are_one_line(own, find, put, said, tmp_path, monkeypatch, capsys) -> None:
+    own.write_text(own.read_text().replace(find, put))
+    assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and said in lines[0]
+
+
+def test_templates_are_split_at_braces_outside_of_text() -> None:
+    names = {"a": {"x": 0.5}, "b": "t"}
+    assert filled("{a['x']:.0%} of {{b}} is {'}' + b}", names) == "50% of {b} is }t"
+    assert filled("{f'{a[\"x\"]:g}' if b else ''}; {b:>3}", names) == "0.5;   t"
+    with pytest.raises(UserError, match="a brace is not closed"):
+        filled("{a", names)
+
+
+@pytest.mark.parametrize("text", ["().__class__", "'{0}'.format(1)", "(lambda: 1)()", "[x for x in y if (z := 1)]", "frame.to_csv('x')"])
+def test_expressions_reach_nothing_else(text) -> None:
+    with pytest.raises(UserError, match="is not for a study"):
+        value(text, {"y": [1], "frame": None})
+
+
+def test_axes_see_those_before_them_and_points_come_once() -> None:
+    block = {
+        "strategy": ["psg", "real-g"],
+        "variant": "=['exact', 'x'] if strategy == 'psg' else 'exact'",
+        "gpus": [1, 2],
+        "if": "gpus > least",
+    }
+    found = grid.points([block, {**block, "strategy": "psg"}], "real", {"least": 1})
+    assert [(one.strategy, one.variant, one.gpus) for one in found] == [("psg", "exact", 2), ("psg", "x", 2), ("real-g", "exact", 2)]
+    like = grid.points({"like": "base", "gpus": 4, "copies": [True, False]}, "", {"base": {"gpus": 8, "dataset": "d"}})
+    assert [(one.dataset, one.gpus, one.setting("copies")) for one in like] == [("d", 4, True), ("d", 4, False)]
+
+
+def test_points_are_chosen_by_their_values() -> None:
+    points = Points([Record(StudyPoint(strategy=name, gpus=n), StudyResult(values={"s": n * 1.0})) for name in "ab" for n in (1, 2)])
+    assert points.all("s", strategy="a") == [1.0, 2.0] and points.at("s", strategy="b", gpus=2) == 2.0
+    assert len(points.where(strategy=("a", "b"), gpus=1)) == 2 and len(points.where(strategy="c")) == 0
+    with pytest.raises(UserError, match="2 points, not one, with strategy a"):
+        points.one(strategy="a")
+
+
+def test_results_are_read_as_they_were(tmp_path, monkeypatch) -> None:
+    values = {"array": np.arange(3.0), "pair": (1, [2.5]), "by": {1: float("nan")}, "text": "t", "number": np.float64(0.1)}
+    monkeypatch.setattr(evaluation, "evaluate", lambda task: StudyResult("ran", "", values))
+    task = Task(StudyPoint("real"), "count", "f", (), ())
+    (first,), (second,) = (evaluated([task], lambda _: None, 1, tmp_path) for _ in range(2))
+    assert first.values is values
+    assert second.values["array"].tolist() == [0, 1, 2] and second.values["pair"] == (1, [2.5]) and second.values["number"] == 0.1
+    assert list(second.values["by"]) == [1] and np.isnan(second.values["by"][1])
+    (tmp_path / f"{task.key}.json").write_text("{")
+    assert evaluated([task], lambda _: None, 1, tmp_path)[0].values is values, "a broken file is made again"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_file_of_a_paper_is_read(paper) -> None:
+    for path in folder(paper).iterdir() if folder(paper).is_dir() else ():
+        if path.name != "paper.yaml":
+            study = load(path)
+            assert study.rows and study.about_s and study.way and not study.title
