@@ -35,11 +35,11 @@ from chronoscale.strategies.schedule import Schedule
 def run_job(job: Job) -> dict[str, list[Pass]]:
     """Run `warmup` and then `repeats` passes over every item of the job, on this rank; every rank of the job calls it.
 
-    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item holds the scores of its
+    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item has the scores of its
     test snapshots, where it has any. Returned are the passes that count, by the item's label, and an item's preparation (one pass) under
     `<label>-prepare`; items that share a preparation have it under the first one's label.
 
-    Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
+    Raises UserError when the process group does not have a schedule's ranks, or a GPU is requested and absent.
     """
     with open_context(job.settings) as context:
         schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}

@@ -47,8 +47,8 @@ class EpochTime(NamedTuple):
 class Answer:
     """Answer to which strategies lead on `ranks` ranks, in the section's order: one is fastest, or several tie.
 
-    how: the rest of the sentence, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or where
-    it leads. alone: there is nothing to compare with.
+    how: the sentence after the names, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or
+    where it leads. alone: there is nothing to compare with.
     """
 
     ranks: int

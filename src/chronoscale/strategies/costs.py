@@ -171,9 +171,9 @@ FORMS: Mapping[str, RegressionForm] = {
 class Fit:
     """A fitted cost curve: one operation at one input width, as `Curve` tells curves apart.
 
-    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are told
-    on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat, relative to
-    it, a repeat's drift left out.
+    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are
+    computed on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat,
+    relative to it, a repeat's drift left out.
     """
 
     op: str

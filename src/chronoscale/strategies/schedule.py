@@ -79,13 +79,13 @@ class Schedule:
     `variant`: which implementation of its operation runs the row, where there are several (0: the usual one, or the only one); a planner
     numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none) form one operation that
     starts when its last rank arrives. `alloc` bytes of device memory are taken at a row's start, `free` returned at its end; `resident`
-    bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as many as
-    training.cache_ratio says). `host` bytes are the most that a rank holds in host memory (data set, materialised windows, and what making
+    bytes are allocated on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as many as
+    training.cache_ratio says). `host` bytes are the most that a rank has in host memory (data set, materialised windows, and what making
     them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
-    schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule keeps the
-    three of the whole.
+    schedule of that problem is shorter, 0 where unknown; `note`: a remark on the planning for readers. A part of a schedule keeps the three
+    of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
     snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and "spread",

@@ -52,8 +52,8 @@ class PreparedStream:
     """Stream that is split, indexed, and has the negatives of its evaluation.
 
     whole: all events. training: those without hidden nodes, of which events 0 .. `training_events` - 1 are trained on. new bool [N]: nodes
-    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is kept; None: in
-    memory. cache: what has been counted of it.
+    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is saved; None: in
+    memory. cache: its counts so far.
     """
 
     protocol: Protocol

@@ -22,8 +22,8 @@ class Device:
 class ArchitectureCode:
     """The code that a library holds for one architecture (90 for 9.0): machine code (`native`), PTX that the driver compiles, or both.
 
-    `only` is 'a' where it runs on that very capability alone, 'f' on later ones of its major version alone, else '' (CUDA C++
-    Programming Guide, "Compute capability feature sets").
+    `only` is 'a' where it runs only on that very capability, 'f' also on later ones of its major version, else '' (CUDA C++ Programming
+    Guide, "Compute capability feature sets").
     """
 
     architecture: int

@@ -26,7 +26,7 @@ class Pairs:
     repetition, with probability proportional to weight, by systematic sampling (Madow, 1949), those whose probability would pass 1 first;
     so a pair needs its number only. Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the
     owners themselves, and nobody is its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs
-    are less skewed than asked. `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
+    are less skewed than requested. `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
     """
 
     def __init__(

@@ -64,8 +64,8 @@ def split_by_time(events: EventStream, train: float = 0.70, validation: float = 
 class InductiveSplit:
     """View of a split in which some nodes are hidden from training.
 
-    hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that
-    only appear later, and those that met hidden nodes alone. training bool [train_end]: events that are trained on.
+    hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that only
+    appear later, and those that met only hidden nodes. training bool [train_end]: events that are trained on.
     """
 
     hidden: Bool

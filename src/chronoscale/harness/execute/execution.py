@@ -66,12 +66,12 @@ def execute(
     on_progress: OnProgress = ignore_progress,
     takes_probe: Callable[[ProbeCandidate], bool] = lambda _: True,
 ) -> None:
-    """Fill a piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and what else went on (`Noise`).
+    """Fill a piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and the load beside them (`Noise`).
 
     All strategies of a rank count run in one job, repeat by repeat in turn. Where they are to be `replayed` with costs that no file has,
     probes take turns with them, and the piece has the costs fitted to those (`takes_probe`: which may be taken): no row of a strategy is
-    among what is fitted. What was too noisy is then executed again, `attempts` times at most, and the quietest kept. A strategy whose
-    plan asks for no costs needs no profile. on_progress: called with a line of text now and then.
+    among what is fitted. A piece that was too noisy is then executed again, `attempts` times at most, and the quietest attempt counts. A
+    strategy whose plan needs no costs needs no profile. on_progress: called with a line of text now and then.
 
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `check_seats`. Warns of ranks without work, and of noise.

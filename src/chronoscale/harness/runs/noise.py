@@ -18,11 +18,11 @@ OTHERS = 0.10  # of the cores' time, used by other processes
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Record of what went on beside a measurement.
+    """Record of the machine's load during a measurement.
 
     load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
-    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank
-    had to itself, 0: not told apart. attempt: how often it was timed, this time included.
+    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank had
+    to itself, 0: unknown. attempt: how often it was timed, this time included.
     """
 
     load: float

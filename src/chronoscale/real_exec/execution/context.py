@@ -80,7 +80,7 @@ class Context:
 def open_context(settings: Settings) -> Iterator[Context]:
     """Enter this rank's context: choose the device, set threads, and set up communication with the other ranks.
 
-    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is asked for and absent, and for CUDA graphs
+    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is requested and absent, and for CUDA graphs
     without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)

@@ -20,7 +20,7 @@ STAGE = "training"
 class SignalPlans(Plans):
     """Plans with one schedule. At the end the job's folder has TEST, the scores of the test windows.
 
-    An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was not.
+    An epoch's order of windows depends only on the seed and its number: a run that was cut off ends at the weights of one that was not.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:

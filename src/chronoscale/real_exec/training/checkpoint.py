@@ -29,9 +29,9 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """Record of one epoch, as rank 0 saw it. Times are ns of the system's clock.
 
-    plan, stage, strategy: what was followed. switch_ns: time spent on taking up a new plan before it. losses: one value an iteration.
-    scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step. counts: see
-    `EpochResult`. launched: how rows were launched, where CUDA graphs were asked for.
+    plan, stage, strategy: those that the epoch followed. switch_ns: time spent on taking up a new plan before it. losses: one value an
+    iteration. scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step.
+    counts: those of `EpochResult`. launched: how rows were launched, where CUDA graphs were requested.
     """
 
     epoch: int

@@ -24,8 +24,8 @@ class Shares:
     rows that move bytes: bytes/s), more than 0. The entries of a collective stand at its first row. `names`: of the resources, for reports.
     `crowd`: rows that native replays so far found to slow others down (not 0); each replay begins with those and adds to them.
 
-    Where more is asked of a resource than there is, those that ask get equal parts of what they demand, or less where they need less or are
-    held up elsewhere (max-min fairness); a row then takes longer, as much as it is slowed down.
+    Where a resource is overloaded, rows get equal parts of their demands, or less where they need less or another resource slows them
+    (max-min fairness); a row then takes longer, as much as it is slowed down.
     """
 
     ptr: Ints  # [n + 1]

@@ -59,7 +59,7 @@ class Draws:
         """Prepare the draws of a schedule.
 
         uncontended: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs`
-        does not know a row, and where costs that were not fitted are asked how much rows vary.
+        does not know a row, and where the jitter of rows is needed from costs that were not fitted.
         """
         jitter = row_spreads(costs, schedule) if uncertainty.jitter == "fitted" else uncertainty.jitter
         sway = rank_sway(costs) if uncertainty.sway == "fitted" else uncertainty.sway

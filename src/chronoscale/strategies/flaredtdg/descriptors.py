@@ -72,7 +72,7 @@ class Descriptors(WindowSites):
     def snapshot_memory(self, slot: Slot) -> tuple[Ints, Ints]:
         """Return the bytes of snapshots that a row takes and frees.
 
-        A snapshot changes where it shrinks or is sent again, is freed where it was built for this step alone, and where it leaves the
+        A snapshot changes where it shrinks or is sent again, is freed where it was built only for this step, and where it leaves the
         window: its oldest does in every step, all do at a segment's end.
         """
         none = np.zeros(len(self.newest) * self.ranks, np.int64)

@@ -31,8 +31,8 @@ class WindowSites:
     """An epoch of sliding windows on `ranks` ranks: which snapshots come when, and what each rank has of them; columns [iterations *
     ranks].
 
-    shrinks: an older snapshot is cut from what is on the device; else what is kept of it is built anew in every step (FlareDTDG §4.3,
-    without shrinking).
+    shrinks: an older snapshot is cut from what is on the device; else its retained part is rebuilt in every step (FlareDTDG §4.3, without
+    shrinking).
     """
 
     name: str
@@ -113,7 +113,7 @@ class WindowSites:
     def comes(self, step: int) -> Mask:
         """Return whether a step's snapshot is sent from the host, bool [iterations].
 
-        So are all of a segment's first window, then the newest, and one of which more is kept than a step before.
+        So are all of a segment's first window, then the newest, and one of which a window retains more than the window before.
         """
         grows = step + 1 == len(self.level) or (self.shrinks and self.level[step] < self.level[step + 1])
         return self.first | bool(grows)

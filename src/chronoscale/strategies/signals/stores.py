@@ -118,7 +118,7 @@ def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool
     """Add the rows that compute the moments which standardise, of each rank's part of the period, and all-reduce them; return their
     handles.
 
-    alone: on one rank it reads the whole period, too.
+    alone: whether one rank reads the whole period.
     """
     data, row = workload.signal, ReadingBytes.of(workload).row
     period = data.steps if workload.hyper.standardise == "series" else workload.windows.training_steps

@@ -54,10 +54,10 @@ class Reuse:
 class GroupSites:
     """The groups of a block and where they go; int64 [n] each but `keeps`.
 
-    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it. keeps bool
-    [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and attended
-    edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate: handles that
-    its first transfer waits for (-1: none).
+    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the others with it. keeps
+    bool [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and
+    attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate:
+    handles that its first transfer waits for (-1: none).
     """
 
     unit: Ints

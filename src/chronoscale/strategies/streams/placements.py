@@ -55,8 +55,8 @@ class Retained:
 class Greedy:
     """SlimCache's static cache: rows of either table by falling frequency while they fit, events first among equals (FAST, Algorithm 1).
 
-    A row saves its bytes in each batch that reads it and takes the same bytes of room, so that the frequency alone decides, also where
-    node and event rows differ in width; the algorithm as printed counts rows in place of bytes.
+    A row saves its bytes in each batch that reads it and takes the same bytes of room, so that only the frequency decides, also where node
+    and event rows differ in width; the algorithm as printed counts rows in place of bytes.
     """
 
     name: ClassVar[str] = "greedy"

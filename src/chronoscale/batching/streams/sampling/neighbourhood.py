@@ -27,8 +27,8 @@ class Sampling:
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
-    sources: roots are the sources of events alone, see `IndexedStream.roots`. boundary: recent neighbours, of other parts only some; every
-    hop samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
+    sources: roots are only the sources of events (`IndexedStream.roots`). boundary: recent neighbours, of other parts only some; every hop
+    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
     """
 
     fanouts: tuple[int, ...]
