@@ -158,7 +158,7 @@ def test_the_suite_runs_without_pytest_benchmark(tmp_path):
     assert code == 0 and "[reference" in output and "[emulated" not in output, output
 
 
-def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
+def test_the_sanitizer_is_limited_to_our_kernels(tmp_path, monkeypatch):
     """To every one that the sources have, under the names that they have in the library; by the option that a release has."""
     sources = "".join(path.read_text() for path in (ROOT / "src/chronoscale/cuda_ext/csrc/cuda").iterdir())
     assert sources.count("__global__") >= 6

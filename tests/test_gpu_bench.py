@@ -35,7 +35,7 @@ SMALL = kernels.Sizes(nodes=100, edges=500, widths=(8,), repeats=2, graphs=("uni
 
 
 @pytest.mark.parametrize("skewed", [False, True])
-def test_graphs_are_what_they_are_said_to_be(skewed):
+def test_graphs_are_those_of_their_description(skewed):
     graph = drawn(500, 20_000, skewed, "cpu").check()
     degree = graph.indptr.diff()
     assert graph.nnz == 20_000 and (degree.max() > 300) == skewed
@@ -84,7 +84,7 @@ def test_the_benchmark_runs_on_a_cpu(benched):
     assert len(benched["attention"]) == 2 and len(benched["rebuild"]) == 4 and all(row["error"] < 1e-5 for row in benched["attention"])
 
 
-def test_tables_are_made_of_the_json_alone(benched):
+def test_tables_are_made_only_of_the_json(benched):
     text = tables.document({"kernels": {**benched, "status": "passed"}})
     assert text.startswith("**A rehearsal on a CPU")
     assert text.count("| uniform | 8 |") == 1 + len(kernels.SHARES) + 1 + 1 + 2
@@ -92,7 +92,7 @@ def test_tables_are_made_of_the_json_alone(benched):
 
 
 @pytest.mark.slow
-def test_a_rival_that_fails_is_said_and_ours_is_a_failure(monkeypatch, tmp_path):
+def test_a_rival_that_fails_is_noted_and_ours_is_a_failure(monkeypatch, tmp_path):
     def refused(*_: object) -> object:
         raise RuntimeError("no kernel")
 
@@ -185,7 +185,7 @@ class Clock:
         return lambda: None
 
 
-def test_a_captured_batch_is_as_long_as_one_is_said_to_be(monkeypatch):
+def test_a_captured_batch_has_the_stated_length(monkeypatch):
     """Enqueued a call takes 100 us, most of it the host's; captured 4 us: the graph is made again, with enough of them."""
     clock = Clock(monkeypatch, 100e-6, 4e-6)
     (timing_,) = timing.measure({"ours": [lambda: None] * 2}, "cuda", 3, frozenset({"ours"})).values()
@@ -193,7 +193,7 @@ def test_a_captured_batch_is_as_long_as_one_is_said_to_be(monkeypatch):
     assert timing_["how"] == timing.GRAPH and timing_["repeats"] == 3
 
 
-def test_a_capture_that_fails_is_said_and_nothing_else_is_timed_in_its_place(monkeypatch):
+def test_a_capture_that_fails_is_noted_and_nothing_else_is_timed_in_its_place(monkeypatch):
     Clock(monkeypatch, 100e-6)
 
     def broken(calls, rounds):
@@ -213,7 +213,7 @@ def test_a_slow_contestant_is_timed_twice(monkeypatch):
     assert clock.rounds == [] and len(ran) == 1
 
 
-def test_targets_are_kept_or_missed():
+def test_targets_are_met_or_missed():
     def row(graph: str, share: float, rival: float) -> dict[str, object]:
         return {"graph": graph, "F": 64, "of_copy": {"aggregate": share}, "times": {"aggregate": {"ms": 2.0}, "dgl": {"ms": rival}}}
 

@@ -27,7 +27,7 @@ def test_required_rows_are_taken_and_count():
     assert cover(PRODUCT, range(len(PRODUCT))) == list(range(len(PRODUCT)))
 
 
-def test_the_rest_is_slow():
+def test_other_cases_are_slow():
     rows = pairwise(PRODUCT, required=lambda row: row == PRODUCT[-1])
     assert [param.values for param in rows] == PRODUCT
     unmarked = [i for i, param in enumerate(rows) if not param.marks]

@@ -51,7 +51,7 @@ def test_one_assignment_serves_any_number_of_ranks() -> None:
     assert sizes.min() > 0 and sizes.sum() == 60
 
 
-def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
+def test_retained_chunks_lie_on_all_ranks_evenly() -> None:
     """Chunks of one size each: at every level no rank has more than one chunk more than another."""
     chunks = Chunks(np.arange(64, dtype=np.int32), 64)
     for number in range(20):

@@ -79,7 +79,7 @@ def test_counts_are_those_of_sets(case: Drawn) -> None:
 
 
 @given(cases)
-def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
+def test_retained_nodes_are_a_prefix(case: Drawn) -> None:
     layout = case.layout
     assert (layout.order[layout.place] == np.arange(case.snapshot.num_nodes)).all()
     for rank in range(layout.ranks):
@@ -130,7 +130,7 @@ def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> Non
 
 
 @given(cases)
-def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
+def test_reader_and_owner_have_the_same_reads(case: Drawn) -> None:
     layout, halo = case.layout, case.layout.halo(case.snapshot)
     for level in range(layout.levels):
         left = halo.at(level)
@@ -158,7 +158,7 @@ def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
 
 
 @given(cases)
-def test_the_number_of_ranks_changes_nothing_of_what_is_kept(case: Drawn) -> None:
+def test_the_number_of_ranks_does_not_change_retained_nodes(case: Drawn) -> None:
     if case.epoch.each:
         return
     one_rank = case.chunks.layout(case.epoch, case.decay, 1)

@@ -50,7 +50,7 @@ def test_edges_that_were_there_before(batch, missing, monkeypatch):
         assert scores[f"mrr{ending}"] == pytest.approx(reciprocal(of_ranked, rows))
 
 
-def test_nothing_to_be_told_from_has_no_score(monkeypatch):
+def test_without_negatives_there_is_no_score(monkeypatch):
     data = PreparedStream.of(stream(seed=5), Protocol(ranked=2))
     part = data.split.test
     negatives = {"test": np.ones((len(part), 1), np.int32), "ranked": np.full((len(part), 2), -1, np.int32)}

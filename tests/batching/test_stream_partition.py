@@ -222,7 +222,7 @@ def test_what_is_refused(given: dict[str, object], says: str) -> None:
     assert str(refused.value) == says
 
 
-def test_metis_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metis_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_METIS", "raise SystemExit('no METIS here')")
     with pytest.raises(Exception, match=r"could not cut 9 nodes into 2 parts: no METIS here"):
         partition_stream(stream([(0, 1), (2, 3)]), 2, "metis")

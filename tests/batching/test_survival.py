@@ -66,7 +66,9 @@ def test_every_chunk_is_as_likely_at_every_place(chunks: int) -> None:
 
 
 @given(epochs, decays, st.integers(1, 70), st.booleans(), st.data())
-def test_what_is_kept_is_nested_and_of_the_formula(epoch: EpochDraws, decay: Decay, chunks: int, each: bool, data: st.DataObject) -> None:
+def test_retained_chunks_are_nested_and_of_the_formula(
+    epoch: EpochDraws, decay: Decay, chunks: int, each: bool, data: st.DataObject
+) -> None:
     ranks = data.draw(st.integers(1, min(chunks, 6)))
     drawn = EpochDraws(epoch.seed, epoch.number, each)
     depth, owner = drawn.depth(chunks, decay, ranks), rank_of(chunks, ranks)

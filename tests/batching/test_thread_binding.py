@@ -127,7 +127,7 @@ def test_pairs_may_be_given(tmp_path: Path) -> None:
     assert all(shared(binding, topology, "core")) and binding.pairs == ((0, 3), (1, 2))
 
 
-def test_a_machine_where_it_makes_no_difference_is_left_alone(tmp_path: Path) -> None:
+def test_a_machine_where_binding_makes_no_difference_is_not_bound(tmp_path: Path) -> None:
     binding = bind_by_affinity(drawn(4, 1), machine(tmp_path, machines.virtual()))
     assert not binding.cpus and len(binding.pairs) == 2
     assert binding.note == (

@@ -112,7 +112,7 @@ def test_the_last_event_of_a_node():
     assert [part.tolist() for part in last_events(src[:0], dst[:0])] == [[], []]
 
 
-def test_it_is_counted_once_and_kept(tmp_path, monkeypatch):
+def test_work_is_counted_once_and_saved(tmp_path, monkeypatch):
     folder = prepared(tmp_path, stream())
     arguments = (False, 2, 5, Sampling((3,)))
     first = PreparedStream.load(folder).work(*arguments)

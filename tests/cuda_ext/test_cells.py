@@ -109,7 +109,7 @@ def test_gradients(kind: str, first: bool) -> None:
 
 @needs_cpu
 @pytest.mark.parametrize("kind", CELLS)
-def test_what_is_not_asked_for_is_not_made(kind: str) -> None:
+def test_gradients_that_are_not_needed_are_not_computed(kind: str) -> None:
     cell, (x, h, c, *_) = cell_of(kind, 4, 3, 0), drawn(9, 4, 3, 0)
     made = ours(kind, cell)(x, (h, c))
     made[0].sum().backward()

@@ -174,7 +174,7 @@ def test_what_is_differentiable_once_says_so(name: str) -> None:
         grad.sum().backward()
 
 
-def test_a_gradient_asked_for_twice_is_kept_where_nobody_asks_again() -> None:
+def test_create_graph_does_not_change_gradients() -> None:
     operator, given = CALLS["_gates"]
     gradients = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given), create_graph=True)
     expected = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given))
@@ -185,7 +185,7 @@ def test_aggregation_is_differentiable_twice() -> None:
     assert torch.autograd.gradgradcheck(lambda x: aggregate(GRAPH, x), leaf(3, 2))
 
 
-def test_without_a_gradient_nothing_is_kept() -> None:
+def test_without_a_gradient_nothing_is_saved() -> None:
     for name, (operator, given) in CALLS.items():
         with torch.no_grad():
             assert first(operator(*given)).grad_fn is None, name
@@ -284,7 +284,7 @@ def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatc
         ("c++ --no-such-option", "does not compile the operators: .*no-such-option"),
     ],
 )
-def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compilation_is_reported_and_leaves_nothing(compiler: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler)
     library = loader.cpu_library()
     assert library is not None

@@ -60,7 +60,7 @@ def test_encodings_do_not_depend_on_threads() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, device: str, at: int) -> None:
+def test_a_frequency_that_is_no_number_spoils_only_itself(backend: str, device: str, at: int) -> None:
     frequency = torch.tensor([3e30, 3e20, 1.0])
     frequency[at] = torch.nan
     cosines = encode(torch.tensor([3.0], device=device), frequency.to(device), torch.zeros(3, device=device), backend=backend)[0].cpu()
@@ -70,7 +70,7 @@ def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, device:
 
 @needs_cpu
 @pytest.mark.usefixtures("python_operators")
-def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sines_are_computed_only_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     made, phase = [], torch.rand(2, requires_grad=True)
     monkeypatch.setattr(torch, "empty_like", lambda tensor: made.append(1) or tensor.clone())
     encode(torch.rand(3), torch.rand(2), phase.detach(), backend="cpu")
@@ -81,7 +81,7 @@ def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert made
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_operands_that_do_not_fit_are_errors() -> None:
     for times, message in (
         ((torch.rand(3, 1), torch.rand(2), torch.rand(2)), "elapsed is"),
         ((torch.rand(3), torch.rand(2), torch.rand(3)), "frequency is"),

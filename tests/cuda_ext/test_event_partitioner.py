@@ -98,7 +98,7 @@ def test_of_those_that_score_alike_the_lowest() -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_average_times_are_kept_close() -> None:
+def test_average_times_stay_close() -> None:
     """Four strangers: the first to the lowest part; then the other has room; then the one whose average comes closer to that of all."""
     partitioner = EventPartitioner.start(np.zeros(8, np.bool_), 2, rule="average")
     part = partitioner.assign(*(np.array(ends, np.int32) for ends in ([0, 2, 4, 6], [1, 3, 5, 7])), np.array([0.0, 1.0, 2.0, 3.0]))

@@ -110,7 +110,7 @@ def test_wide_rows_and_rows_that_are_not_there(backend: str, device: str, hidden
     assert torch.equal(made[0][0][~tensors[3]], tensors[2][~tensors[3]].double())
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_operands_that_do_not_fit_are_errors() -> None:
     before, from_memory, memory, there = case(4, 3, dtype=torch.float32)
     for tensors, message in (
         ((before[:, :8], from_memory, memory, there), "from_input is"),

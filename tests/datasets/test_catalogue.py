@@ -44,7 +44,7 @@ def test_every_dataset_of_the_papers_is_listed_and_nothing_else_is_published():
     assert {paper: set(names) for paper, names in listed.items()} == {paper: set(names.split()) for paper, names in PAPERS.items()}
 
 
-def test_counts_that_differ_between_papers_are_kept_apart():
+def test_counts_that_differ_between_papers_are_separate():
     gdelt = catalogue.entry("gdelt")
     assert (gdelt.as_published("memshare").edge_features, gdelt.as_published("fast").edge_features) == (186, 182)
     with pytest.raises(UserError, match="unknown paper for dataset 'gdelt'"):

@@ -16,7 +16,7 @@ from chronoscale.errors import UserError
 GRAPH = CommunityGraph(nodes=300, edges=2000, snapshots=5, classes=4, features=6, apart=2.0, seed=3)
 
 
-def test_the_blocks_are_what_was_asked():
+def test_the_blocks_have_the_requested_sizes():
     """Edges mostly inside, some drawn anew, features around their class's mean, so many without a class."""
     sequence = GRAPH.sequence()
     of = GRAPH._communities()
@@ -40,7 +40,7 @@ def test_the_seed_is_all_that_is_drawn_from():
         assert not np.array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_classes_are_kept_and_handed_on(tmp_path):
+def test_classes_are_saved_and_passed_on(tmp_path):
     loaded = catalogue.load("communities_small")
     store.save(tmp_path / "kept", loaded)
     for one in (store.load(tmp_path / "kept"), loaded.head(3), loaded.window(2), loaded.without_self_edges()):

@@ -80,7 +80,7 @@ def test_evolving_degrees_are_skewed():
     assert degree[-10:].mean() > 8 * degree.mean()
 
 
-def test_rmat_gives_the_asked_number_of_distinct_edges_without_loops():
+def test_rmat_gives_the_requested_number_of_distinct_edges_without_loops():
     src, dst = rmat(1000, 5000, seed=0)
     assert len(set(zip(src.tolist(), dst.tolist(), strict=True))) == 5000
     assert (src != dst).all()

@@ -88,7 +88,7 @@ def test_a_newcomer_has_its_share_at_once():
         assert np.unique(new).size <= 2 and share == pytest.approx(0.6, abs=0.15)  # a founder may be met late
 
 
-def test_as_many_have_a_session_as_are_asked_for():
+def test_the_requested_number_has_a_session():
     generator = SessionStream(2_010, 40_000, 1_990, 0.0, 10, 60, 2_000, 2_010, wave=2_000, items=1_005)
     made = generator.stream()
     part = [set(np.concatenate([made.src[at : at + 2_000], made.dst[at : at + 2_000]]).tolist()) for at in range(0, 40_000, 2_000)]

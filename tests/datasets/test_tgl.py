@@ -102,7 +102,7 @@ def test_features_follow_events_that_are_sorted_and_ids(folder: Path) -> None:
     assert_array_equal(events.labels, [1, 0, 2, 1])
 
 
-def test_labels_of_other_times_are_told_and_not_kept(folder: Path) -> None:
+def test_labels_of_other_times_are_dropped_with_a_warning(folder: Path) -> None:
     (folder / "labels.csv").write_text(",node,time,label,ext_roll\n0,3,5.0,1,0\n1,3,5.5,0,0\n")
     events = events_of(folder)
     assert events.labels is None

@@ -56,7 +56,7 @@ def test_the_largest_bound_is_the_reason(blames, message):
     assert reason(verdict(1.0, *blames)) == message
 
 
-def test_waiting_and_idle_ranks_are_told():
+def test_waiting_and_idle_ranks_are_reasons():
     balanced = verdict(1.0, BACKWARD, waits=0.19)
     assert reason(balanced) == "compute-bound: 50 % of the epoch on the compute lanes, most of it backward"
     assert reason(replace(balanced, waits=0.2)).endswith("; imbalance: GPUs wait for the busiest 20 % of the epoch")

@@ -46,7 +46,7 @@ REFUSED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "message"), REFUSED, ids=range(len(REFUSED)))
-def test_what_is_wrong_is_said_with_file_and_key(experiment, capsys, part, message):
+def test_mistakes_name_file_and_key(experiment, capsys, part, message):
     command("advise", experiment(strategies=["psg"], gpus=[1], advise=part), expect=2)
     line = one_line(capsys)
     assert line.startswith("error: ") and "small.yaml: " in line and message in line

@@ -113,7 +113,7 @@ def test_a_report_shows_it(experiment, capsys):
     assert any("more than its folder holds" in note for note in data["notes"]) is False
 
 
-def test_a_damaged_verdict_is_said(experiment, capsys):
+def test_a_damaged_verdict_is_reported(experiment, capsys):
     command("advise", experiment(strategies=["psg"], gpus=[1]))
     Path("runs/small-advise-1/point-00000/verdict.json").write_text("{")
     command("report", "runs/small-advise-1", expect=2)

@@ -239,7 +239,7 @@ def test_a_damaged_checkpoint(run, happens):
         (errno.EIO, f"runs/x: {os.strerror(errno.EIO)}"),
     ],
 )
-def test_what_the_system_refuses_is_said_in_words(experiment, monkeypatch, capsys, code, message):
+def test_errors_of_the_system_are_printed_in_words(experiment, monkeypatch, capsys, code, message):
     assert in_words(OSError(code, os.strerror(code), "runs/x")) == message
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(code, os.strerror(code), "runs/x")))
     command("simulate", experiment(gpus=[1]), expect=1)

@@ -165,7 +165,7 @@ def test_a_place_that_is_none_is_one_line(experiment, capsys, body, message):
         ("return replace(PSG.plan(workload, ranks, costs), name='mine', kind='parts')", "kind 'parts'"),
     ],
 )
-def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, body, message):
+def test_a_plan_of_another_kind_is_one_line(experiment, capsys, body, message):
     Path("lab.py").write_text(
         "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.whole_groups import PSG\n"
         + PLANNER.replace("    def place(self", f"    def plan(self, workload, ranks, costs):\n        {body}\n\n    def place(self")

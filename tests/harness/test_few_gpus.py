@@ -53,7 +53,7 @@ def there(monkeypatch, count):
         (0, {}, (1, 2), None),
     ],
 )
-def test_ranks_that_find_no_gpu_are_left_out_and_said(monkeypatch, gpus, given, remaining, message):
+def test_ranks_without_a_gpu_are_left_out_and_reported(monkeypatch, gpus, given, remaining, message):
     there(monkeypatch, gpus)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
@@ -140,7 +140,7 @@ def test_what_was_fitted_on_a_shared_gpu_is_no_cost_of_others(experiment, tmp_pa
     assert not cluster_costs(check({**given, "share_gpu": True}, "x"), cluster).taken_for
 
 
-def test_a_gpu_that_is_asked_for_and_absent_is_refused(monkeypatch, experiment, capsys):
+def test_a_gpu_that_is_requested_and_absent_is_refused(monkeypatch, experiment, capsys):
     there(monkeypatch, 0)
     command("bench", experiment(device="cuda"), expect=2)
     assert "device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out" in one_line(capsys)

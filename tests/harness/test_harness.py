@@ -286,7 +286,7 @@ def test_bench_says_at_which_learning_rate_a_strategy_trained(experiment, inline
     assert sentence in Path("page/index.html").read_text()
 
 
-def test_more_groups_than_there_are_is_said_before_anything_starts(experiment, capsys):
+def test_more_groups_than_there_are_is_an_error_before_anything_starts(experiment, capsys):
     """Of a file and of what is generated as it is read; to simulate and to execute."""
     for data, message in (
         ({"path": "graphs"}, r"groups: 100000 need 100004 snapshots, dataset 'graphs' has 12, enough for 8 groups; without"),

@@ -85,7 +85,7 @@ SIX_OF_EIGHT = "more ranks than work: 2 of 8 ranks under psg train nothing and w
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_more_gpus_than_groups_are_said(experiment, capsys, dry):
+def test_more_gpus_than_groups_are_reported(experiment, capsys, dry):
     file = experiment(gpus=[1, 8], strategies=["psg"])  # 6 groups
     command("simulate", file, "--json", *dry)
     output = capsys.readouterr()
@@ -100,14 +100,14 @@ def test_a_report_says_it(experiment):
 
 
 @pytest.mark.parametrize("name", ["bench", "validate"])
-def test_more_ranks_than_groups_are_said_of_what_is_executed(experiment, capsys, name):
+def test_more_ranks_than_groups_are_reported_of_executions(experiment, capsys, name):
     command(name, experiment(groups=1, ranks=[2], strategies=["psg"]), "--dry-run", "--json")
     output = capsys.readouterr()
     assert [row["idle_ranks"] for row in json.loads(output.out)] == [1]
     assert "1 of 2 ranks under psg train nothing" in " ".join(output.err.split())
 
 
-def test_ranks_that_share_cores_are_said(monkeypatch):
+def test_ranks_that_share_cores_are_reported(monkeypatch):
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1})
     experiment = check({"dataset": "growth_small", "device": "cpu"}, "x")
     machine.check_seats(experiment, [1, 2])

@@ -41,7 +41,7 @@ def test_a_bench_crowns_nobody(experiment, inline, capsys):
     assert "nothing finished to report" in one_line(capsys)
 
 
-def test_what_was_kept_is_reported_with_the_mark(experiment, inline, capsys):
+def test_saved_results_are_reported_with_the_mark(experiment, inline, capsys):
     command("bench", experiment(ranks=[1], repeats=1, strategies=["psg"]))
     run = Run(Path("runs/small-bench-1"))
     with pytest.raises(NotFiniteError), run.recording_not_finite():

@@ -139,7 +139,7 @@ def test_a_run_that_was_not_finished_says_so(experiment, capsys):
     assert incomplete in report_data(capsys, "small-simulate-1")["notes"]
 
 
-def test_a_run_given_twice_is_shown_once_and_said(experiment, capsys):
+def test_a_run_given_twice_is_shown_once_and_noted(experiment, capsys):
     command("simulate", experiment(gpus=[1], strategies=["psg"]))
     data = report_data(capsys, "small-simulate-1", "../runs/small-simulate-1")
     assert data["notes"][0] == "small-simulate-1 was given 2 times, and is shown once." and len(rows("tables/comparison.csv")) == 1

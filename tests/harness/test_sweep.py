@@ -69,13 +69,13 @@ def test_an_interruption_leaves_none_of_what_processes_keep(tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_a_lost_process_is_said():
+def test_a_lost_process_is_reported():
     with pytest.raises(MachineError, match="a process that simulates was lost, perhaps to the system's memory; the same command goes on"):
         taken(die, {0: 1, 1: 2}, workers=2)
 
 
 @pytest.mark.slow
-def test_a_lost_dask_worker_is_said(dask):
+def test_a_lost_dask_worker_is_reported(dask):
     with pytest.raises(MachineError, match=r"dask: .*the same command goes on with what is left"):
         taken(die, {0: 1}, dask=dask)
 

@@ -121,7 +121,7 @@ def test_a_bench_shows_the_test(experiment, capsys):
     assert 0 < first < 1 and others == pytest.approx([first] * 2, abs=2e-3)
 
 
-def test_classes_of_a_dataset_are_told(experiment, capsys):
+def test_classes_of_a_dataset_are_printed(experiment, capsys):
     command("data", "info", "communities_small", "--json")
     facts = {row["what"]: row["value"] for row in json.loads(capsys.readouterr().out)}
     assert (facts["classes"], facts["labelled nodes"]) == (8, 480)

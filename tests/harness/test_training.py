@@ -210,7 +210,7 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, solved, monkeypatch
 
 
 @pytest.mark.slow
-def test_what_a_planner_says_is_said_once(experiment, here, solved, monkeypatch, capfd):
+def test_a_planners_warning_is_printed_once(experiment, here, solved, monkeypatch, capfd):
     """A warning of a planner, in a process of its own, too; a note that is no warning."""
     planner = Uneasy()
     here(last(1, planner.name))

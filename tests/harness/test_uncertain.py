@@ -55,7 +55,7 @@ def test_without_anything_uncertain_there_is_one_replay_and_no_band(experiment, 
     assert all(np.isnan(point("sim-00001-psg")[0].band))
 
 
-def test_classes_alone_need_no_draws(experiment, capsys):
+def test_only_classes_need_no_draws(experiment, capsys):
     command("simulate", experiment(strategies=["psg"], gpus=[2]), "--json")
     usual = rows(capsys)[0]
     half = {"classes": [{"share": 0.5, "speed": 0.01}]}
@@ -101,7 +101,7 @@ def test_a_task_that_no_schedule_has(experiment, capsys):
     assert "failures: tasks: no task 99999 in epoch 0: 'psg' on 1 ranks has " in one_line(capsys)
 
 
-def test_a_training_that_fails_is_told(experiment, capsys):
+def test_a_training_that_fails_is_reported(experiment, capsys):
     """A failure long after the last epoch comes too late; one at a task does not."""
     plain = {"strategies": ["psg"], "gpus": [2], "epochs": 3}
     command("simulate", experiment(**plain, failures={"times_s": [1e6]}), "--json")
@@ -159,7 +159,7 @@ def test_what_limits_a_number_stands_beside_it(experiment, capsys):
     assert f"; {idle} of 16 ranks idle under psg" in answers[-1]["said"] and "idle" not in answers[0]["said"]
 
 
-def test_few_samples_are_told_by_operation(experiment, capsys):
+def test_few_samples_are_reported_by_operation(experiment, capsys):
     command("simulate", experiment(strategies=["psg"], gpus=[1]))
     schedule = Schedule.load(Path("runs/small-simulate-1/sim-00001-psg/schedule.parquet"))
 

@@ -190,7 +190,7 @@ def test_sizes_beyond_the_profile_are_not_cut_off(learned: Predictor) -> None:
     assert all(each != other for each, other in pairwise(results))
 
 
-def test_it_is_kept_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
+def test_it_is_saved_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
     """Old files have none."""
     some = FittedCosts.load(saved(tmp_path / "new.json", learned))
     assert some.predictor == learned

@@ -96,7 +96,7 @@ def program_of(case: Case):
     return SampledProgram(schedule, material, Learner(SnapshotModel(case.shape, SEED), Context()), case.hyper, Context())
 
 
-def test_a_pass_depends_on_its_number_alone():
+def test_a_pass_depends_only_on_its_number():
     """As after a training that was cut off: epoch 2 of a new program is epoch 2 of one that has had two."""
     first, second = program_of(CASES[1]), program_of(CASES[1])
     losses = []

@@ -260,7 +260,7 @@ def test_parameters_are_counted(name: str, layers: int, features: int, edge: int
 
 
 @pytest.mark.parametrize("name", STREAM_MODELS)
-def test_parameters_come_from_the_seed_alone(name: str) -> None:
+def test_parameters_depend_only_on_the_seed(name: str) -> None:
     shape = shape_of(name, outputs=2)
     torch.manual_seed(1)
     first = stream_model(shape, 3).state_dict()
@@ -274,7 +274,7 @@ def test_parameters_come_from_the_seed_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tgn", "tgat", "dysat", "apan"])
-def test_dropout_works_in_training_alone(name: str) -> None:
+def test_dropout_works_only_in_training(name: str) -> None:
     model, plain = build(name, dropout=0.5), build(name)
     batch = Given(plain)
     trained = [logits_of(model, batch) for _ in range(2)]

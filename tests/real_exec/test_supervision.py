@@ -250,7 +250,7 @@ def test_who_waits_for_one_that_has_ended_hangs(tmp_path: Path) -> None:
     assert scene.after(12) == "ranks have waited for each other for 11 s; rank 0 waits at row 9 (RECV); rank 1 has ended"
 
 
-def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
+def test_progress_is_reported_once_a_second(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience())
     scene.pages[0].set_text("train: pass 1 of 2")
     message = []

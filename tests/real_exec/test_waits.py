@@ -283,7 +283,7 @@ OFFENCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", OFFENCES)
-def test_offences_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_violations_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The looking itself: each once, in the place of a program."""
     monkeypatch.setattr(f"{__name__}.SOURCES", str(Path(__file__).parent))
     result: Found = set()

@@ -106,7 +106,7 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
         assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 3e-3
 
 
-def test_epochs_differ_in_split_and_in_what_is_kept():
+def test_epochs_differ_in_split_and_in_retained_chunks():
     """So that the second is none that was planned."""
     first, second = (EpochDraws(3, number) for number in range(EPOCHS))
     assert first.steps(LENGTH - 1, DECAY.window) != second.steps(LENGTH - 1, DECAY.window)

@@ -116,7 +116,7 @@ def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> Non
     assert "(simulated, not validated)" in headlines(replayed(-4.5), elsewhere)[1]
 
 
-def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
+def test_the_order_of_strategies_is_stated_pair_by_pair() -> None:
     """Of three measured at 1, 2 and 2.1 s the last two are within their spread, and the first is predicted to be slower than the second."""
     runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
     report = Report("t", runs=runs)
@@ -135,7 +135,7 @@ def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
     )
 
 
-def test_what_was_not_compared_is_said() -> None:
+def test_strategies_that_were_not_compared_are_named() -> None:
     partly = predicted("a", 1.0, 1.0, compared=3, share=0.9, unmeasured=("H2D",))
     assert cautions(Report("t", runs=(partly,))) == [
         "a on 2 ranks: 3 of 4 rows compared (90.0% of the measured time); predicted only: H2D.",

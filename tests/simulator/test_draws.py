@@ -219,7 +219,7 @@ def test_what_is_stated_wrongly_is_refused(made, message):
     assert str(error.value) == message
 
 
-def test_what_is_stated_is_told_in_words():
+def test_uncertainty_is_described_in_words():
     stated = Uncertainty(0.05, 0.1, Stragglers(2, "node", 1.5), (DeviceClass(0.5, 0.8),))
     assert str(stated) == "jitter 0.05, sway 0.1, 2 nodes 1.5 times as slow, 50% of the GPUs at 0.8 of the speed"
     assert str(CERTAIN) == ""
@@ -230,7 +230,7 @@ SEEN = Uncertainty("fitted", "fitted")
 
 
 @pytest.mark.slow
-def test_what_repeats_have_shown_varies_as_it_did_and_leaves_sums_alone():
+def test_measured_variation_is_drawn_and_leaves_sums_unchanged():
     text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
     schedule = write(text, ranks=2).schedule
     costs = FittedCosts("d", (LEVEL,), {}, sway=0.05, extrapolate=True)

@@ -205,7 +205,7 @@ def test_random_failures_cost_what_daly_says():
     assert np.mean(seconds) == pytest.approx(expected, abs=5 * np.std(seconds) / np.sqrt(len(seconds)))
 
 
-def test_draws_fail_at_other_times_and_seeds_are_kept():
+def test_draws_fail_at_other_times_and_repeat_by_seed():
     fault_plan = plan(mtbf_s=100.0)
     results = [simulate_training(fault_plan, TEN, 8, 4, seed=seed, draw=draw) for seed, draw in ((0, 0), (0, 1), (1, 0), (0, 0))]
     assert results[0] == results[3]

@@ -171,7 +171,7 @@ def test_a_missing_partition():
             strategy(name).plan(work, 0, COSTS)
 
 
-def test_kind_is_kept(tmp_path):
+def test_the_kind_is_saved(tmp_path):
     schedule = strategy("esdg").plan(work_of(ranks=2), 2, COSTS)
     schedule.save(tmp_path / "s.parquet")
     assert Schedule.load(tmp_path / "s.parquet").kind == schedule.head(1).kind == "snapshots"

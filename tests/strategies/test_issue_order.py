@@ -105,7 +105,7 @@ def test_rows_that_were_issued_before_hold_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_coroutines_that_wait_for_each_other_are_told(policy: Policy) -> None:
+def test_coroutines_that_wait_for_each_other_are_an_error(policy: Policy) -> None:
     first, second = run(Wait(work(0), (work(1),))), run(Wait(work(1), (work(0),)))
     with pytest.raises(ValueError, match=r"rows wait for each other: .*step=0.*step=1"):
         issue_order([first, second], {}, policy)

@@ -43,7 +43,7 @@ def test_a_file_is_run_once_a_process(tmp_path):
     assert (tmp_path / "ran").read_text() == "x"
 
 
-def test_the_former_name_of_incremental_planning_is_read_and_told(tmp_path):
+def test_the_former_name_of_incremental_planning_is_read_with_a_warning(tmp_path):
     file = written(tmp_path, WHOLE.replace("reuse =", "reuse, streams =").replace("Reuse()", "Reuse(), True"))
     with pytest.warns(ChronoscaleWarning, match="`streams` has become `plans_incrementally`; write that"):
         planner = registry.strategy(f"{file}:Mine")

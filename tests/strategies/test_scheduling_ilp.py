@@ -218,7 +218,7 @@ def test_the_solver_gets_two_estimated_epochs(monkeypatch):
     assert given == [pytest.approx(2 * makespan(benefit, search(benefit, 4), 4) / 1e9), 60.0]
 
 
-def test_a_time_out_keeps_what_was_found_until_then(monkeypatch):
+def test_a_time_out_returns_the_best_schedule_until_then(monkeypatch):
     benefit = compute_benefit(WORK, COSTS)
     better = search(benefit, 4)
     value = makespan(benefit, better, 4)

@@ -274,7 +274,7 @@ def test_a_pipeline_is_sooner_over() -> None:
         assert span(replace(sharing, pipelined=True, stale=True)) < beside < span(replace(sharing, pipelined=False))
 
 
-def test_what_is_shared_is_not_asked_for() -> None:
+def test_shared_rows_are_not_requested() -> None:
     """Bytes: fewer rows of others, and what is told of shared nodes."""
     workload = work("tgn", hyper("tgn", 20, events=shared(shared=0.4)), data(600, 40))
     plain, hot, aware = (plan(name, workload, 4) for name in ("tgl-dist", "memshare-shared", "memshare"))

@@ -216,7 +216,7 @@ def test_all_ranks_go_in_one_order(strategy: WindowStrategy, model: str) -> None
     assert set(Counter(ids.tolist()).values()) == {3}
 
 
-def test_policies_differ_in_order_alone() -> None:
+def test_policies_differ_only_in_order() -> None:
     expected = Counter(described(planned(FLAREDTDG)))
     orders = set()
     for strategy in (FLAREDTDG, ROUND_ROBIN, IN_ORDER):
@@ -267,7 +267,7 @@ def test_built_anew_in_every_step() -> None:
     assert sorted(schedule.bytes[schedule.op == Op.H2D].tolist()) == sorted(whole.bytes[whole.op == Op.H2D].tolist())
 
 
-def test_snapshots_of_which_nothing_is_kept_are_no_part() -> None:
+def test_snapshots_without_retained_chunks_are_no_part() -> None:
     decay = Decay(1, 4, 1e-9)  # 64, 0, ...
     schedule = planned(FLAREDTDG, decay=replace(decay, alpha=0.0001))
     counts = [count for count in replace(decay, alpha=0.0001).kept_chunks(CHUNKS).tolist() if count]

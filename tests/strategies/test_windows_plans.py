@@ -294,7 +294,7 @@ def test_snapshot_strategies_refuse_signals() -> None:
             planner.plan(signal(), 1, COSTS)
 
 
-def test_host_memory_is_kept_in_files(tmp_path: Path) -> None:
+def test_host_memory_of_a_plan_is_saved(tmp_path: Path) -> None:
     schedule = plan("index", signal())
     schedule.save(tmp_path / "s.parquet")
     read = Schedule.load(tmp_path / "s.parquet")
