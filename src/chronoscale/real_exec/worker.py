@@ -70,7 +70,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Write what was measured of every item to the folder `out`; each file appears whole or not at all.
+    """Write the measurements of every item to the folder `out`; each file is written completely or not at all.
 
     `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats, iterations]. `<label>-scores.json`: scores by
     key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is

@@ -81,7 +81,7 @@ def evidence(runs: Sequence[StrategyResult]) -> str:
 
 
 def basis(section: Section, others: Sequence[Section]) -> str:
-    """Return what a claim about a simulation rests on, to stand in the claim's own sentence; '' for what was executed.
+    """Return the evidence for a claim about a simulation, as a clause of the claim's sentence; '' for executions.
 
     That is its fidelity, as far as the same work was executed and replayed with the same costs in one of the `others`.
     """
@@ -209,9 +209,7 @@ def cautions(report: Report) -> list[str]:
 
 
 def _cautions(section: Section) -> list[str]:
-    """Return what to beware of in a section: results that are not compared, few repeats, wide spread, durations that no
-    measurement confirms.
-    """
+    """List the caveats of a section: results that are not compared, few repeats, wide spread, durations that no measurement confirms."""
     notes = [f"{section.label(run)} on {_counts([run.ranks])} is not compared: {run.failed}." for run in section.runs if run.failed]
     notes += [f"{run.name} is not compared: {run.failed}." for run in section.staged if run.failed]
     few = [run for run in section.runs if run.kind == "executed" and run.summary.repeats < REPEATS]

@@ -130,7 +130,7 @@ class StrategyResult:
         return Band.of(self.draws_s)
 
     def speedup_band(self, other: StrategyResult) -> Band:
-        """Return how many times as fast as `other` this is, draw by draw; NaN where the two have not been drawn alike.
+        """Return the band of speed-ups of this result over `other`, draw by draw; NaN where the two have not been drawn alike.
 
         What draws of one number have in common, such as who straggles, is then no difference.
         """

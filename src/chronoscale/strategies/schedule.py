@@ -217,7 +217,7 @@ class Schedule:
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
     def with_work(self, unit: Int32, **work: Ints) -> Schedule:
-        """Return the same rows on other units with other work, all columns of `WORK`, without checking what stays.
+        """Return the schedule's rows on other units with other work, all columns of `WORK`, without checking what stays.
 
         Raises ValueError for a column that does not fit, or is negative.
         """

@@ -219,11 +219,11 @@ class Chunking(Protocol):
     def origin(self) -> str: ...
 
     def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
-        """Return what ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+        """Count the rows and edges that ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
         ...
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        """Return what ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
+        """Count the rows and edges that ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
         ...
 
 

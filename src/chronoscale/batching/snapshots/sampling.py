@@ -67,7 +67,7 @@ def sampled_subgraph(snapshot: Snapshot, kept: EdgeMask) -> Snapshot:
 
 
 def assign_at_random(nodes: int, ranks: int, seed: int, number: int) -> Int32:
-    """Assign nodes to ranks at random, anew for each `number`, with shares as even as may be: int32 [N]."""
+    """Assign nodes to ranks at random, differently for each `number`, with shares as even as may be: int32 [N]."""
     place = np.random.default_rng((seed, DEAL, number)).permutation(nodes)
     return np.asarray(place * ranks // nodes, np.int32)
 

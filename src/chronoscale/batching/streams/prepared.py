@@ -156,8 +156,8 @@ class PreparedStream:
     def work(
         self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = NO_FEATURES
     ) -> BatchStatistics:
-        """Count what batches of the training or validation events read, as the first epoch of the protocol's seed draws them; counted once,
-        then read."""
+        """Count the rows that batches of the training or validation events read, as the first epoch of the protocol's seed draws them;
+        counted once, then read."""
         assignment = self.assignment(validates, ranks, size, limit, every)
         return self.cache.counts(
             f"{assignment} {sampling} {loading}",

@@ -127,12 +127,12 @@ def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
 
 
 def pointer(tensor: Tensor | None) -> int | None:
-    """Return where the tensor's memory begins, for the C ABI; None for None."""
+    """Return the address of the tensor's memory, for the C ABI; None for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def on_cuda(x: Tensor) -> bool:
-    """Tell whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
+    """Return whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
     return x.is_cuda
 
 
@@ -220,5 +220,5 @@ def _counters(device: torch.device, stream: int, count: int) -> Tensor:
 
 
 def _captured(device: torch.device) -> bool:
-    """Tell whether a CUDA graph is being captured on the device."""
+    """Return whether a CUDA graph is being captured on the device."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

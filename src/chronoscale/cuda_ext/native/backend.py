@@ -94,13 +94,13 @@ def unavailable_reason(name: str, index: int | None = None) -> str | None:
 
 
 def triton_interpreted() -> bool:
-    """Tell whether Triton interprets its kernels, on CPU tensors, for tests: TRITON_INTERPRET=1 was set before the first of them ran."""
+    """Return whether Triton interprets its kernels, on CPU tensors, for tests: TRITON_INTERPRET=1 was set before the first of them ran."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache  # once, whatever `missing` is asked: later calls would undo `set_threads`
 def _begin() -> None:
-    """Give the CPU library its number of threads, once: later calls would undo `set_threads`."""
+    """Set the CPU library's number of threads, once: later calls would undo `set_threads`."""
     library = cpu_library()
     assert library is not None
     library.cs_set_threads(torch.get_num_threads())

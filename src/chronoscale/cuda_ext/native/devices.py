@@ -32,7 +32,8 @@ class ArchitectureCode:
     ptx: bool
 
     def serves(self, capability: int, compiles: bool) -> bool:
-        """Tell whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was used."""
+        """Return whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was
+        used."""
         if capability < self.architecture or (self.only == "a" and capability != self.architecture):
             return False
         family = capability // 10 == self.architecture // 10
@@ -80,7 +81,7 @@ def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> 
 
 
 def read_library(library: ctypes.CDLL) -> tuple[BuildInfo, int, list[Device]]:
-    """Ask a loaded CUDA library what it was built for, for the driver's version, and for the devices that this process sees."""
+    """Query a loaded CUDA library for the targets of its build, the driver's version, and the devices that this process sees."""
     devices: list[Device] = []
     capability, name = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES)
     while library.cs_cuda_device(len(devices), ctypes.byref(capability), name, _NAME_BYTES) == 0:

@@ -73,7 +73,8 @@ class _Operand:
         return self
 
     def mark_checked(self) -> Self:
-        """Take the operand for checked without a look, and without waiting for its device: for ids that can only be right; return it."""
+        """Mark the operand as checked without checking it, and without waiting for its device: for ids that can only be right; return
+        it."""
         versions = self._versions()
         if self.__dict__.get("_checked_versions", versions) != versions:
             self._set_layout(None, None)  # it was that of other rows
@@ -115,7 +116,7 @@ class _Operand:
         raise NotImplementedError
 
     def _versions(self) -> list[int]:
-        """Return how often torch has written into each tensor of ids."""
+        """Return torch's version counters of the tensors of ids, which count writes."""
         return [tensor._version for tensor in self._watched]
 
     @cached_property
@@ -201,7 +202,7 @@ class CSR(_Operand):
         return self._transpose_cache[1:]
 
     def _written(self) -> list[int]:
-        """Return how often torch has written into each of its tensors."""
+        """Return torch's version counters of its tensors, which count writes."""
         return [tensor._version for tensor in self._counted]
 
     @cached_property

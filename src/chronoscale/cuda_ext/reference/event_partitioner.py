@@ -99,7 +99,7 @@ def _sum(numbers: list[float]) -> float:
 
 
 def _add(state: Carried, node: int, part: int, time: float) -> None:
-    """Add an event to a node's attention to a part; sums are scaled anew before they overflow."""
+    """Add an event to a node's attention to a part; sums are rescaled before they overflow."""
     exponent = state.decay * (time - float(state.since[node]))
     if exponent > _MOST:
         state.attention[node] *= exp(-exponent)

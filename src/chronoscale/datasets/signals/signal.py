@@ -77,13 +77,13 @@ class Signal:
                 raise UserError(f"Signal.values[{begin + t}, {node}, {channel}]: not finite and not marked as missing")
 
     def release(self) -> None:
-        """Give back the memory of readings that are mapped: see `arrays.release`."""
+        """Release the memory of readings that are mapped (`arrays.release`)."""
         release(self.values)
         release(self.missing)
 
     def mark_missing(self, null: float) -> Signal:
-        """Return the same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was
-        silent.
+        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor
+        was silent.
 
         Other channels keep theirs: a time of day may well be 0.
         """

@@ -97,8 +97,8 @@ class Negatives:
 
 
 def load(path: Path, part: range, expected: str) -> Negatives:
-    """Load what `Negatives.save` wrote of the events `part`. Raises UserError naming the file if it is damaged, of another part or not of
-    the digest `expected`."""
+    """Load the negatives of the events `part` that `Negatives.save` wrote. Raises UserError naming the file if it is damaged, of another
+    part or not of the digest `expected`."""
     archive = read_archive(path)
     if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")

@@ -84,7 +84,8 @@ def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str
 
 
 def reason(verdict: Verdict, since: int | None = None) -> str:
-    """Say what bounds an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the same."""
+    """Describe the bottleneck of an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the
+    same."""
     limits, idle = bounds(verdict.blames), verdict.point.idle_ranks if verdict.point else 0
     parts = []
     if idle and verdict.point is not None:

@@ -114,7 +114,8 @@ def _behind(choice: Choice) -> str:
 
 
 def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
-    """Say what does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
+    """List the candidates that do not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers
+    of GPUs."""
     same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
     for choice in choices_of_run:
         if choice.why:

@@ -19,7 +19,7 @@ SLACK = 0.1  # as `FittedCosts.slack`: how far costs may be asked beyond what wa
 
 
 def work_ns(schedule: Schedule, costs: CostModel) -> int:
-    """Return what the busiest rank has to do in a pass, by `costs`, ns; waiting and collectives left out."""
+    """Return the work of the busiest rank in a pass, by `costs`, ns; waiting and collectives left out."""
     ns, _ = durations(costs, schedule)
     return int(np.bincount(schedule.rank, ns).max()) if len(schedule) else 0
 

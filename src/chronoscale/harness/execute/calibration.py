@@ -108,7 +108,7 @@ def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, r
 
 
 def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
-    """Return what a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
+    """Return the requests of costs that a replay of schedules makes, and the work of the longest by `costs`, ns."""
     requests, longest = CostRequests(costs), 0
     for schedule in schedules:
         requests.note(schedule)

@@ -36,7 +36,7 @@ def this_device(device: str) -> torch.device:
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """Return what a fingerprint says beside the device where ranks share it; nothing elsewhere."""
+    """Return a fingerprint's remark on a device that ranks share; nothing elsewhere."""
     return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
 

@@ -74,7 +74,7 @@ def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame
 
 
 def breakdown_table(run: Run) -> pd.DataFrame:
-    """Return what the epochs of one run are made of: a rank's seconds in each part, and their share of the epoch; no rows where nothing
+    """Return the breakdown of the epochs of one run: a rank's seconds in each part, and their share of the epoch; no rows where nothing
     ran."""
     frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
     if not frames:

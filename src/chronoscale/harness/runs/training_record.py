@@ -151,7 +151,7 @@ def idle_ranks(run: Run) -> Idle:
 
 
 def control(folder: Path) -> Control:
-    """Return what a control plane has left so far; nothing where there is none."""
+    """Return the decisions of a control plane so far; nothing where there is none."""
     path = folder / CONTROL
     return read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
 

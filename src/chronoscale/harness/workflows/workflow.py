@@ -54,7 +54,7 @@ class Workflow(ABC, Generic[E]):
 
     @abstractmethod
     def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """Return what a profile may time. Files go to `folder`."""
+        """Return the probes that a profile may time. Files go to `folder`."""
 
     @abstractmethod
     def train(self, experiment: E, run: Run, rough_costs: Callable[[], CostModel]) -> None:
@@ -70,7 +70,7 @@ class Workflow(ABC, Generic[E]):
 
     @abstractmethod
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        """Return what a dry run says of a schedule beside its tasks, by column."""
+        """Return the columns of a dry run's table beside its tasks."""
 
     def rate(self, experiment: E, schedule: Schedule) -> float:
         """Return the learning rate of a schedule's largest step."""

@@ -51,7 +51,7 @@ class Context:
         return self.collective.ranks
 
     def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what was made under `key` before; else call `make`, and keep what it returns for the items to come."""
+        """Return the object shared under `key`; if there is none, call `make` and share its result with later items."""
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])

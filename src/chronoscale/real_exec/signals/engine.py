@@ -35,7 +35,7 @@ def _worker(port: int) -> dict[str, Any]:
 
 
 def _free(count: int) -> list[int]:
-    """Return ports that nobody listens on."""
+    """Return ports that are free."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:

@@ -157,7 +157,7 @@ class LinkUse:
 
 
 def link_utilisation(link_traffic: LinkTraffic, span_ns: int) -> pd.DataFrame:
-    """Return what crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    """Return the traffic of each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = link_traffic
     return utilisation_table(link_bytes(traffic, links), links, span_ns)
 

@@ -111,7 +111,7 @@ class Draws:
         return self._durations(draw)[1]
 
     def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
-        """Return what rows take in a draw (ns), int64 [n], and their launches."""
+        """Return the durations of rows in a draw (ns), int64 [n], and their launches."""
         rows, launching = self.factors(draw)
         ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
         return ns, self.uncontended.launches(self.schedule, ns, launching)

@@ -47,7 +47,8 @@ class Coverage:
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
+    """Return the coverage of a prediction by repeated measurements: the tasks that both have. Raises ValueError when they are of different
+    schedules."""
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     tasks = np.union1d(predicted.task, measured_tasks)

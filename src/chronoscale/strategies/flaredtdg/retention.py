@@ -13,7 +13,7 @@ from chronoscale.strategies.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class WindowRetention:
-    """Settings of what a schedule's windows retain of older snapshots; `Schedule.feeding` carries them to whoever executes the schedule.
+    """Settings of what a schedule's windows retain of older snapshots; `Schedule.feeding` carries them to the execution.
 
     decay: the share retained at each age. each: every rank drops chunks of its own in an order of its own (the published code). inherits:
     hidden states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that the timed

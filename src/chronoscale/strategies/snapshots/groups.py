@@ -64,7 +64,7 @@ class Placement:
         return before
 
     def in_time_order(self) -> Placement:
-        """Return the same pairs with the earlier group of each first, so that the later one can reuse it."""
+        """Return the placement with the earlier group of each pair first, so that the later one can reuse it."""
         lead = self.first()
         swap = np.zeros(len(self.slot), bool)
         second = np.flatnonzero(self.slot == 1)

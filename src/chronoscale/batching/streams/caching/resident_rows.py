@@ -63,7 +63,7 @@ class ResidentRows:
         return self._loading.placement is not None and self._loading.placement.dynamic
 
     def for_epoch(self, batches: Sequence[CachedRows]) -> ResidentRows:
-        """Return the same for an epoch whose batches read these different rows, ascending, in this order."""
+        """Return a cache for an epoch whose batches read these different rows, ascending, in this order."""
         residents = ResidentRows(self._loading, self.cached, *self._sizes)
         rows_by_table = zip(*batches, strict=True) if batches else ((), ())
         residents._retained = [
@@ -72,7 +72,7 @@ class ResidentRows:
         return residents
 
     def without_cache(self) -> ResidentRows:
-        """Return the same without a cache and without compression: rows are sent as they are read."""
+        """Return these rows without a cache and without compression: rows are sent as they are read."""
         return ResidentRows(replace(self._loading, compressed=False, placement=None), CachedRows(NO_ROWS, NO_ROWS), *self._sizes)
 
     @property

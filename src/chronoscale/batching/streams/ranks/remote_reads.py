@@ -98,7 +98,7 @@ def count_distributed_batches(
     seed: int,
     edges: bool,
 ) -> DistributedStatistics:
-    """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
+    """Count the rows that the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), assignment.ranks
     counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
     for iteration in range(assignment.iterations):

@@ -19,7 +19,8 @@ DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, Overflo
 
 
 def read_pickle(path: Path) -> Any:
-    """Read what a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
+    """Read the content of a pickle of Python 2 or 3, arrays as `PickledArray`. Raises UserError where it is damaged or names anything
+    else."""
     try:
         return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:

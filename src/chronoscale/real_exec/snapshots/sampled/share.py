@@ -41,7 +41,7 @@ class EpochShare:
         self._features = torch.empty(0)
 
     def begin(self, sampling: NeighbourSampling) -> None:
-        """Begin an epoch. Features are read anew where this epoch does not follow the last one."""
+        """Begin an epoch. Features are read again where this epoch does not follow the last one."""
         nodes, self._sampling = self._material.num_nodes, sampling
         self._before, self.layout = (random_layout(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
@@ -99,7 +99,7 @@ class EpochShare:
         return self._samples.pop(snapshot), self._features[:, at : at + width]
 
     def target(self, snapshot: int) -> Tensor:
-        """Return what own rows predict."""
+        """Return the targets of own rows."""
         return to_device(self._material.target(snapshot)[self.own], self._device)
 
     @property

@@ -83,7 +83,7 @@ class WindowGrid(CellGrid):
         return ScatteredStates([kept_ids(mask, count) for mask, count in zip(masks, counts, strict=True)], len(depth))
 
     def _predictions(self, step: int) -> int:
-        """Return what all ranks' rows of a place predict together.
+        """Return the number of predictions of all ranks' rows at a place.
 
         It is counted on the first snapshot that is predicted: classes are the same in all.
         """

@@ -55,7 +55,7 @@ class HostBlocks:
         self._routes: dict[tuple[int, int], Route] = {}
 
     def number(self, snapshot: int, level: int) -> None:
-        """Number a snapshot's rows anew (REMAP)."""
+        """Renumber a snapshot's rows (REMAP)."""
         block = self.layout.block(self._material.csr(snapshot), self._halo(snapshot), self._rank)
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)

@@ -42,7 +42,7 @@ class StructuralAttention(nn.Module):
 
 
 def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
-    """Return what gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
+    """Return the matrix that maps a row to each head's score: vector [H] and weight [H, D] to [D, heads]."""
     return torch.bmm(vector.view(heads, 1, -1), weight.view(heads, -1, weight.shape[1]))[:, 0].t()
 
 

@@ -36,7 +36,7 @@ class JODIE(StreamModel):
         self.register_buffer("standard", torch.tensor([0.0, 1.0]))
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Take mean and deviation of delta; a deviation of 0 counts as 1."""
+        """Set mean and deviation of delta; a deviation of 0 counts as 1."""
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
     def _standardise(self, elapsed: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class MemoryPart:
         return pack(columns)
 
     def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
-        """Read what `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
+        """Unpack the rows that `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
         columns = unpack(rows, self.columns)
         tables = dict(zip(self.state.tables(), columns, strict=False))
         return *memory_rows_of(tables), None if self._features is None else columns[-1]

@@ -214,7 +214,7 @@ class SpreadProgram(BatchProgram):
             del self._updates[task.unit]
 
     def settle(self, allotment: RankAssignment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Write what an iteration of evaluated events does to memory, all at once."""
+        """Write the updates of node memory by an iteration of evaluated events, all at once."""
         plan = self.memory_updates.plan(allotment, (iteration, self.turn), self.spreading.source(True))
         self.memory_updates.run_all(self.memory_updates.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 

@@ -66,7 +66,7 @@ class RowChain:
         return self.follow(rows)
 
     def follow(self, rows: Ints) -> Ints:
-        """Take rows that were added otherwise as the next ones of the chain."""
+        """Append rows that were added elsewhere to the chain."""
         self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
         return rows
 

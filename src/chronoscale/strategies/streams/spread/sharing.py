@@ -25,7 +25,7 @@ FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Settings of what ranks share where node memory is spread over them; `Schedule.feeding` carries them to whoever executes the schedule.
+    """Settings of what ranks share where node memory is spread over them; `Schedule.feeding` carries them to the execution.
 
     replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
     all parts (MemShare §3.1). synchronised: which updates of it reach every rank at the iteration's end: the newest of each node;
@@ -61,7 +61,7 @@ class Sharing:
         return sharing
 
     def spread(self, hyper: Hyper) -> StreamDistribution:
-        """Return how the event stream lies on ranks."""
+        """Return the distribution of the event stream over ranks."""
         if self.replicated:
             return StreamDistribution("", newest=False)
         settings = hyper.events.sharing
@@ -69,7 +69,7 @@ class Sharing:
         return StreamDistribution(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
-        """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
+        """Return the sampling of neighbours, each node and edge of a batch once (§4.3).
 
         Raises UserError for a model without memory, and for neighbours drawn at random with a boundary.
         """
