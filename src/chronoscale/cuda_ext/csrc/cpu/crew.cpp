@@ -30,10 +30,10 @@ class Crew {
         throw std::bad_alloc();
       }
       if (cpus[part] < 0 || cpus[part] >= CPU_SETSIZE) return false;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpus[part], &one);
-      if (pthread_setaffinity_np(members_.back().native_handle(), sizeof one, &one) != 0) return false;
+      cpu_set_t affinity;
+      CPU_ZERO(&affinity);
+      CPU_SET(cpus[part], &affinity);
+      if (pthread_setaffinity_np(members_.back().native_handle(), sizeof affinity, &affinity) != 0) return false;
     }
     return true;
   }
