@@ -144,8 +144,8 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     rank, ranks = context.rank, context.ranks
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
-    asked = (case.shape.inputs, case.hyper.variant)
-    material = SnapshotMaterial(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
+    case_key = (case.shape.inputs, case.hyper.variant)
+    material = SnapshotMaterial(sequence, *case_key, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
@@ -166,15 +166,15 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
-    found, trained = {}, {}
+    losses_by_label, trained = {}, {}
     with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)
                 losses, planned, left, steps = train(case, model, folder, context)
                 trained[case.label] = weights(model)
-                found[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
-    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+                losses_by_label[case.label] = {"losses": losses.tolist(), "planned": sum(planned.values()), "left": left, "steps": steps}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(losses_by_label))
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 

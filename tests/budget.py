@@ -124,17 +124,17 @@ class Counter:
 
     def refusal(self, seconds: float) -> str | None:
         """Return a sentence on what was too dear, if something was."""
-        said = [
+        lines = [
             f"{name} cost {self.unit.units(cost):.1f} units (CPU seconds of a quiet machine): a wider fixture may cost {FIXTURE:g}"
             for name, cost in self.wider
             if self.unit.units(cost) > FIXTURE
         ]
         if self.unit.units(seconds) > TEST:
-            said.append(
+            lines.append(
                 f"this test cost {self.unit.units(seconds):.1f} units (CPU seconds of a quiet machine): one not marked slow may cost "
                 f"{TEST:g}; make it cheaper, or mark it and keep a cheap one beside it (docs/testing.md)"
             )
-        return "; ".join(said) or None
+        return "; ".join(lines) or None
 
     def advance(self) -> None:
         """Add what was spent since the last call to the total, in units of now."""

@@ -46,8 +46,8 @@ def _classes() -> SimpleNamespace:
                 field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"ChakraProtoMsg.{name}")) for name in MESSAGES}
-    return SimpleNamespace(**found)
+    message_classes = {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"ChakraProtoMsg.{name}")) for name in MESSAGES}
+    return SimpleNamespace(**message_classes)
 
 
 proto = _classes()

@@ -37,8 +37,8 @@ def changing(nodes: int = NODES, edges: int = EDGES, steps: int = STEPS, seed: i
         if step % 50 == 10:
             keys, before = before, keys
         else:
-            kept = np.delete(keys, rng.choice(len(keys), half, replace=False))
-            before, keys = keys, edge_keys.merge(kept, rng.permutation(np.setdiff1d(draw(4 * half), keys))[:half])
+            remaining = np.delete(keys, rng.choice(len(keys), half, replace=False))
+            before, keys = keys, edge_keys.merge(remaining, rng.permutation(np.setdiff1d(draw(4 * half), keys))[:half])
         last = Snapshot.from_keys(nodes, keys)
         yield last
 
@@ -50,7 +50,7 @@ def operand(snapshot: Snapshot, variant: Variant = "exact", device: str = "cpu")
     return CSR(indptr, indices, values, snapshot.num_nodes).to(device), scale.to(device)
 
 
-def distance(got: Tensor, expected: Tensor) -> float:
+def distance(actual: Tensor, expected: Tensor) -> float:
     """Frobenius norm of the difference over that of `expected`."""
-    got, expected = got.detach().double().cpu(), expected.detach().double().cpu()
-    return float((got - expected).norm() / expected.norm())
+    actual, expected = actual.detach().double().cpu(), expected.detach().double().cpu()
+    return float((actual - expected).norm() / expected.norm())

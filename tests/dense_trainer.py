@@ -106,14 +106,14 @@ def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).double().numpy()
 
 
-def apart(found, expected, untrained):
+def apart(losses, expected, untrained):
     """How far trained weights are from the expected ones, over how far these have come; the largest of the model's parameters.
 
     Losses follow a gradient at a distance: what one is off by shows in the weights at once. Parameters that hardly move count by a
     thousandth of the whole way.
     """
     start = weights(untrained)
-    way, off = expected - start, found - expected
+    way, off = expected - start, losses - expected
     sizes = np.cumsum([p.numel() for p in untrained.parameters()])[:-1]
     floor = 1e-3 * np.linalg.norm(way)
     return max(np.linalg.norm(o) / max(np.linalg.norm(w), floor) for o, w in zip(np.split(off, sizes), np.split(way, sizes), strict=True))
@@ -121,8 +121,8 @@ def apart(found, expected, untrained):
 
 def iterations_of(schedule):
     """Groups of every optimiser step of a schedule."""
-    found = [set() for _ in range(schedule.iterations)]
+    snapshots = [set() for _ in range(schedule.iterations)]
     for iteration, unit in zip(schedule.iteration.tolist(), schedule.unit.tolist(), strict=True):
         if unit >= 0:
-            found[iteration].add(unit)
-    return [sorted(units) for units in found]
+            snapshots[iteration].add(unit)
+    return [sorted(units) for units in snapshots]

@@ -49,11 +49,11 @@ class Told:
         """Interrupts the training at given and at random times; looks anew where the number of ranks has changed."""
         while True:
             self.age()
-            found = self.times[:1] + ([] if self.left is None else [self.env.now - (-self.left // self.ranks)])
-            if not found:
+            interruptions = self.times[:1] + ([] if self.left is None else [self.env.now - (-self.left // self.ranks)])
+            if not interruptions:
                 return
             self.changed = self.env.event()
-            due = self.env.timeout(max(0, min(found) - self.env.now))
+            due = self.env.timeout(max(0, min(interruptions) - self.env.now))
             yield due | self.changed
             if not due.processed:
                 continue

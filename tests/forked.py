@@ -88,14 +88,14 @@ class Child:
         request = {"arguments": self.args, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
         reply, answer = os.pipe()
         self._reply = os.fdopen(reply)
-        with contextlib.ExitStack() as given, tempfile.TemporaryFile() as asked:
+        with contextlib.ExitStack() as given, tempfile.TemporaryFile() as request_file:
             given.callback(os.close, answer)
             nothing = given.enter_context(open(os.devnull, "r+b"))
             self.stdout, out = self._opened(stdout, 1, nothing.fileno(), given)
             self.stderr, err = self._opened(stderr, 2, nothing.fileno(), given)
-            asked.write(json.dumps(request).encode())
-            asked.flush()
-            socket.send_fds(_connection(), [b"?"], [asked.fileno(), answer, nothing.fileno(), out, err])
+            request_file.write(json.dumps(request).encode())
+            request_file.flush()
+            socket.send_fds(_connection(), [b"?"], [request_file.fileno(), answer, nothing.fileno(), out, err])
         self.pid = int(self._reply.readline())
 
     @staticmethod
@@ -133,11 +133,11 @@ class Child:
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Return all that the child writes into its pipes, and wait for it. Raises TimeoutExpired."""
-        said = ["", ""]
+        streams = ["", ""]
 
         def read(which: int, pipe: IO[str]) -> None:
             with pipe:
-                said[which] = pipe.read()
+                streams[which] = pipe.read()
 
         readers = [
             threading.Thread(target=read, args=(which, pipe), daemon=True) for which, pipe in enumerate((self.stdout, self.stderr)) if pipe
@@ -147,7 +147,7 @@ class Child:
         self.wait(timeout)
         for reader in readers:
             reader.join(timeout)
-        return said[0], said[1]
+        return streams[0], streams[1]
 
     def send_signal(self, number: int) -> None:
         """Send the child a signal, unless it has ended."""
@@ -204,8 +204,8 @@ def _serve(connection: socket.socket) -> list[str]:
             message, descriptors, _, _ = socket.recv_fds(connection, 1, 8)
             if not message:
                 _leave(answers)
-            asked, answer, *streams = descriptors
-            with os.fdopen(asked) as file:
+            request_file, answer, *streams = descriptors
+            with os.fdopen(request_file) as file:
                 file.seek(0)
                 request = json.load(file)
             child = os.fork()

@@ -87,5 +87,5 @@ def talk(operation: str, loses: int, how: str) -> None:
 
 def main(path: str) -> int:
     """Entry point of a rank."""
-    asked = json.loads(Path(path).read_text())
-    return serve("cpu", lambda: talk(asked["operation"], asked["loses"], asked["how"]))
+    request = json.loads(Path(path).read_text())
+    return serve("cpu", lambda: talk(request["operation"], request["loses"], request["how"]))

@@ -44,10 +44,10 @@ def misdelivered(context: Context) -> list[str]:
     wrong, own, ranks = [], context.rank, range(context.ranks)
     for (name, count), width, dtype in product(COUNTS.items(), WIDTHS, DTYPES):
         sent, come = [count(own, q) for q in ranks], [count(q, own) for q in ranks]
-        told = receive_counts(context.exchange, sent, torch.device("cpu"))
-        into = torch.full((sum(told), width), 99).to(dtype)
-        context.exchange.all_to_all(into, torch.cat([rows(own, q, sent[q], width, dtype) for q in ranks]), told, sent)
-        if told != come or not torch.equal(into, torch.cat([rows(q, own, come[q], width, dtype) for q in ranks])):
+        counts = receive_counts(context.exchange, sent, torch.device("cpu"))
+        into = torch.full((sum(counts), width), 99).to(dtype)
+        context.exchange.all_to_all(into, torch.cat([rows(own, q, sent[q], width, dtype) for q in ranks]), counts, sent)
+        if counts != come or not torch.equal(into, torch.cat([rows(q, own, come[q], width, dtype) for q in ranks])):
             wrong.append(f"{name}, {width} wide, {dtype}")
     return wrong
 
@@ -100,17 +100,17 @@ def outcomes(context: Context) -> dict[str, tuple[torch.Tensor, list[int]]]:
 
 def run(folder: Path, rank: int, ranks: int) -> None:
     """A file of what was found."""
-    found = {}
+    mistakes = {}
     with open_context(Settings(device="cpu")) as context:
-        found["misdelivered"], plain = misdelivered(context), outcomes(context)
+        mistakes["misdelivered"], plain = misdelivered(context), outcomes(context)
     with open_context(Settings(device="cpu", network=RATE, network_latency=LATENCY)) as context:
         shaped = outcomes(context)
-        found["kinds"] = [type(context.collective).__name__, type(context.exchange).__name__]
+        mistakes["kinds"] = [type(context.collective).__name__, type(context.exchange).__name__]
     with open_context(Settings(device="cpu", network_latency=1e-9)) as context:
-        found["misdelivered"] += misdelivered(context)
-    found["same"] = {name: torch.equal(value, plain[name][0]) for name, (value, _) in shaped.items()}
-    found["times"] = {name: times for name, (_, times) in shaped.items()}
-    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+        mistakes["misdelivered"] += misdelivered(context)
+    mistakes["same"] = {name: torch.equal(value, plain[name][0]) for name, (value, _) in shaped.items()}
+    mistakes["times"] = {name: times for name, (_, times) in shaped.items()}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(mistakes))
 
 
 def main(folder: str) -> int:

@@ -10,10 +10,10 @@ from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.worker import run_job, save_passes
 
 
-def here(job: Job, ranks: int, folder: Path, told: Callable[[str], None] = lambda _: None) -> None:
+def here(job: Job, ranks: int, folder: Path, on_progress: Callable[[str], None] = lambda _: None) -> None:
     """`launch` of one rank; more get processes."""
     if ranks > 1:
-        return launch(job, ranks, folder, told)
+        return launch(job, ranks, folder, on_progress)
     threads = torch.get_num_threads()
     save_passes(run_job(job), Path(job.out))
     torch.set_num_threads(threads)

@@ -23,25 +23,25 @@ def faults(sdist: Path, wheel: Path, libraries: list[str]) -> list[str]:
         sources = {member.name.partition("/")[2]: archive.extractfile(member) for member in archive if not member.isdir()}
         linked = [f"{sdist.name}: {name} is a link" for name, file in sources.items() if file is None]
         read = {name: file.read() for name, file in sources.items() if file is not None}
-    found = linked + [f"{sdist.name}: {names} are one file" for names in _alike(read)]
+    problems = linked + [f"{sdist.name}: {names} are one file" for names in _alike(read)]
     if "LICENSE" not in read:
-        found.append(f"{sdist.name}: no licence")
+        problems.append(f"{sdist.name}: no licence")
 
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         about = next((archive.read(name).decode() for name in names if name.endswith(".dist-info/WHEEL")), "")
-    held = {f"chronoscale/cuda_ext/libchronoscale_{library}.so" for library in libraries}
-    expected = {name.removeprefix("src/") for name in read if name.startswith("src/")} | held
+    libraries_inside = {f"chronoscale/cuda_ext/libchronoscale_{library}.so" for library in libraries}
+    expected = {name.removeprefix("src/") for name in read if name.startswith("src/")} | libraries_inside
     inside = {name for name in names if not name.endswith("/") and ".dist-info/" not in name}
-    found += [f"{wheel.name}: {name} is missing" for name in sorted(expected - inside)]
-    found += [f"{wheel.name}: {name} does not belong there" for name in sorted(inside - expected)]
-    found += [f"{wheel.name}: {name} is there {count} times" for name, count in Counter(names).items() if count > 1]
+    problems += [f"{wheel.name}: {name} is missing" for name in sorted(expected - inside)]
+    problems += [f"{wheel.name}: {name} does not belong there" for name in sorted(inside - expected)]
+    problems += [f"{wheel.name}: {name} is there {count} times" for name, count in Counter(names).items() if count > 1]
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
-        found.append(f"{wheel.name}: no licence")
-    named, told = TAG.search(wheel.name), re.findall(r"^Tag: (.+)$", about, re.MULTILINE)
-    if named is None or told != [named[0]]:
-        found.append(f"{wheel.name}: expected a manylinux tag, the same inside; inside: {told}")
-    return found
+        problems.append(f"{wheel.name}: no licence")
+    named, tags = TAG.search(wheel.name), re.findall(r"^Tag: (.+)$", about, re.MULTILINE)
+    if named is None or tags != [named[0]]:
+        problems.append(f"{wheel.name}: expected a manylinux tag, the same inside; inside: {tags}")
+    return problems
 
 
 def _alike(files: dict[str, bytes]) -> list[str]:

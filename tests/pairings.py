@@ -27,9 +27,9 @@ def matchings(groups: list[int]) -> Iterator[list[tuple[int, int]]]:
 def optimum(problem: Benefit, gpus: int, alpha: float = 0.0) -> float:
     """The least makespan of all schedules, by eq. 9-12 and nothing else of the project."""
     times, reuse, least = problem.times.tolist(), problem.reuse.tolist(), float("inf")
-    for found in matchings(list(range(len(times)))):
+    for matching in matchings(list(range(len(times)))):
         loads = []
-        for a, b in found:
+        for a, b in matching:
             shared = reuse[a][b - a - 1] if 0 <= b - a - 1 < len(reuse[a]) else 0.0
             loads.append(times[a] if b < 0 else times[a] + times[b] - shared)
         loads.sort(reverse=True)

@@ -31,10 +31,10 @@ def cover(rows: Sequence[Row], required: Iterable[int] = ()) -> list[int]:
     return sorted(taken)
 
 
-def fast(cases: Sequence[Any], kept: Callable[[int, Any], bool]) -> list[Any]:
+def fast(cases: Sequence[Any], is_kept: Callable[[int, Any], bool]) -> list[Any]:
     """Return parameters of pytest of which those that are not `kept` (given a case's index, and it) are marked slow."""
     return [
-        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=() if kept(number, case) else pytest.mark.slow)
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=() if is_kept(number, case) else pytest.mark.slow)
         for number, case in enumerate(cases)
     ]
 

@@ -96,11 +96,11 @@ class Host:
 
     def starts(self, ns: np.ndarray) -> dict[int, int]:
         """When rows that are launched, or that nobody launches, may start."""
-        found = dict.fromkeys(np.flatnonzero(self.schedule.kernels * self.launch_ns == 0).tolist(), 0)
+        launched = dict.fromkeys(np.flatnonzero(self.schedule.kernels * self.launch_ns == 0).tolist(), 0)
         for row, done in self.launched.items():
             if count := int(self.schedule.kernels[row]) * bool(self.launch_ns):
-                found[row] = done - (count - 1) * min(int(ns[row]) // count, self.launch_ns)
-        return found
+                launched[row] = done - (count - 1) * min(int(ns[row]) // count, self.launch_ns)
+        return launched
 
 
 def assert_exact(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> Trace | None:

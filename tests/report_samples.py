@@ -65,9 +65,9 @@ def setting(kind: Kind, device: str = "", **work: str) -> Setting:
 
 def point(kind: Kind, *args: object, machine: str = "", run: str = "", failed: str = "", work: str = "", **more: object) -> StrategyResult:
     """A run of which only the summary matters; `work`: the name of its dataset."""
-    found = summary(*args, **more)  # type: ignore[arg-type]
+    result = summary(*args, **more)  # type: ignore[arg-type]
     where = setting(kind, machine, **({"dataset": work} if work else {}))
-    return StrategyResult(where, found, OPS.copy(), run=run, failed=failed)
+    return StrategyResult(where, result, OPS.copy(), run=run, failed=failed)
 
 
 SCHEDULES = {(strategy.name, ranks): strategy.plan(WORKLOAD, ranks, COSTS) for strategy in STRATEGIES for ranks in (1, 2)}
@@ -81,10 +81,10 @@ def mixed() -> Report:
     runs: list[StrategyResult] = []
     for key, trace in TRACES.items():
         executed = repeats(trace, FACTORS)
-        found = replace(StrategyResult.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
+        result = replace(StrategyResult.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
         joined = fidelity(trace, executed, SCHEDULES[key].iteration)
         predicted = Prediction(joined, COSTS.name, "specified", coverage(trace, executed))
-        runs += [replace(found, prediction=predicted)]
+        runs += [replace(result, prediction=predicted)]
         runs += [StrategyResult.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
     return Report("A run", "of two strategies", tuple(runs), ("Run incomplete.",), {"run": {"gpu": "A100", "torch": "2.8"}})
 

@@ -108,18 +108,18 @@ def hybrid(case, context, ranks):
         if not equal:
             sent = [task for task in program.tasks if task.op in (Op.GATHER, Op.H2D) and choices[0][task.iteration] == choices[0][0]]
             equal = [task.bytes == program.moved[task.task] * (1 + (task.op is Op.GATHER)) for task in sent]
-    found = {"losses": losses, "equal": all(equal) and len(equal) > 0, "left": len(program.batches), "choices": choices}
-    return found, weights(learner.model)
+    summary = {"losses": losses, "equal": all(equal) and len(equal) > 0, "left": len(program.batches), "choices": choices}
+    return summary, weights(learner.model)
 
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     with open_context(Settings(device="cpu")) as context:
         for train in (sampled, hybrid):
-            found = {case.label: train(case, context, ranks) for case in CASES if case.label in labels}
+            results = {case.label: train(case, context, ranks) for case in CASES if case.label in labels}
             path = folder / f"{train.__name__}-{ranks}-{rank}"
-            path.with_suffix(".json").write_text(json.dumps({label: one for label, (one, _) in found.items()}))
-            np.savez(path.with_suffix(".npz"), **{label: trained for label, (_, trained) in found.items()})
+            path.with_suffix(".json").write_text(json.dumps({label: one for label, (one, _) in results.items()}))
+            np.savez(path.with_suffix(".npz"), **{label: trained for label, (_, trained) in results.items()})
 
 
 def run_everywhere(folder: Path, numbers: Iterable[int]) -> Path:

@@ -24,14 +24,14 @@ def shares(
     """By row, what it delays and demands; its largest share where it is not said."""
     device = gpus(schedule.ranks, streams=streams).device
     row, resource, share = (np.array(column) for column in zip(*entries, strict=True)) if entries else (np.zeros(0, np.int64),) * 3
-    late, asked = np.zeros(len(schedule), np.int64), np.zeros(len(schedule))
-    np.maximum.at(asked, row, share)
+    late, demands = np.zeros(len(schedule), np.int64), np.zeros(len(schedule))
+    np.maximum.at(demands, row, share)
     for one, ns in (delay or {}).items():
         late[one] = ns
     for one, much in (demand or {}).items():
-        asked[one] = much
+        demands[one] = much
     names = tuple(f"resource {i}" for i in range(int(resource.max(initial=-1)) + 1))
-    return Shares.of(row, resource.astype(np.int32), share.astype(float), late, asked, streams_of(schedule, device), names)
+    return Shares.of(row, resource.astype(np.int32), share.astype(float), late, demands, streams_of(schedule, device), names)
 
 
 def run(schedule: Schedule, taken: Shares | None, streams=None, launch_ns: int = 0) -> list[tuple[int, int]]:

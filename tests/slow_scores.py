@@ -5,12 +5,12 @@ import numpy as np
 
 def precision(positive, negative):
     """AP by its definition: over thresholds, from the highest, the precision times the recall gained."""
-    scores, found, before = sorted({*positive, *negative}, reverse=True), 0.0, 0.0
+    scores, area, before = sorted({*positive, *negative}, reverse=True), 0.0, 0.0
     for threshold in scores:
         right, wrong = sum(x >= threshold for x in positive), sum(x >= threshold for x in negative)
         recall = right / len(positive)
-        found, before = found + (recall - before) * right / (right + wrong), recall
-    return found
+        area, before = area + (recall - before) * right / (right + wrong), recall
+    return area
 
 
 def area(positive, negative):

@@ -53,21 +53,21 @@ def assembled(made):
 
 def exchanged(made, schedule):
     """Of each unit of an epoch, int64 [units, 3], filled as it runs: bytes of rows that come and that go, of contributions that come."""
-    found, run, steps = np.zeros((int(schedule.unit.max()) + 1, 3), np.int64), made._run[Op.ALLTOALL], made.steps
+    counts, run, steps = np.zeros((int(schedule.unit.max()) + 1, 3), np.int64), made._run[Op.ALLTOALL], made.steps
 
-    def told(task):
+    def counting_task(task):
         before = np.array([steps.fetched, 0, steps.sent_back])
         if task.layer == ROWS:
             wanted, edges = made._requests[task.unit], made.material.edge_features
             before[1] -= len(wanted.nodes) * made.memory_part.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
         run(task)
-        found[task.unit] += [steps.fetched, 0, steps.sent_back] - before
+        counts[task.unit] += [steps.fetched, 0, steps.sent_back] - before
 
-    made._run = {**made._run, Op.ALLTOALL: told}
-    return found
+    made._run = {**made._run, Op.ALLTOALL: counting_task}
+    return counts
 
 
-def found(folder, case, context, lanes=None):
+def train_and_collect(folder, case, context, lanes=None):
     name, model, layers, given = case
     given = replace(hyper(model, GLOBAL // context.ranks, events=given))
     chosen = choice(model, layers=layers)
@@ -110,10 +110,10 @@ def run(folder, rank, ranks, labels):
     with open_context(Settings(device="cpu")) as context:
         for label in labels:
             case = given[label]
-            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", case, context))
+            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **train_and_collect(folder / "prepared", case, context))
             if case[0] in PIPELINED:
                 beside = make_lanes(context.device, Threads(True, True))
-                np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **found(folder / "prepared", case, context, beside))
+                np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **train_and_collect(folder / "prepared", case, context, beside))
 
 
 def main(folder: str) -> int:

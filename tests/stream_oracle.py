@@ -44,11 +44,11 @@ class StreamOracle:
 
     def neighbours(self, node, before, since, fanout):
         """(node, event) of the latest events, at most `fanout`, in their order."""
-        found = []
+        visited = []
         for e in range(before - 1, since - 1, -1):
-            if len(found) < fanout and node in (self.src[e], self.dst[e]):
-                found.append((self.dst[e] if self.src[e] == node else self.src[e], e))
-        return found[::-1]
+            if len(visited) < fanout and node in (self.src[e], self.dst[e]):
+                visited.append((self.dst[e] if self.src[e] == node else self.src[e], e))
+        return visited[::-1]
 
     def windows(self, time, first):
         """(since, before) of a root's windows, the oldest first: in window k events lie in [time - (k + 1) d, time - k d)."""
@@ -131,8 +131,8 @@ class StreamOracle:
         if depth == 0:
             return self.inputs(node)
         own = self.row(node, time, before, since, depth - 1, hop)
-        found = self.neighbours(node, before, since, self.fanouts[hop])
-        near = [(self.row(other, self.t[e], e, since, depth - 1, hop + 1), e) for other, e in found]
+        neighbours = self.neighbours(node, before, since, self.fanouts[hop])
+        near = [(self.row(other, self.t[e], e, since, depth - 1, hop + 1), e) for other, e in neighbours]
         return self.structural(own, near, depth - 1) if self.name == "dysat" else self.temporal(own, near, time, depth - 1)
 
     def temporal(self, own, near, time, layer):
@@ -179,11 +179,11 @@ class StreamOracle:
     def logits(self, first, last, others):
         """Of events first … last - 1: rows of the destination's score and those of `others` [last - first, n]. Memory is not written."""
         self.fresh = {v: self.current(v) for v in range(self.nodes)} if self.shape.memory else {}
-        found = []
+        scores = []
         for e in range(first, last):
             own, *rest = (self.embedding(int(v), self.t[e], first) for v in (self.src[e], self.dst[e], *others[e - first]))
-            found.append(torch.stack([self.score(own, other) for other in rest]))
-        return torch.stack(found)
+            scores.append(torch.stack([self.score(own, other) for other in rest]))
+        return torch.stack(scores)
 
     def step(self, first, last, negatives):
         """Train on one batch; negatives int [last - first]. Its loss."""
@@ -207,19 +207,19 @@ class StreamOracle:
         around = {v: [other for other, _ in self.neighbours(v, first, 0, self.fanouts[0])] for v in range(self.nodes)}
         for v in {*self.src[first:last], *self.dst[first:last]}:
             self.memory[v], self.updated[v] = self.fresh[v].detach(), self.heard(v)
-        got = defaultdict(list)
+        received = defaultdict(list)
         for e in range(first, last):
             u, v = self.src[e], self.dst[e]
             extra = [] if self.edge is None else [self.edge[e]]
             if self.name == "apan":
                 raw = torch.cat([self.memory[u] + self.memory[v], *extra])
                 for node in {u, v, *around[u], *around[v]}:
-                    got[node].append((raw, self.t[e], False))
+                    received[node].append((raw, self.t[e], False))
                 continue
             for own, other, sent in ((v, u, False), (u, v, True)):  # of an event with itself a node is the source
                 both = [self.memory[own], self.memory[other]] if self.name == "tgn" else [self.memory[other]]
-                got[own].append((torch.cat([*both, *extra]), self.t[e], sent))
-        for node, mails in got.items():
+                received[own].append((torch.cat([*both, *extra]), self.t[e], sent))
+        for node, mails in received.items():
             mail = mails[-1]
             if self.name == "apan":
                 mail = (sum(raw for raw, _, _ in mails) / len(mails), max(time for _, time, _ in mails), False)

@@ -20,7 +20,7 @@ LOADING = ("tgl", "etc", "taser", "simple", "fast", "fast-even", "fast-cached")
 MERGED = ("tgl-unique", "fast-merged")
 
 
-def found(folder, model, context, name="tgl-unique"):
+def train_and_collect(folder, model, context, name="tgl-unique"):
     given, chosen = hyper(model, GLOBAL // context.ranks), choice(model, layers=1 + (model in ("tgn", "tgat")))
     schedule = planned(folder, chosen, given, name, ranks=context.ranks)
     made = program(folder, schedule, chosen, given, context)
@@ -45,7 +45,7 @@ def run(folder, rank, ranks, labels):
     with open_context(Settings(device="cpu")) as context:
         for label in labels:
             model, name = CASES[label]
-            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", model, context, name))
+            np.savez(folder / f"{label}-{ranks}-{rank}.npz", **train_and_collect(folder / "prepared", model, context, name))
 
 
 def main(folder: str) -> int:

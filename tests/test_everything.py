@@ -74,7 +74,7 @@ def test_the_seed_decides_the_order(everything) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "counts"),
+    ("message", "code", "counts"),
     [
         ("7 passed, 2 failed in 3.2s", 1, (7, 2)),
         ("= 7 passed, 1 error in 3.2s =", 1, (7, 1)),
@@ -82,8 +82,8 @@ def test_the_seed_decides_the_order(everything) -> None:
         ("all is well", 0, (1, 0)),
     ],
 )
-def test_what_passed_is_as_pytest_says(everything, said: str, code: int, counts: tuple[int, int]) -> None:
-    assert sys.modules["unit"]._counted(said, code) == counts
+def test_what_passed_is_as_pytest_says(everything, message: str, code: int, counts: tuple[int, int]) -> None:
+    assert sys.modules["unit"]._counted(message, code) == counts
 
 
 def test_every_stage_but_the_studies_has_units(everything, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def test_a_file_runs_as_the_program(tmp_path: Path) -> None:
     assert forked.run([tmp_path / "program.py", 3]).stdout == "beside 3\n"
 
 
-def test_an_interrupt_reaches_its_group_alone() -> None:
+def test_an_interrupt_reaches_only_its_group() -> None:
     child = forked.Child(["-c", "import time; print('on', flush=True); time.sleep(60)"], stdout=PIPE, stderr=PIPE)
     assert child.stdout is not None and child.stdout.readline() == "on\n"
     assert child.poll() is None

@@ -12,4 +12,4 @@ COUNT = 50
 @pytest.mark.parametrize("target", targets())
 def test_attempts_hold(target: str) -> None:
     wrong = [fault for fault in faults(target, 0, range(COUNT)) if fault is not None]
-    assert not wrong, f"{len(wrong)} of {COUNT}, the first: attempt {wrong[0].number}: {wrong[0].said}"
+    assert not wrong, f"{len(wrong)} of {COUNT}, the first: attempt {wrong[0].number}: {wrong[0].problem}"

@@ -102,10 +102,10 @@ def test_make_gpu_installs_nothing():
 def test_documented_commands_end_in_time():
     """Those for a machine that gives ten minutes at a time: the limits of their parts, build included, within the minutes they name."""
     block = (ROOT / "docs/gpu.md").read_text().split("## On a machine that gives ten minutes at a time")[1].split("```")[1]
-    asked = [dict(word.split("=") for word in line.partition("#")[0].split()[2:]) for line in block.strip().splitlines()]
-    named = [name for one in asked for name in one["PARTS"].split(",")]
+    arguments = [dict(word.split("=") for word in line.partition("#")[0].split()[2:]) for line in block.strip().splitlines()]
+    named = [name for one in arguments for name in one["PARTS"].split(",")]
     assert sorted(named) == sorted(set(PARTS) - {"build"})
-    for one in asked:
+    for one in arguments:
         names = {*one["PARTS"].split(",")}
         limits = [PARTS[name].minutes for name in names | ({"build"} if any(PARTS[name].needs_build for name in names) else set())]
         assert sum(limits) <= float(one["MINUTES"]) < 10, one
@@ -132,15 +132,20 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
     no_dgl = [case(f"test_dgl[{name}]", "<skipped message=\"could not import 'dgl'\"/>") for name in ("reference", "cuda")]
     assert contracts.complaints(report(tmp_path, *sound, *no_dgl), "cuda") == []
     assert contracts.held(report(tmp_path, *sound, *no_dgl), "cuda") == {"tests.cuda_ext.test_x.test_a": 1}
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped)), "cuda")
-    assert said.startswith("1 skipped on cuda")
-    alone = f'<skipped message="{contracts.CUDA_ALONE}"/>'
-    assert contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", alone)), "cuda")
-    assert contracts.complaints(report(tmp_path, case("test_a[reference]"), case("test_a[cpu]"), case("test_a[2-cpu]", alone)), "cpu") == []
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_b[reference]")), "cuda")
-    assert said == "1 never passed on cuda: tests.cuda_ext.test_x.test_b"
-    (said,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", '<failure message="off"/>')), "cuda")
-    assert said.startswith("1 failed")
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped)), "cuda")
+    assert complaint.startswith("1 skipped on cuda")
+    skipped_on_cuda = f'<skipped message="{contracts.CUDA_ALONE}"/>'
+    assert contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", skipped_on_cuda)), "cuda")
+    assert (
+        contracts.complaints(
+            report(tmp_path, case("test_a[reference]"), case("test_a[cpu]"), case("test_a[2-cpu]", skipped_on_cuda)), "cpu"
+        )
+        == []
+    )
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_b[reference]")), "cuda")
+    assert complaint == "1 never passed on cuda: tests.cuda_ext.test_x.test_b"
+    (complaint,) = contracts.complaints(report(tmp_path, *sound, case("test_a[2-cuda]", '<failure message="off"/>')), "cuda")
+    assert complaint.startswith("1 failed")
     assert contracts.complaints(report(tmp_path, case("test_plain")), "cuda")
 
 
@@ -152,7 +157,7 @@ def test_the_suite_runs_without_pytest_benchmark(tmp_path):
     assert code == 0 and "[reference" in said and "[emulated" not in said, said
 
 
-def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
+def test_the_sanitizer_is_limited_to_our_kernels(tmp_path, monkeypatch):
     """To every one that the sources have, under the names that they have in the library; by the option that a release has."""
     sources = "".join(path.read_text() for path in (ROOT / "src/chronoscale/cuda_ext/csrc/cuda").iterdir())
     assert sources.count("__global__") >= 6

@@ -135,7 +135,7 @@ def running(faked):
 
 
 @pytest.mark.slow
-def test_what_is_told_to_end_puts_in_order_what_was_found(faked, running):
+def test_a_terminated_run_writes_the_results_so_far(faked, running):
     process, below = running
     process.terminate()
     assert process.wait(20) == 128 + signal.SIGTERM

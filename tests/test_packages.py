@@ -66,8 +66,8 @@ def test_sound_archives_have_no_faults(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_fault_is_found(tmp_path: Path, sources, without: str, besides, tag: str, fault: str) -> None:
     content = [(name, data) for name, data in CONTENT.items() if name != without]
-    (found,) = packages.faults(*archives(tmp_path, SOURCES | sources, content + besides, tag), ["cpu", "cuda"])
-    assert fault in found
+    (problem,) = packages.faults(*archives(tmp_path, SOURCES | sources, content + besides, tag), ["cpu", "cuda"])
+    assert fault in problem
 
 
 def test_the_source_archive_leaves_out_every_link() -> None:

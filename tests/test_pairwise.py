@@ -27,12 +27,12 @@ def test_required_rows_are_taken_and_count():
     assert cover(PRODUCT, range(len(PRODUCT))) == list(range(len(PRODUCT)))
 
 
-def test_the_rest_is_slow():
-    found = pairwise(PRODUCT, required=lambda row: row == PRODUCT[-1])
-    assert [param.values for param in found] == PRODUCT
-    kept = [i for i, param in enumerate(found) if not param.marks]
-    assert kept == cover(PRODUCT, [len(PRODUCT) - 1])
-    assert all(mark.name == "slow" for param in found for mark in param.marks)
+def test_other_cases_are_slow():
+    rows = pairwise(PRODUCT, required=lambda row: row == PRODUCT[-1])
+    assert [param.values for param in rows] == PRODUCT
+    unmarked = [i for i, param in enumerate(rows) if not param.marks]
+    assert unmarked == cover(PRODUCT, [len(PRODUCT) - 1])
+    assert all(mark.name == "slow" for param in rows for mark in param.marks)
 
 
 def test_a_case_may_be_one_value():

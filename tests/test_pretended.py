@@ -282,7 +282,7 @@ FORBIDDEN: Mapping[str, tuple[str, Callable[[Captured], object], Callable[[Captu
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_what_a_capture_forbids_is_found(name: str) -> None:
     detail, run, then = FORBIDDEN[name]
-    assert {found.detail for found in of_capture(run, then).of(Kind.CAPTURE)} == {detail}
+    assert {finding.detail for finding in of_capture(run, then).of(Kind.CAPTURE)} == {detail}
 
 
 def test_a_graph_that_is_replayed_beside_who_writes_what_it_reads_is_a_race() -> None:

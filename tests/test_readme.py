@@ -20,11 +20,11 @@ def test_the_experiment_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, c
     monkeypatch.setenv(catalogue.DATA_VARIABLE, str(tmp_path / "none"))
     Path(name).write_text(block)
     command("simulate", name, "--json")
-    said = capsys.readouterr()
-    rows = json.loads(said.out)
+    output = capsys.readouterr()
+    rows = json.loads(output.out)
     assert len({row["strategy"] for row in rows}) == 4 and {row["ranks"] for row in rows} == {1, 2, 4, 8}
-    assert {row["idle_ranks"] for row in rows} == {0} and "warning" not in said.err
-    assert f"runs/{Path(name).stem}-simulate-1" in said.err and f"runs/{Path(name).stem}-" in README
+    assert {row["idle_ranks"] for row in rows} == {0} and "warning" not in output.err
+    assert f"runs/{Path(name).stem}-simulate-1" in output.err and f"runs/{Path(name).stem}-" in README
 
 
 @pytest.mark.parametrize("commanded", re.findall(r"`chronoscale \w+ (\S+\.yaml)`", README))

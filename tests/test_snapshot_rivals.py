@@ -52,8 +52,8 @@ def test_normalised_edges_are_a_dense_normalisation(sequence):
     edges = torch.from_numpy(np.stack([snapshot.src, snapshot.dst]).astype(np.int64))
     for symmetric, columns in ((False, a.sum(0)), (True, a.sum(1))):
         loops, weights = normal(edges, 80, symmetric, torch.float64)
-        found = torch.zeros_like(a).index_put_((loops[1], loops[0]), weights, accumulate=True)
-        torch.testing.assert_close(found, a / a.sum(1, keepdim=True).sqrt() / columns[None].sqrt())
+        dense = torch.zeros_like(a).index_put_((loops[1], loops[0]), weights, accumulate=True)
+        torch.testing.assert_close(dense, a / a.sum(1, keepdim=True).sqrt() / columns[None].sqrt())
 
 
 def test_an_epoch_has_a_step_for_every_window(sequence):
@@ -91,18 +91,18 @@ def test_the_package_computes_its_equations(sequence, model, package):
     made, windows = ours(sequence, model_shape(model, WIDTH, WIDTH))
     rival = Pygt(made.model, windows, RATE)
     equations = Equations(rival, windows, RATE)
-    found = [rival.epoch(), equations.epoch()]
-    assert apart(*found) < 1e-5
-    assert apart(found[0], made.epoch()) > SERIOUS / 10  # not the same mathematics
+    losses = [rival.epoch(), equations.epoch()]
+    assert apart(*losses) < 1e-5
+    assert apart(losses[0], made.epoch()) > SERIOUS / 10  # not the same mathematics
 
 
 @pytest.mark.parametrize("model", ["evolvegcn-o", "evolvegcn-h"])
 def test_the_package_with_weights_transposed_is_ours_of_a_gru(sequence, model, package):
     made, windows = ours(sequence, replace(model_shape(model, WIDTH, WIDTH), temporal="gru"))
     rivals = [Pygt(made.model, windows, RATE, Taken(once=True, turned=turned)) for turned in (True, False)]
-    found = [rival.epoch() for rival in rivals]
+    losses = [rival.epoch() for rival in rivals]
     mine = made.epoch()
-    assert apart(found[0], mine) < 1e-5 < SERIOUS / 10 < apart(found[1], mine)
+    assert apart(losses[0], mine) < 1e-5 < SERIOUS / 10 < apart(losses[1], mine)
 
 
 def test_both_t_gcns_are_one_function_where_the_reset_gate_is_open(sequence, package):

@@ -57,13 +57,13 @@ def imported(words: list[str], folder: object, entry: str = "command") -> tuple[
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    found = tmp_path_factory.mktemp("start")
-    (found / "bad.csv").write_text("a,b\n")
-    np.savez(found / "good.npz", src=np.arange(5), dst=np.arange(1, 6), t=np.arange(5))
-    (found / "key.yaml").write_text("dataset: math_overflow_monthly\nmodle: x\n")
-    (found / "strategy.yaml").write_text("dataset: math_overflow_monthly\nstrategies: [psgg]\n")
-    (found / "text.yaml").write_text("dataset: {")
-    return found
+    started = tmp_path_factory.mktemp("start")
+    (started / "bad.csv").write_text("a,b\n")
+    np.savez(started / "good.npz", src=np.arange(5), dst=np.arange(1, 6), t=np.arange(5))
+    (started / "key.yaml").write_text("dataset: math_overflow_monthly\nmodle: x\n")
+    (started / "strategy.yaml").write_text("dataset: math_overflow_monthly\nstrategies: [psgg]\n")
+    (started / "text.yaml").write_text("dataset: {")
+    return started
 
 
 @pytest.mark.sample(1)

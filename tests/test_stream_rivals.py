@@ -56,7 +56,8 @@ def test_questions_are_the_events_with_the_fixed_negatives(protocol):
         assert test.known[row] <= event < test.known[row] + BATCH and (test.known[row] - split.validation_end) % BATCH == 0
         assert test.new[row] == (not {stream.src[event], stream.dst[event]} <= {*stream.src[split.train], *stream.dst[split.train]})
     single, mixed = (
-        negatives.evaluation_negatives(stream, split.train_end, split.test, *asked).dst for asked in ((1, "random"), (RANKED, "mixed"))
+        negatives.evaluation_negatives(stream, split.train_end, split.test, *arguments).dst
+        for arguments in ((1, "random"), (RANKED, "mixed"))
     )
     assert np.array_equal(test.candidates[:, 1:2], single) and np.array_equal(test.candidates[:, 2:], mixed)
 
@@ -72,26 +73,26 @@ def test_hidden_nodes_have_no_event_to_train_on_and_are_no_negatives():
 
 def test_candidates_that_are_not_there_do_not_count():
     candidates = np.array([[1, 2, 3, -1], [4, 5, -1, -1]], np.int32)
-    asked = Questions(range(2), np.array([0, 0], np.int32), candidates, np.array([0, 0]), np.array([False, True]))
+    questions = Questions(range(2), np.array([0, 0], np.int32), candidates, np.array([0, 0]), np.array([False, True]))
     scores = np.array([[0.5, 0.1, 0.7, 9.0], [0.3, 0.4, 9.0, 9.0]], np.float32)
-    figures = asked.figures(scores)
+    figures = questions.figures(scores)
     assert figures.mrr == 0.5 and figures.events == 2  # the second event has none to rank among
     assert figures.ap == ranking.average_precision(scores[:, 0], scores[:, 1:2])
-    alone = asked.figures(scores, asked.new)
-    assert (alone.ap, alone.auc, alone.events) == (0.5, 0.0, 1) and np.isnan(alone.mrr)
-    assert asked.figures(scores, np.zeros(2, np.bool_)).events == 0
+    new_figures = questions.figures(scores, questions.new)
+    assert (new_figures.ap, new_figures.auc, new_figures.events) == (0.5, 0.0, 1) and np.isnan(new_figures.mrr)
+    assert questions.figures(scores, np.zeros(2, np.bool_)).events == 0
 
 
 @pytest.mark.parametrize("half_life", [3.0, 50.0])
 def test_naive_rivals_by_brute_force(protocol, half_life):
-    stream, asked = protocol.stream, protocol.test
-    seen, popular = naive.edgebank(stream)(asked), naive.popularity(stream, half_life)(asked)
-    together = naive.both(stream, half_life)(asked)
-    for row, known in enumerate(asked.known.tolist()):
-        for column, node in enumerate(asked.candidates[row].tolist()):
+    stream, questions = protocol.stream, protocol.test
+    seen, popular = naive.edgebank(stream)(questions), naive.popularity(stream, half_life)(questions)
+    together = naive.both(stream, half_life)(questions)
+    for row, known in enumerate(questions.known.tolist()):
+        for column, node in enumerate(questions.candidates[row].tolist()):
             if node < 0:
                 continue
-            met = bool(((stream.src[:known] == asked.src[row]) & (stream.dst[:known] == node)).any())
+            met = bool(((stream.src[:known] == questions.src[row]) & (stream.dst[:known] == node)).any())
             weight = sum(0.5 ** ((known - event) / half_life) for event in np.flatnonzero(stream.dst[:known] == node))
             assert seen[row, column] == met
             assert popular[row, column] == pytest.approx(weight, rel=1e-5)

@@ -21,11 +21,11 @@ def test_names_of_files_and_modules_that_are_gone_are_found(tmp_path: Path) -> N
     assert list(links.dead_names(tmp_path / "page.md", text)) == ["file simulator/gone.py", "module chronoscale.simulator.gone.what"]
 
 
-def test_what_nothing_uses_is_found(tmp_path: Path) -> None:
+def test_unused_names_are_found(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "code.py").write_text(
         "def used(): ...\n\ndef tested(): ...\n\ndef named(): ...\n\ndef unused(): ...\n\nTABLE = {'a': 'package.code:named', 'b': used}\n"
     )
     (tmp_path / "test_code.py").write_text("from package.code import TABLE, tested\n\nprint(TABLE, tested)\n")
-    found = dead_code.unused([tmp_path], tmp_path / "package")
-    assert found == ["code.py:7: function unused is used nowhere"]
+    unused = dead_code.unused([tmp_path], tmp_path / "package")
+    assert unused == ["code.py:7: function unused is used nowhere"]

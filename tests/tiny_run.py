@@ -46,9 +46,9 @@ def experiment(folder: Path) -> Experiment:
     )
 
 
-def learner(asked: Experiment) -> Learner[SnapshotModel]:
+def learner(settings: Experiment) -> Learner[SnapshotModel]:
     """Untrained."""
-    return learner_of(asked.model.choice, Context())
+    return learner_of(settings.model.choice, Context())
 
 
 class Held(Plans):
@@ -60,14 +60,14 @@ class Held(Plans):
 
 def make(folder: Path) -> Run:
     """The run `folder`/runs/tiny-bench-1, incomplete as a run is while it works."""
-    asked = experiment(folder)
-    run, _ = start(folder / "runs", "bench", asked, as_yaml(asked), {"device": "test"})
-    simulate(asked, run)
+    settings = experiment(folder)
+    run, _ = start(folder / "runs", "bench", settings, as_yaml(settings), {"device": "test"})
+    simulate(settings, run)
     costs = DatasheetCosts(presets.cluster("h200").device)
-    schedule = plan_epoch(planners(asked)[STRATEGY], stored_workload(asked, data := store_snapshots(asked, run))[0], 1, costs)
+    schedule = plan_epoch(planners(settings)[STRATEGY], stored_workload(settings, data := store_snapshots(settings, run))[0], 1, costs)
 
     def execute(part: Path) -> None:
-        here(make_job(asked, "ranks-1", [make_item(part, STRATEGY, schedule, data, asked.hyper)], part), 1, part)
+        here(make_job(settings, "ranks-1", [make_item(part, STRATEGY, schedule, data, settings.hyper)], part), 1, part)
 
     def rehearse(part: Path) -> None:
         for name, one in load_schedules(run.folder / "ranks-1").items():
@@ -81,14 +81,14 @@ def make(folder: Path) -> Run:
     run.piece("replay-1", rehearse)
     run.piece("profile", profile)
     (run.folder / FOLDER / "epochs").mkdir(parents=True)
-    trained = learner(asked)
+    trained = learner(settings)
     for parameter in trained.model.parameters():
         parameter.grad.fill_(1.0)
     trained.optimizer.step()
     for epoch, scores in enumerate(SCORED):
         record = EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5), scores)
         save_epoch(run.folder / FOLDER, record, trained, {})
-    make_job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
+    make_job(settings, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
     run.write(f"{FOLDER}/{TEST}", TESTED)
     run.write(f"{FOLDER}/{NAIVE}", KNOWN)
     run.write(f"{FOLDER}/{CONTROL}", {"activities": [{"what": "fit", "start_ns": 10, "end_ns": 60}], "notes": ["a note"]})

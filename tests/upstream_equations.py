@@ -28,9 +28,9 @@ class Equations:
         p, x = self._p, self._x
         h = x.new_zeros(len(x), len(p["conv_z.bias"]))
 
-        def gate(name: str, sums: Tensor, kept: Tensor) -> Tensor:
+        def gate(name: str, sums: Tensor, state: Tensor) -> Tensor:
             convolved = sums @ p[f"conv_{name}.lin.weight"].T + p[f"conv_{name}.bias"]
-            return torch.cat([convolved, kept], 1) @ p[f"linear_{name}.weight"].T + p[f"linear_{name}.bias"]
+            return torch.cat([convolved, state], 1) @ p[f"linear_{name}.weight"].T + p[f"linear_{name}.bias"]
 
         def output(t: int) -> Tensor:
             nonlocal h
@@ -51,12 +51,12 @@ class Equations:
                 score = x @ p["pooling_layer.select.weight"][0] / p["pooling_layer.select.weight"].norm()
                 best = torch.argsort(score, descending=True)[: len(w)]
                 read = x[best] * torch.tanh(score[best])[:, None]
-            given, kept = (
+            given, from_state = (
                 (rows @ p[f"recurrent_layer.weight_{side}_l0"].T + p[f"recurrent_layer.bias_{side}_l0"]).chunk(3, 1)
                 for side, rows in (("ih", read), ("hh", w))
             )
-            reset, update = (torch.sigmoid(given[i] + kept[i]) for i in (0, 1))
-            w = (1 - update) * torch.tanh(given[2] + reset * kept[2]) + update * w
+            reset, update = (torch.sigmoid(given[i] + from_state[i]) for i in (0, 1))
+            w = (1 - update) * torch.tanh(given[2] + reset * from_state[2]) + update * w
             return torch.relu(torch.sparse.mm(self._normal[t], x) @ w) @ p["out.weight"][0] + p["out.bias"]
 
         return output

@@ -58,9 +58,9 @@ class Case:
     @property
     def label(self) -> str:
         decay = self.decay
-        kept = f"{decay.full}.{decay.decayed}.{decay.alpha:g}.{self.chunks}" + "".join(f".lag{lag}" for lag in decay.lags)
+        decay_label = f"{decay.full}.{decay.decayed}.{decay.alpha:g}.{self.chunks}" + "".join(f".lag{lag}" for lag in decay.lags)
         ahead = f"-ahead{self.horizon}" * (self.horizon > 1)
-        return f"{self.strategy}-{self.model}-{self.layers}-{self.task}-{kept}{ahead}" + "-published" * (self.variant != "exact")
+        return f"{self.strategy}-{self.model}-{self.layers}-{self.task}-{decay_label}{ahead}" + "-published" * (self.variant != "exact")
 
     @property
     def shape(self):
@@ -124,15 +124,15 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
-    found, trained = {}, {}
+    losses_by_label, trained = {}, {}
     with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)
                 losses, planned = train(case, model, folder, context)
                 trained[case.label] = weights(model)
-                found[case.label] = {"losses": losses, "planned": planned}
-    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(found))
+                losses_by_label[case.label] = {"losses": losses, "planned": planned}
+    (folder / f"found-{ranks}-{rank}.json").write_text(json.dumps(losses_by_label))
     np.savez(folder / f"weights-{ranks}-{rank}.npz", **trained)
 
 

@@ -33,14 +33,14 @@ class Dense:
 
 def dense(sequence: SnapshotSequence, features: Tensor, task: str) -> list[Dense]:
     """`features` [N, F] of every snapshot, of the task `degrees` made here."""
-    found = []
+    components = []
     for snapshot in sequence:
         a = torch.eye(sequence.num_nodes, dtype=torch.float64)
         a[snapshot.dst.astype(int), snapshot.src.astype(int)] = 1
         degrees = torch.log1p(torch.stack([a.sum(1), a.sum(0)], 1) - 1)
         normal = a / a.sum(1, keepdim=True).sqrt() / a.sum(0, keepdim=True).sqrt()
-        found.append(Dense(normal, degrees if task == "degrees" else features.double(), degrees))
-    return found
+        components.append(Dense(normal, degrees if task == "degrees" else features.double(), degrees))
+    return components
 
 
 class WindowOracle:
@@ -72,12 +72,12 @@ class WindowOracle:
         depth = drawn.depth(self.chunks.count, decay, self.ranks)[self.chunks.assignment]
         sizes = decay.kept_chunks(self.chunks.count)
         ages = [age for age in reversed(range(decay.window)) if sizes[age]]  # the oldest first
-        kept = [np.flatnonzero(depth >= level_of(decay, self.chunks.count)[age]).tolist() for age in ages]
+        retained = [np.flatnonzero(depth >= level_of(decay, self.chunks.count)[age]).tolist() for age in ages]
         losses = []
         for segment in drawn.steps(len(self.graphs) - self.hyper.horizon, decay.window):
             memory: dict[tuple[int, int], States] = {}
             for newest in segment:
-                loss, memory = self.window([newest - age for age in ages], kept, memory if self.inherits else {})
+                loss, memory = self.window([newest - age for age in ages], retained, memory if self.inherits else {})
                 self.optimizer.zero_grad()
                 loss.backward()
                 self.optimizer.step()
@@ -85,13 +85,13 @@ class WindowOracle:
         return losses
 
     def window(
-        self, snapshots: list[int], kept: list[list[int]], memory: dict[tuple[int, int], States]
+        self, snapshots: list[int], retained: list[list[int]], memory: dict[tuple[int, int], States]
     ) -> tuple[Tensor, dict[tuple[int, int], States]]:
         """Its loss, and the states that the next one inherits, by place and layer. `memory`: those of the window before."""
         last: list[States] = [{} for _ in self.model.blocks]
         left: dict[tuple[int, int], States] = {}
         outputs = []
-        for place, (t, nodes) in enumerate(zip(snapshots, kept, strict=True)):
+        for place, (t, nodes) in enumerate(zip(snapshots, retained, strict=True)):
             normal, x = self.graphs[t].normal[nodes][:, nodes], self.graphs[t].features[nodes]
             for layer, block in enumerate(self.model.blocks):
                 before = memory.get((place, layer), {}) | last[layer]  # this window's own states, else those of the one before
@@ -102,7 +102,7 @@ class WindowOracle:
                 left[place, layer] = {node: [part.detach() for part in state] for node, state in after.items()}
                 last[layer] = after
             outputs.append(x)
-        return self._loss(outputs, snapshots, kept), left
+        return self._loss(outputs, snapshots, retained), left
 
     def _evolved(self, block, normal: Tensor, x: Tensor, before: States) -> tuple[Tensor, States]:
         weights, cell = before.get(-1, [block.initial, torch.zeros_like(block.initial)])
@@ -128,16 +128,16 @@ class WindowOracle:
             y = h
         return y, after
 
-    def _loss(self, outputs: list[Tensor], snapshots: list[int], kept: list[list[int]]) -> Tensor:
+    def _loss(self, outputs: list[Tensor], snapshots: list[int], retained: list[list[int]]) -> Tensor:
         errors = []  # of every predicted number, with its node's rank and its place
-        for place, (output, t, nodes) in enumerate(zip(outputs, snapshots, kept, strict=True)):
-            if self.published or self.shape.evolves_weights or place + 1 == len(kept):
-                found, counts = self._errors(self.model.readout(output), t + self.hyper.horizon, nodes)
-                errors += [(place, rank, found[counts & torch.tensor(self.owner[nodes] == rank)]) for rank in range(self.ranks)]
+        for place, (output, t, nodes) in enumerate(zip(outputs, snapshots, retained, strict=True)):
+            if self.published or self.shape.evolves_weights or place + 1 == len(retained):
+                terms, counts = self._errors(self.model.readout(output), t + self.hyper.horizon, nodes)
+                errors += [(place, rank, terms[counts & torch.tensor(self.owner[nodes] == rank)]) for rank in range(self.ranks)]
         if not self.published:
-            return torch.cat([found.flatten() for _, _, found in errors]).mean()
+            return torch.cat([error.flatten() for _, _, error in errors]).mean()
         shares = np.bincount(self.owner, minlength=self.ranks) / len(self.owner)
-        return sum(found.mean() * shares[rank] / self.ranks / len(kept) for _, rank, found in errors if found.numel())
+        return sum(error.mean() * shares[rank] / self.ranks / len(retained) for _, rank, error in errors if error.numel())
 
     def _errors(self, predicted: Tensor, t: int, nodes: list[int]) -> tuple[Tensor, Tensor]:
         """Of every node, and which nodes count."""

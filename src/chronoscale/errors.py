@@ -44,7 +44,7 @@ _REASONS = {
 
 
 def in_words(error: OSError) -> str:
-    """Say what the system refused: the file where it is known, and what is wrong with it."""
+    """Describe an error of the operating system in words: the file where it is known, and what is wrong with it."""
     code = error.errno or 0
     reason = _REASONS.get(code) or (os.strerror(code) if code else str(error).splitlines()[0] if str(error) else type(error).__name__)
     files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]

@@ -39,8 +39,8 @@ def came() -> bool:
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt once within the block, where it is heard of. Does nothing where SIGINT is ignored, or in another
-    thread than the first."""
+    """Let SIGINT raise KeyboardInterrupt once within the block. Does nothing where SIGINT is ignored, or in another thread than the
+    first."""
     global _came
     before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else signal.SIG_IGN
     if before is signal.SIG_IGN:
@@ -71,7 +71,7 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def masked() -> Iterator[None]:
-    """Let SIGINT wait within the block; processes and threads that are started in it never take it: whoever starts them has to end them."""
+    """Let SIGINT wait within the block; processes and threads that are started in it never receive it: their starter has to end them."""
     _held.append(None)  # the mask alone is this thread's: another one may take the signal, for which Python interrupts the first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -59,14 +59,14 @@ SENTENCES: Mapping[str, Callable[[Context], str]] = {
 
 
 def sentence(error: ErrorDetails) -> str:
-    """Say what was expected, without what was given."""
+    """Describe the expected value, without the given one."""
     kind = error["type"]
     template = SENTENCES.get(kind) or next((said for start, said in SENTENCES.items() if kind.startswith(start)), None)
     return template(error.get("ctx", {})) if template else "not what is expected here"
 
 
 def mistake(error: ValidationError, keys: type[BaseModel] | None = None) -> str:
-    """Say the first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
+    """Describe the first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden" and keys is not None:
         *above, last = (str(part) for part in first["loc"])

@@ -80,7 +80,7 @@ def batch(*nodes: int) -> Roots:
 EMPTY = TCSR(np.zeros(10, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
-def test_places_matter_to_the_published_form_alone() -> None:
+def test_places_matter_only_to_the_published_form() -> None:
     """Four threads of two roots: two that sample the same nodes in another order are alike, and Algorithm 2 does not see it."""
     given = [batch(1, 2, 2, 1, 1, 3, 4, 5)]
     chunks, published = (thread_affinity(EMPTY, given, 4, similarity=form)[np.triu_indices(4, 1)].tolist() for form in SIMILARITIES)

@@ -27,20 +27,20 @@ def test_every_event_once_and_in_order(part, ranks, size):
 
 @given(parts, counts, counts, st.integers(0, 5), counts)
 def test_ranks_are_one_with_a_larger_batch(part, ranks, size, limit, every):
-    several, alone = BatchAssignment(part, ranks, size, limit, every), BatchAssignment(part, 1, ranks * size, limit, every)
-    assert several.iterations == alone.iterations
+    several, single_rank = BatchAssignment(part, ranks, size, limit, every), BatchAssignment(part, 1, ranks * size, limit, every)
+    assert several.iterations == single_rank.iterations
     for i in range(several.iterations):
         whole = several.all_events(i)
-        assert whole == alone.all_events(i) == alone.rank_events(i, 0)
+        assert whole == single_rank.all_events(i) == single_rank.rank_events(i, 0)
         assert list(chain(*(several.rank_events(i, rank) for rank in range(ranks)))) == list(whole)
 
 
 @given(parts, counts, counts, st.integers(0, 5), counts)
 def test_some_iterations_of_all(part, ranks, size, limit, every):
     full, some = BatchAssignment(part, ranks, size), BatchAssignment(part, ranks, size, limit, every)
-    kept = [full.all_events(i) for i in range(full.iterations)][: limit or None][::every]
-    assert [some.all_events(i) for i in range(some.iterations)] == kept
-    assert some.batches == sum(-(-len(whole) // size) for whole in kept)
+    batches = [full.all_events(i) for i in range(full.iterations)][: limit or None][::every]
+    assert [some.all_events(i) for i in range(some.iterations)] == batches
+    assert some.batches == sum(-(-len(whole) // size) for whole in batches)
 
 
 @pytest.mark.parametrize("wrong", [{"ranks": 0}, {"size": 0}, {"every": 0}, {"limit": -1}])

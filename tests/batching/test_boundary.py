@@ -76,22 +76,22 @@ def test_the_kernel_equals_its_reference(case: tuple[IndexedStream, LocalPart], 
 def test_slots_are_those_of_the_definition(place: str, case: tuple[IndexedStream, LocalPart], of: Boundary, fanout: int) -> None:
     """All local of the recent ones, some remote of them with the weight of eq. 17, older local ones where there is room."""
     source, seat = case
-    found, stream = found_by(case, of, fanout, 5, place), source.stream
+    sampled, stream = found_by(case, of, fanout, 5, place), source.stream
     for i, (node, before) in enumerate(zip(*(column.tolist() for column in all_roots(source)), strict=True)):
         every = earlier(stream, node, 0, before) if node >= 0 else []
         recent, old = every[max(len(every) - fanout, 0) :], every[: max(len(every) - fanout, 0)]
         remote = [one for one in recent if not local(seat, *one)]
         shares = np.exp(of.decay * (stream.t[[e for _, e in remote]] - stream.t[remote[-1][1]]).astype(float)) if remote else np.ones(0)
         chances = np.minimum(of.theta * len(remote) * shares / shares.sum(), 1) if of.theta < 1 else np.ones(len(remote))
-        size = found.counts[i]
-        slots = list(zip(found.neighbor[i, :size].tolist(), found.event[i, :size].tolist(), strict=True))
-        kept = [one for one in remote if one in slots]
-        inside = [one for one in recent if one in kept or one not in remote]
+        size = sampled.counts[i]
+        slots = list(zip(sampled.neighbor[i, :size].tolist(), sampled.event[i, :size].tolist(), strict=True))
+        sampled_remote = [one for one in remote if one in slots]
+        inside = [one for one in recent if one in sampled_remote or one not in remote]
         close = [one for one in old[max(len(old) - 16 * fanout, 0) :] if local(seat, *one)] if of.complete else []
         assert slots == [*close[max(len(close) - fanout + len(inside), 0) :], *inside]
         weights = dict(zip(remote, 1 / np.where(chances > 0, chances, np.nan), strict=True))
-        np.testing.assert_allclose(found.weight[i, :size], [weights.get(one, 1.0) for one in slots], rtol=1e-6)
-        for column, empty in ((found.neighbor, -1), (found.event, -1), (found.weight, 1)):
+        np.testing.assert_allclose(sampled.weight[i, :size], [weights.get(one, 1.0) for one in slots], rtol=1e-6)
+        for column, empty in ((sampled.neighbor, -1), (sampled.event, -1), (sampled.weight, 1)):
             assert (column[i, size:] == empty).all()
 
 
@@ -104,10 +104,10 @@ def test_the_ends_are_recent_and_local_sampling(
     source, seat = case
     recent = source.tcsr.sample(*all_roots(source), fanout)
     for theta in (1.0, 2.5):
-        found = found_by(case, Boundary(theta, decay, complete), fanout, 1, place)
+        sampled = found_by(case, Boundary(theta, decay, complete), fanout, 1, place)
         for name in ("neighbor", "event", "counts"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(recent, name))
-        assert (found.weight == 1).all()
+            np.testing.assert_array_equal(getattr(sampled, name), getattr(recent, name))
+        assert (sampled.weight == 1).all()
     none = found_by(case, Boundary(0, decay, complete), fanout, 1, place)
     there = none.event >= 0
     assert all(local(seat, *one) for one in zip(none.neighbor[there].tolist(), none.event[there].tolist(), strict=True))
@@ -155,11 +155,11 @@ def test_times_are_what_they_differ_by() -> None:
         parts = EventPartition(np.zeros(NODES, np.int32), np.ones(8, np.int32), 2)
         for seed in range(20):
             case = IndexedStream(stream, few.tcsr), LocalPart(parts, 0)
-            found, plain = (found_by(one, Boundary(0.5, 0.7), 6, seed) for one in (case, (few, case[1])))
-            assert all(np.array_equal(a, b) for a, b in zip(found, plain, strict=True))
+            sampled, plain = (found_by(one, Boundary(0.5, 0.7), 6, seed) for one in (case, (few, case[1])))
+            assert all(np.array_equal(a, b) for a, b in zip(sampled, plain, strict=True))
     ends = EventStream(NODES, few.stream.src, few.stream.dst, np.array([-(2**63), *[0] * 6, 2**63 - 1]))
-    found = found_by((IndexedStream(ends, few.tcsr), LocalPart(parts, 0)), Boundary(0.2, 1.0), 8)
-    assert found.counts.max() <= 1 and np.isfinite(found.weight).all()
+    sampled = found_by((IndexedStream(ends, few.tcsr), LocalPart(parts, 0)), Boundary(0.2, 1.0), 8)
+    assert sampled.counts.max() <= 1 and np.isfinite(sampled.weight).all()
 
 
 # ---- statistics: one root, many seeds. theta R e^(-d gap) / sum is 1 for some and far below for others.
@@ -183,9 +183,9 @@ def drawn(case: tuple[IndexedStream, LocalPart, np.ndarray], of: Boundary, fanou
     root = np.zeros(1, np.int32), np.full(1, 40, np.int32)
     weights = np.zeros((SEEDS, 40))
     for seed in range(SEEDS):
-        found = boundary.sample(source.tcsr, source.stream.t, seat, *root, fanout, of, seed)
-        size = found.counts[0]
-        weights[seed, found.event[0, :size]] = found.weight[0, :size]
+        sampled = boundary.sample(source.tcsr, source.stream.t, seat, *root, fanout, of, seed)
+        size = sampled.counts[0]
+        weights[seed, sampled.event[0, :size]] = sampled.weight[0, :size]
     return weights[:, 40 - fanout :]
 
 
@@ -270,11 +270,11 @@ def test_the_variance_of_random_inputs_lies_within_equation_26(theta: float) -> 
     case = one_root()
     weights, remote = drawn(case, Boundary(theta, complete=False)), case[2]
     mu, delta, share = 0.7, 1.3, remote.mean()
-    found = weights * np.random.default_rng(4).normal(mu, delta, weights.shape)
+    values = weights * np.random.default_rng(4).normal(mu, delta, weights.shape)
     bound = (1 - share) * delta**2 + share * (mu**2 + delta**2) / theta
-    spread = np.sqrt((((found - mu) ** 4).mean() - found.var() ** 2) / found.size)
-    assert found.var() <= bound and abs(found.var() - (bound - share * mu**2)) < LIMIT * spread
-    assert abs(found.mean() - mu) < LIMIT * found.std() / np.sqrt(found.size)
+    spread = np.sqrt((((values - mu) ** 4).mean() - values.var() ** 2) / values.size)
+    assert values.var() <= bound and abs(values.var() - (bound - share * mu**2)) < LIMIT * spread
+    assert abs(values.mean() - mu) < LIMIT * values.std() / np.sqrt(values.size)
 
 
 # ---- neighbourhoods
@@ -290,22 +290,22 @@ def test_every_hop_samples_at_its_own_time(
     node, before = node[3:], before[3:]
     t = source.stream.t
     roots = (node, before, np.full(node.size, t[-1]))
-    found = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, local_part=seat)
-    tree, bounds = found.trees[0], before
+    sampled = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, local_part=seat)
+    tree, bounds = sampled.trees[0], before
     for number, hop in enumerate(tree.hops):
-        nodes = found.nodes[tree.levels[number]]
+        nodes = sampled.nodes[tree.levels[number]]
         key = draws.derive_key(draws.derive_key(seed, 0), number)
-        alone = boundary.sample(source.tcsr, t, seat, nodes, bounds, fanouts[number], of, key)
-        there = np.arange(fanouts[number]) < alone.counts[:, None]
+        resampled = boundary.sample(source.tcsr, t, seat, nodes, bounds, fanouts[number], of, key)
+        there = np.arange(fanouts[number]) < resampled.counts[:, None]
         assert hop.weight is not None and hop.weight.dtype == np.float32
         targets = slice(None) if there.any() or not number else slice(0, 0)
         np.testing.assert_array_equal(hop.there[targets], there[targets])
-        np.testing.assert_array_equal(hop.weight, alone.weight)
-        np.testing.assert_array_equal(found.edges[hop.edge[there]], alone.event[there])
-        below = found.nodes[tree.levels[number + 1]]
-        np.testing.assert_array_equal(below[hop.slot[there]], alone.neighbor[there])
+        np.testing.assert_array_equal(hop.weight, resampled.weight)
+        np.testing.assert_array_equal(sampled.edges[hop.edge[there]], resampled.event[there])
+        below = sampled.nodes[tree.levels[number + 1]]
+        np.testing.assert_array_equal(below[hop.slot[there]], resampled.neighbor[there])
         bounds = np.zeros(below.size, np.int32)
-        bounds[hop.slot[there]] = alone.event[there]
+        bounds[hop.slot[there]] = resampled.event[there]
 
 
 def test_without_a_boundary_nothing_has_changed() -> None:
@@ -334,15 +334,15 @@ def test_what_is_refused() -> None:
             Sampling((3,), **others, boundary=Boundary(0.1))  # type: ignore[arg-type]
     source, parts = hubs(100, 20)
     roots = source.roots(range(50, 60), np.zeros((10, 1), np.int32), 50)
-    asked = source.tcsr, source.stream.t, roots, Sampling((3,), boundary=Boundary(0.1))
+    arguments = source.tcsr, source.stream.t, roots, Sampling((3,), boundary=Boundary(0.1))
     with pytest.raises(UserError, match=r"nothing says which part is the own; expected a local part$"):
-        sample(*asked)
+        sample(*arguments)
     with pytest.raises(UserError, match=r"^LocalPart\.rank: expected a part from 0 to 2, got 3$"):
-        sample(*asked, local_part=LocalPart(parts, 3))
+        sample(*arguments, local_part=LocalPart(parts, 3))
     with pytest.raises(UserError, match=r"^the parts of events is <i4 \[99\]; expected contiguous int32 \[100\]$"):
-        sample(*asked, local_part=LocalPart(EventPartition(parts.node, parts.event[:99].copy(), 3), 0))
+        sample(*arguments, local_part=LocalPart(EventPartition(parts.node, parts.event[:99].copy(), 3), 0))
     with pytest.raises(UserError, match=r"^the parts of nodes is <i4 \[19\]; expected contiguous int32 \[20\]$"):
-        sample(*asked, local_part=LocalPart(EventPartition(parts.node[:19].copy(), parts.event, 3), 0))
+        sample(*arguments, local_part=LocalPart(EventPartition(parts.node[:19].copy(), parts.event, 3), 0))
     with pytest.raises(UserError, match=r"^t is <f4 \[100\]; expected contiguous float64 \[any\]$"):
         boundary.sample(source.tcsr, source.stream.t.astype(np.float32), LocalPart(parts, 0), *roots[:2], 3, Boundary(0.1))
 
@@ -381,5 +381,5 @@ def test_the_reference_looks_as_far_back_as_the_kernel() -> None:
             with pytest.MonkeyPatch.context() as patch:
                 if place == "reference":
                     patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
-                found = boundary.sample(source.tcsr, stream.t, seat, np.zeros(1, np.int32), np.full(1, 200, np.int32), 3, Boundary(0.0))
-            assert found.counts.tolist() == [expected]
+                sampled = boundary.sample(source.tcsr, stream.t, seat, np.zeros(1, np.int32), np.full(1, 200, np.int32), 3, Boundary(0.0))
+            assert sampled.counts.tolist() == [expected]

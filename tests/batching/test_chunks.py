@@ -51,7 +51,7 @@ def test_one_assignment_serves_any_number_of_ranks() -> None:
     assert sizes.min() > 0 and sizes.sum() == 60
 
 
-def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
+def test_retained_chunks_lie_on_all_ranks_evenly() -> None:
     """Chunks of one size each: at every level no rank has more than one chunk more than another."""
     chunks = Chunks(np.arange(64, dtype=np.int32), 64)
     for number in range(20):
@@ -63,9 +63,9 @@ def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
 @pytest.mark.slow
 def test_planners_count_what_is_laid_out() -> None:
     chunks, epoch, decay = cut_into_chunks(GROWTH, 8), EpochDraws(), Decay(1, 3, 0.2)
-    found, layout = ExactChunking(GROWTH, chunks).count_blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)
-    assert (found.rows == layout.rows).all() and ExactChunking.origin == "METIS"
-    assert (found.edges[3] == layout.counts(GROWTH[3])[0]).all()
+    counts, layout = ExactChunking(GROWTH, chunks).count_blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)
+    assert (counts.rows == layout.rows).all() and ExactChunking.origin == "METIS"
+    assert (counts.edges[3] == layout.counts(GROWTH[3])[0]).all()
 
 
 def test_what_is_wrong_is_said() -> None:

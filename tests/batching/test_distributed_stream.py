@@ -38,11 +38,11 @@ def slow(
     stream = source.stream
     ends = {event: (int(stream.src[event]), int(stream.dst[event])) for event in whole}
     of = dict(zip(whole, holder, strict=True))
-    found: dict[tuple[int, int, int], Contribution] = {}
+    contributions: dict[tuple[int, int, int], Contribution] = {}
 
     def entry(rank: int, node: int) -> tuple[int, int, int]:
         key = rank, rank if home is None else home[node], node
-        found.setdefault(key, (-1, False, []))
+        contributions.setdefault(key, (-1, False, []))
         return key
 
     for node in range(stream.num_nodes):
@@ -52,13 +52,13 @@ def slow(
             if some := [event for event in own if rank in (None, of[event])]:
                 last = some[-1]
                 mails = [] if delivers else [last]
-                found[entry(of[last], node)] = (last, ends[last][0] == node, mails)
+                contributions[entry(of[last], node)] = (last, ends[last][0] == node, mails)
     if delivers:
         for event in whole:
             around = [earlier(stream, end, 0, whole.start)[-delivers:] for end in ends[event]]
             for node in sorted({*ends[event], *(other for other, _ in chain(*around))}):
-                found[entry(of[event], node)][2].append(event)
-    return found
+                contributions[entry(of[event], node)][2].append(event)
+    return contributions
 
 
 @given(sources, st.data(), st.integers(1, 4), st.booleans(), st.integers(0, 3))
@@ -72,20 +72,24 @@ def test_contributions(source: IndexedStream, data: st.DataObject, ranks: int, n
     )
     home = None if replica else data.draw(st.lists(st.integers(SHARED, ranks - 1), min_size=NODES, max_size=NODES))
     places = None if home is None else np.array(home, np.int32)
-    found = compute_contributions(source, whole, np.array(holder, np.int64), places, newest, delivers)
+    contributions = compute_contributions(source, whole, np.array(holder, np.int64), places, newest, delivers)
     expected = slow(source, whole, holder, home, newest, delivers)
-    assert list(zip(found.holder.tolist(), found.home.tolist(), found.node.tolist(), strict=True)) == sorted(expected)
+    assert list(zip(contributions.holder.tolist(), contributions.home.tolist(), contributions.node.tolist(), strict=True)) == sorted(
+        expected
+    )
     values = [expected[key] for key in sorted(expected)]
-    assert found.last.tolist() == [last for last, _, _ in values] and found.source.tolist() == [sends for _, sends, _ in values]
+    assert contributions.last.tolist() == [last for last, _, _ in values] and contributions.source.tolist() == [
+        sends for _, sends, _ in values
+    ]
     mails = [(place, event) for place, (_, _, events) in enumerate(values) for event in sorted(events)]
-    assert list(zip(found.to.tolist(), found.event.tolist(), strict=True)) == mails
-    counts = found.counts(ranks)
+    assert list(zip(contributions.to.tolist(), contributions.event.tolist(), strict=True)) == mails
+    counts = contributions.counts(ranks)
     for rank in range(ranks):
         own = [key for key in sorted(expected) if key[0] == rank]
-        assert found.node[found.of(rank)].tolist() == [node for _, _, node in own]
+        assert contributions.node[contributions.of(rank)].tolist() == [node for _, _, node in own]
         assert counts[rank].tolist() == [sum(at == place for _, at, _ in own) for place in range(SHARED, ranks)]
-    alone = np.array([newest or home is None or home[node] != SHARED for node in found.node.tolist()], bool)
-    written = found.node[(found.last >= 0) & alone]
+    counted = np.array([newest or home is None or home[node] != SHARED for node in contributions.node.tolist()], bool)
+    written = contributions.node[(contributions.last >= 0) & counted]
     assert len(set(written.tolist())) == len(written)
 
 
@@ -152,32 +156,32 @@ def test_work(tmp_path, name: str, ranks: int, validates: bool, hidden: float, e
     numbers = np.arange(len(source.stream)) if source.numbers is None else source.numbers
     seed = draws.derive_key(0, draws.FIXED_EPOCH if validates else 0)
     for i in range(allotment.iterations):
-        asked: list[list[tuple[set[int], set[int]]]] = []
+        requests: list[list[tuple[set[int], set[int]]]] = []
         for rank in range(ranks):
             at, own = i * ranks + rank, allotment.rank_events(i, rank)
             assert work.events[at] == own.size
-            asked.append([(set(), set())] * ranks)
+            requests.append([(set(), set())] * ranks)
             if not own.size:
                 assert not (work.roots[at] or work.targets[at].any() or work.nodes[at] or work.asked_nodes[at] or work.asked_edges[at])
                 continue
             others = data.negatives_of(True, 0, 0)(own) if validates else made.negatives(own, rank, 0, 0)[0]
             roots = source.roots(own, others, allotment.before(i, rank))
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=made.local_part(validates, rank))
-            (tree,) = found.trees
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=made.local_part(validates, rank))
+            (tree,) = sampled.trees
             assert work.roots[at] == roots[0].size == 3 * own.size
             assert work.targets[at].tolist() == [len(level) for level in tree.levels]
             assert work.sampled[at].tolist() == [int(hop.there.sum()) for hop in tree.hops]
-            nodes, events = set(found.nodes.tolist()), {int(numbers[event]) for event in found.edges}
+            nodes, events = set(sampled.nodes.tolist()), {int(numbers[event]) for event in sampled.edges}
             assert (work.nodes[at], work.edges[at]) == (len(nodes), len(events))
             if cut is not None:
-                asked[-1] = [
+                requests[-1] = [
                     ({n for n in nodes if cut.node[n] == q != rank}, {e for e in events if edges and cut.event[e] == q != rank})
                     for q in range(ranks)
                 ]
         for rank in range(ranks):
             at = i * ranks + rank
-            assert (work.asked_nodes[at], work.asked_edges[at]) == tuple(sum(len(one[k]) for one in asked[rank]) for k in (0, 1))
-            assert (work.served_nodes[at], work.served_edges[at]) == tuple(sum(len(one[rank][k]) for one in asked) for k in (0, 1))
+            assert (work.asked_nodes[at], work.asked_edges[at]) == tuple(sum(len(one[k]) for one in requests[rank]) for k in (0, 1))
+            assert (work.served_nodes[at], work.served_edges[at]) == tuple(sum(len(one[rank][k]) for one in requests) for k in (0, 1))
         ranks_of = (
             [(allotment.batches.all_events(i), None)]
             if cut is not None
@@ -204,12 +208,12 @@ def test_work(tmp_path, name: str, ranks: int, validates: bool, hidden: float, e
 @given(st.lists(st.integers(SHARED, 3), max_size=20), st.integers(0, 3))
 def test_rows_stand_by_where_they_are(home: list[int], rank: int) -> None:
     """Own and shared ones first, in their order; then those of each other rank."""
-    found = RowsByOwner(np.arange(100, 100 + len(home)), np.array(home, np.int64), rank, 4)
+    by_owner = RowsByOwner(np.arange(100, 100 + len(home)), np.array(home, np.int64), rank, 4)
     near = [k for k, at in enumerate(home) if at in (rank, SHARED)]
     away = [k for other in range(4) if other != rank for k, at in enumerate(home) if at == other]
-    assert found.order.tolist() == near + away and found.ids.tolist() == [100 + k for k in near + away]
-    assert found.own == len(near) and found.asked.tolist() == [100 + k for k in away]
-    assert found.counts.tolist() == [0 if other == rank else home.count(other) for other in range(4)]
+    assert by_owner.order.tolist() == near + away and by_owner.ids.tolist() == [100 + k for k in near + away]
+    assert by_owner.own == len(near) and by_owner.asked.tolist() == [100 + k for k in away]
+    assert by_owner.counts.tolist() == [0 if other == rank else home.count(other) for other in range(4)]
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.2])
@@ -227,8 +231,8 @@ def test_negatives_are_those_of_the_ranks_own_nodes(tmp_path, hidden: float, var
                 continue
             local = np.array([node for node in data.among.tolist() if made.parts.node[node] in (rank, SHARED)], np.int32)
             dst = data.training.stream.dst[events]
-            asked = dst, events, data.among, local, remote
-            expected = local_training_negatives(*asked, seed=7, epoch=4, variant=variant)  # type: ignore[arg-type]
+            arguments = dst, events, data.among, local, remote
+            expected = local_training_negatives(*arguments, seed=7, epoch=4, variant=variant)  # type: ignore[arg-type]
             assert weight is not None and (drawn == expected[0]).all() and (weight == expected[1]).all()
             if not remote:
                 usual = (set(local.tolist()) - {own} or set(data.among.tolist()) for own in dst.tolist())

@@ -40,9 +40,9 @@ def test_parts_follow_one_another_and_have_their_shares(validation, test, count)
 @given(SHARES, SHARES, st.integers(1, 60))
 def test_the_fewest_snapshots_that_train_on_so_many(validation, test, trained):
     assume(validation + test < 1)
-    held = HeldOut(validation, test)
-    found = held.required_snapshots(trained)
-    assert held.training_count(found) == trained and all(held.training_count(fewer) < trained for fewer in range(found))
+    held_out = HeldOut(validation, test)
+    required = held_out.required_snapshots(trained)
+    assert held_out.training_count(required) == trained and all(held_out.training_count(fewer) < trained for fewer in range(required))
 
 
 @given(st.sampled_from(sorted(COUNTS)), SHARES, SHARES, st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
@@ -65,13 +65,13 @@ def test_no_group_is_trained_on_what_is_held_out(length, validation, test, size,
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"),
+    ("shares", "message"),
     [
         ((-0.1, 0.2), r"^training\.validation: expected a share of the snapshots of at least 0, got -0\.1$"),
         ((0.1, float("nan")), r"^training\.test: expected a share .* got nan$"),
         ((0.5, 0.5), r"^training\.validation, training\.test: expected shares of the snapshots with a sum below 1, got 0\.5 and 0\.5$"),
     ],
 )
-def test_shares_that_cannot_be(shares, said):
-    with pytest.raises(UserError, match=said):
+def test_shares_that_cannot_be(shares, message):
+    with pytest.raises(UserError, match=message):
         HeldOut(*shares)

@@ -20,15 +20,15 @@ def test_labels_are_handed_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         (None, r"^dataset 'talk' has no labels of events, which node classification needs: its files hold none$"),
         ([0, -1, 1], r"^dataset 'talk': label -1 of event 1 is below 0$"),
         ([1, 1, 1], r"^dataset 'talk': every event has the label 1, and node classification needs two classes or more$"),
     ],
 )
-def test_what_is_missing_is_told(labels: list[int] | None, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_is_missing_is_told(labels: list[int] | None, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         require_labels(stream(labels))
 
 

@@ -27,18 +27,20 @@ class Drawn:
     decay: Decay
     layout: Layout
 
-    def kept(self, level: int) -> set[int]:
+    def surviving_nodes(self, level: int) -> set[int]:
         """Nodes of the chunks that survive a level's cutoffs."""
         depth = self.epoch.depth(self.chunks.count, self.decay, self.layout.ranks)
         return {node for node, chunk in enumerate(self.chunks.assignment.tolist()) if depth[chunk] >= level}
 
     def own(self, level: int, rank: int) -> set[int]:
         owner = rank_of(self.chunks.count, self.layout.ranks)
-        return {node for node in self.kept(level) if owner[self.chunks.assignment[node]] == rank}
+        return {node for node in self.surviving_nodes(level) if owner[self.chunks.assignment[node]] == rank}
 
     def edges(self, level: int) -> set[tuple[int, int]]:
-        kept = self.kept(level)
-        return {(u, v) for u, v in zip(self.snapshot.src.tolist(), self.snapshot.dst.tolist(), strict=True) if u in kept and v in kept}
+        own_kept = self.surviving_nodes(level)
+        return {
+            (u, v) for u, v in zip(self.snapshot.src.tolist(), self.snapshot.dst.tolist(), strict=True) if u in own_kept and v in own_kept
+        }
 
     def read(self, level: int, rank: int) -> set[int]:
         """Remote nodes that a rank reads."""
@@ -77,7 +79,7 @@ def test_counts_are_those_of_sets(case: Drawn) -> None:
 
 
 @given(cases)
-def test_what_is_kept_is_a_prefix(case: Drawn) -> None:
+def test_retained_nodes_are_a_prefix(case: Drawn) -> None:
     layout = case.layout
     assert (layout.order[layout.place] == np.arange(case.snapshot.num_nodes)).all()
     for rank in range(layout.ranks):
@@ -96,7 +98,7 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
         block = layout.block(case.snapshot.csr(variant), layout.halo(case.snapshot), rank)
         assert block.indices.dtype == np.int32 and block.values.dtype == block.scale.dtype == np.float32
         for level in range(layout.levels):
-            own, read, kept = case.own(level, rank), case.read(level, rank), case.kept(level)
+            own, read, retained = case.own(level, rank), case.read(level, rank), case.surviving_nodes(level)
             part = block.shrunk(len(own), len(read))
             rows = layout.nodes(rank)[: len(own)].tolist()
             ids = [*rows, *part.remote.tolist()]
@@ -106,9 +108,11 @@ def test_a_shrunk_block_is_the_induced_subgraph(case: Drawn, variant: str) -> No
             np.testing.assert_array_equal(part.scale, whole.scale[rows])
             for row, node in enumerate(rows):
                 here, there = slice(*part.indptr[row : row + 2]), slice(*whole.indptr[node : node + 2])
-                expected = [(u, w) for u, w in zip(whole.indices[there].tolist(), whole.values[there].tolist(), strict=True) if u in kept]
-                found = [(ids[u], w) for u, w in zip(part.indices[here].tolist(), part.values[here].tolist(), strict=True)]
-                assert found == expected
+                expected = [
+                    (u, w) for u, w in zip(whole.indices[there].tolist(), whole.values[there].tolist(), strict=True) if u in retained
+                ]
+                entries = [(ids[u], w) for u, w in zip(part.indices[here].tolist(), part.values[here].tolist(), strict=True)]
+                assert entries == expected
 
 
 @given(cases, st.data())
@@ -126,7 +130,7 @@ def test_a_shrunk_block_shrinks_further(case: Drawn, data: st.DataObject) -> Non
 
 
 @given(cases)
-def test_reads_are_told_the_same_to_reader_and_owner(case: Drawn) -> None:
+def test_reader_and_owner_have_the_same_reads(case: Drawn) -> None:
     layout, halo = case.layout, case.layout.halo(case.snapshot)
     for level in range(layout.levels):
         left = halo.at(level)
@@ -154,23 +158,23 @@ def test_without_an_order_nodes_stand_by_their_ids(case: Drawn) -> None:
 
 
 @given(cases)
-def test_the_number_of_ranks_changes_nothing_of_what_is_kept(case: Drawn) -> None:
+def test_the_number_of_ranks_does_not_change_retained_nodes(case: Drawn) -> None:
     if case.epoch.each:
         return
-    alone = case.chunks.layout(case.epoch, case.decay, 1)
-    assert (alone.depth == case.layout.depth).all() and (alone.rows.sum(1) == case.layout.rows.sum(1)).all()
+    one_rank = case.chunks.layout(case.epoch, case.decay, 1)
+    assert (one_rank.depth == case.layout.depth).all() and (one_rank.rows.sum(1) == case.layout.rows.sum(1)).all()
 
 
 def test_blocks_count_every_snapshot() -> None:
     rng = np.random.default_rng(3)
     parts = [Snapshot.from_edges(20, rng.integers(0, 20, 50), rng.integers(0, 20, 50)) for _ in range(3)]
     layout = Chunks(rng.integers(0, 6, 20).astype(np.int32), 6).layout(EpochDraws(), Decay(1, 3, 0.2), 3)
-    found = BlockCounts.count(SnapshotSequence.from_snapshots(parts), layout)
-    assert found.edges.shape == found.halo.shape == found.sent.shape == (3, layout.levels, 3)
+    counts = BlockCounts.count(SnapshotSequence.from_snapshots(parts), layout)
+    assert counts.edges.shape == counts.halo.shape == counts.sent.shape == (3, layout.levels, 3)
     for t, part in enumerate(parts):
-        for column, expected in zip((found.edges, found.halo, found.sent), layout.counts(part), strict=True):
+        for column, expected in zip((counts.edges, counts.halo, counts.sent), layout.counts(part), strict=True):
             assert (column[t] == expected).all()
-    assert (found.rows == layout.rows).all() and found.edges[:, 0].sum(1).tolist() == [part.num_edges for part in parts]
+    assert (counts.rows == layout.rows).all() and counts.edges[:, 0].sum(1).tolist() == [part.num_edges for part in parts]
 
 
 @pytest.mark.parametrize("rank", [[0, 2], [0, -1]])

@@ -36,8 +36,8 @@ LOCALS = ([3, 8, 9], [5], [], AMONG)
 def test_nodes_are_drawn_with_the_chance_that_is_meant(own: int, local: list[int], remote: float) -> None:
     """And weighed by what makes it uniform."""
     among = np.array(AMONG, np.int32)
-    asked = np.full(DRAWS, own, np.int32), np.arange(DRAWS), among, np.array(local, np.int32), remote
-    drawn, weight = local_training_negatives(*asked, seed=1, epoch=2)
+    arguments = np.full(DRAWS, own, np.int32), np.arange(DRAWS), among, np.array(local, np.int32), remote
+    drawn, weight = local_training_negatives(*arguments, seed=1, epoch=2)
     assert drawn.shape == weight.shape == (DRAWS, 1) and drawn.dtype == np.int32 and weight.dtype == np.float32
     chance = meant(own, AMONG, local, remote)
     for node in AMONG:

@@ -38,9 +38,9 @@ def read(tcsr: TCSR, node: int, before: int, fanout: int) -> tuple[list[int], li
     if length:
         touched.append(line(1, first))
         first += int(tcsr.event[first] < before)
-    found = tcsr.sample(np.array([node], np.int32), np.array([before], np.int32), fanout)
+    sampled = tcsr.sample(np.array([node], np.int32), np.array([before], np.int32), fanout)
     taken = min(first - begin, fanout)
-    assert taken == found.counts[0] and (tcsr.event[first - taken : first] == found.event[0, :taken]).all()
+    assert taken == sampled.counts[0] and (tcsr.event[first - taken : first] == sampled.event[0, :taken]).all()
     copied: list[int] = []
     for array in (2, 1):
         copied += [line(array, at) for at in range(first - taken, first, LINE // 4)] + [line(array, first - 1)] * (taken > 0)
@@ -50,20 +50,20 @@ def read(tcsr: TCSR, node: int, before: int, fanout: int) -> tuple[list[int], li
 @given(sources, st.lists(st.tuples(st.integers(-1, NODES - 1), st.integers(0, 40)), max_size=12), st.integers(1, 4), st.integers(0, 20))
 def test_reads_are_those_of_the_samplers_loop(source: IndexedStream, roots: list[tuple[int, int]], threads: int, fanout: int) -> None:
     node, before = (np.array([root[k] for root in roots], np.int32) for k in (0, 1))
-    found = sampler_reads(source.tcsr, (node, before), fanout, threads)
+    reads = sampler_reads(source.tcsr, (node, before), fanout, threads)
     each = max(1, -(-len(roots) // threads))
     for thread in range(threads):
         each_root = [read(source.tcsr, v, bound, fanout) for v, bound in roots[thread * each : (thread + 1) * each]]
         expected = [line for step in range(3) for of_root in each_root for line in of_root[step]]  # of all roots, then the next
-        assert found.line[found.thread == thread].tolist() == expected
+        assert reads.line[reads.thread == thread].tolist() == expected
 
 
 def test_a_group_is_read_step_by_step_and_threads_go_on_together() -> None:
     count = 2 * (GROUP + 3)
     tcsr = TCSR(np.zeros(count + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-    found = sampler_reads(tcsr, (np.arange(count, dtype=np.int32), np.zeros(count, np.int32)), 5, 2)
-    assert len(found.line) == 2 * count and found.thread[:4].tolist() == [0, 1, 0, 1]
-    assert (found.thread == np.tile([0, 1], count)).all() and found.line[:4].tolist() == [0, (GROUP + 3) * 8 // LINE] * 2
+    reads = sampler_reads(tcsr, (np.arange(count, dtype=np.int32), np.zeros(count, np.int32)), 5, 2)
+    assert len(reads.line) == 2 * count and reads.thread[:4].tolist() == [0, 1, 0, 1]
+    assert (reads.thread == np.tile([0, 1], count)).all() and reads.line[:4].tolist() == [0, (GROUP + 3) * 8 // LINE] * 2
 
 
 def machine(described: str, tmp_path_factory: pytest.TempPathFactory) -> CpuTopology:

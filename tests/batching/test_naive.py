@@ -30,21 +30,21 @@ def test_they_are_what_loops_find(block, monkeypatch):
                 if not np.isnan(truth):
                     wrong[LAST].append((truth, seen[-1] if seen else mean[sensor]))
                     wrong[MEAN].append((truth, mean[sensor]))
-    found = naive_errors(Signal.from_readings(values, EDGES), windows)
+    errors = naive_errors(Signal.from_readings(values, EDGES), windows)
     for name, pairs in wrong.items():
         truth, predicted = np.array(pairs).T
         error = np.abs(predicted - truth)
         share = (error / np.abs(truth))[np.abs(truth) > 1e-3]
         by_hand = {"mae": error.mean(), "rmse": np.sqrt((error**2).mean()), "mape": share.mean()}
-        assert found[name] == pytest.approx(by_hand, rel=1e-12)
+        assert errors[name] == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_other_windows_and_none():
     signal = Signal(np.arange(40, dtype=np.float32)[:, None, None], EDGES)
     windows = Windows(40, 2, 1)
-    found = naive_errors(signal, windows, windows.validation)[LAST]
-    assert found["mae"] == found["rmse"] == 1
+    errors = naive_errors(signal, windows, windows.validation)[LAST]
+    assert errors["mae"] == errors["rmse"] == 1
     assert naive_errors(signal, windows, range(0)) == {LAST: {}, MEAN: {}}
     zeros = Signal(np.zeros((40, 1, 1), np.float32), EDGES)
-    found = naive_errors(zeros, windows)[LAST]
-    assert found["mae"] == found["rmse"] == 0 and np.isnan(found["mape"])  # nothing to be a share of
+    errors = naive_errors(zeros, windows)[LAST]
+    assert errors["mae"] == errors["rmse"] == 0 and np.isnan(errors["mape"])  # nothing to be a share of

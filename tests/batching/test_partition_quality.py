@@ -28,25 +28,25 @@ def test_counts_are_those_of_each_event(given: list[tuple[int, int, int]], node:
     made, part = stream(given)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
-        found = PartitionQuality.of(made, EventPartition(np.array(node, np.int32), part, 3), batch)
+        counted = PartitionQuality.of(made, EventPartition(np.array(node, np.int32), part, 3), batch)
     batches = [given[at : at + 3 * batch] for at in range(0, len(given), 3 * batch)]
-    assert found.loads.tolist() == [[sum(p == q for _, _, p in one) for q in range(3)] for one in batches]
+    assert counted.loads.tolist() == [[sum(p == q for _, _, p in one) for q in range(3)] for one in batches]
     cut = [sum(SHARED not in (node[u], node[v]) and node[u] != node[v] for u, v, _ in one) for one in batches]
     remote = [sum(node[end] not in (SHARED, p) for u, v, p in one for end in (u, v)) for one in batches]
-    assert found.cut.tolist() == cut and found.remote.tolist() == remote
-    assert found.nodes.tolist() == [node.count(p) for p in range(3)] and found.shared == node.count(SHARED)
-    assert found.events.tolist() == [sum(p == q for _, _, p in given) for q in range(3)]
-    assert found.cut_ratios.tolist() == [cut[b] / len(one) for b, one in enumerate(batches)]
+    assert counted.cut.tolist() == cut and counted.remote.tolist() == remote
+    assert counted.nodes.tolist() == [node.count(p) for p in range(3)] and counted.shared == node.count(SHARED)
+    assert counted.events.tolist() == [sum(p == q for _, _, p in given) for q in range(3)]
+    assert counted.cut_ratios.tolist() == [cut[b] / len(one) for b, one in enumerate(batches)]
     if given:
-        assert found.cut_ratio == sum(cut) / len(given) and found.remote_ratio == sum(remote) / (2 * len(given))
+        assert counted.cut_ratio == sum(cut) / len(given) and counted.remote_ratio == sum(remote) / (2 * len(given))
         whole = [b for b, one in enumerate(batches) if len(one) == len(batches[0])]
-        assert found.balance.tolist() == [max(found.loads[b]) / (len(batches[b]) / 3) for b in whole]
+        assert counted.balance.tolist() == [max(counted.loads[b]) / (len(batches[b]) / 3) for b in whole]
 
 
 def test_without_events() -> None:
     made, part = stream([])
-    found = PartitionQuality.of(made, EventPartition(np.zeros(6, np.int32), part, 3), 4)
-    assert math.isnan(found.cut_ratio) and math.isnan(found.remote_ratio) and found.balance.size == found.cut_ratios.size == 0
+    counted = PartitionQuality.of(made, EventPartition(np.zeros(6, np.int32), part, 3), 4)
+    assert math.isnan(counted.cut_ratio) and math.isnan(counted.remote_ratio) and counted.balance.size == counted.cut_ratios.size == 0
 
 
 def test_what_is_refused() -> None:

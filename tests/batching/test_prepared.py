@@ -30,10 +30,10 @@ def test_training_sees_nothing_of_hidden_nodes(tmp_path, stored):
     of_training = {*seen.src.tolist(), *seen.dst.tolist()}
     active = {*events.src.tolist(), *events.dst.tolist()}
     assert np.flatnonzero(data.new).tolist() == sorted(active - of_training) and data.new.sum() >= int(0.2 * len(active))
-    kept = ~(data.new[early.src] | data.new[early.dst])
-    assert 0 < data.training_events == len(seen) == kept.sum() < len(early)
+    is_old = ~(data.new[early.src] | data.new[early.dst])
+    assert 0 < data.training_events == len(seen) == is_old.sum() < len(early)
     for column in ("src", "dst", "t", "features", "labels"):
-        np.testing.assert_array_equal(getattr(seen, column), getattr(early, column)[kept])
+        np.testing.assert_array_equal(getattr(seen, column), getattr(early, column)[is_old])
     np.testing.assert_array_equal(seen.node_features, events.node_features)
     assert not data.new[data.training.tcsr.neighbor].any() and data.training.tcsr.event.max() < data.training_events
     assert not data.new[data.among].any() and data.among.tolist() == sorted(set(seen.dst.tolist()))
@@ -82,10 +82,10 @@ def test_negatives_never_are_what_happened(tmp_path):
     assert len({one.tobytes() for one in drawn}) == 5  # another epoch, other ones
     np.testing.assert_array_equal(data.negatives_of_training(range(7, 20), 3, 0), drawn[3][7:20])  # whatever the batch
     for what, part, k in (("validation", data.split.validation, 1), ("test", data.split.test, 1), ("ranked", data.split.test, 5)):
-        found = data.negatives(what)
-        assert found.part == part and found.dst.shape == (len(part), k)
-        assert not (found.dst == dst[part.start : part.stop, None]).any()
-        np.testing.assert_array_equal(found.dst, data.negatives(what).dst)
+        negatives = data.negatives(what)
+        assert negatives.part == part and negatives.dst.shape == (len(part), k)
+        assert not (negatives.dst == dst[part.start : part.stop, None]).any()
+        np.testing.assert_array_equal(negatives.dst, data.negatives(what).dst)
     assert replace_absent(np.array([-1, 4], np.int32)).tolist() == [0, 4]
 
 
@@ -104,7 +104,7 @@ def of(src, t, labels=None):
 
 
 @pytest.mark.parametrize(
-    ("events", "protocol", "said"),
+    ("events", "protocol", "message"),
     [
         (of([0, 1], [0, 1]), {}, "a split needs events in every part, got 1 to train, 0 to validate, 1 to test"),
         (of([0, 1, 2, 3] * 5, [0] * 20), {}, "a split needs events in every part, got 20 to train, 0 to validate, 0 to test"),
@@ -118,25 +118,25 @@ def of(src, t, labels=None):
     ],
 )
 @pytest.mark.parametrize("stored", [True, False])
-def test_streams_that_cannot_be_trained_on(tmp_path, events, protocol, said, stored):
+def test_streams_that_cannot_be_trained_on(tmp_path, events, protocol, message, stored):
     with pytest.raises(UserError) as error:
         if stored:
             prepared(tmp_path, events, **protocol)
         else:
             PreparedStream.of(events, Protocol(**protocol))
-    assert str(error.value).startswith(said) and "\n" not in str(error.value)
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"task": "lnk"}, "did you mean 'link'"),
         ({"kind": "historic"}, "did you mean 'historical'"),
         ({"ranked": 0}, "negatives that a test event is ranked against: expected 1 or more, got 0"),
     ],
 )
-def test_protocols_that_cannot_be(wrong, said):
-    with pytest.raises(UserError, match=said):
+def test_protocols_that_cannot_be(wrong, message):
+    with pytest.raises(UserError, match=message):
         Protocol(**wrong)
 
 
@@ -164,11 +164,11 @@ def test_a_damaged_folder_is_one_line(tmp_path, name):
 
 def test_another_stream_in_its_place_is_noticed(tmp_path):
     folder = prepared(tmp_path, stream())
-    for number, (other, said) in enumerate(((stream(nodes=12), "of another one"), (stream(seed=8), "negatives of other data"))):
+    for number, (other, message) in enumerate(((stream(nodes=12), "of another one"), (stream(seed=8), "negatives of other data"))):
         store.save(tmp_path / str(number), other)
         (tmp_path / "stream").rename(tmp_path / f"old{number}")
         (tmp_path / str(number)).rename(tmp_path / "stream")
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             PreparedStream.load(folder).negatives("test")
 
 

@@ -62,11 +62,11 @@ class Slow:
             level = following
         return nodes, edges, degrees
 
-    def check(self, found: Redundancy, every: int = 1) -> None:
+    def check(self, redundancy: Redundancy, every: int = 1) -> None:
         chosen = list(self.found)[::every]
         for what in range(2):
             repeats = [1 - len(set(self.found[s][what])) / len(self.found[s][what]) for s in chosen if self.found[s][what]]
-            assert found.repeat[what] == pytest.approx(np.mean(repeats) if repeats else math.nan, nan_ok=True)
+            assert redundancy.repeat[what] == pytest.approx(np.mean(repeats) if repeats else math.nan, nan_ok=True)
             matches = []
             for start in chosen:
                 later = start + self.reading.lag * self.size
@@ -74,18 +74,18 @@ class Slow:
                     one, other = set(self.found[start][what]), set(self.found[later][what])
                     if one and other:
                         matches.append(len(one & other) / min(len(one), len(other)))
-            assert found.match[what] == pytest.approx(np.mean(matches) if matches else math.nan, nan_ok=True)
+            assert redundancy.match[what] == pytest.approx(np.mean(matches) if matches else math.nan, nan_ok=True)
         degrees = [degree for start in chosen for degree in self.found[start][2]]
-        assert found.degree == pytest.approx(np.mean(degrees))
-        assert found.degrees.sum() == len(degrees) and found.distribution.sum() == pytest.approx(1)
+        assert redundancy.degree == pytest.approx(np.mean(degrees))
+        assert redundancy.degrees.sum() == len(degrees) and redundancy.distribution.sum() == pytest.approx(1)
         some = [degree for degree in degrees if degree]
-        assert found.degree_of_found == pytest.approx(np.mean(some) if some else math.nan, nan_ok=True)
+        assert redundancy.degree_of_found == pytest.approx(np.mean(some) if some else math.nan, nan_ok=True)
         most = max(degrees)
         if most > 1:  # eq. 2, degree by degree
             rate = sum((degrees.count(d) / len(degrees)) * (most - d) / (most - 1) for d in set(degrees))
-            assert found.unbalance == pytest.approx(rate)
+            assert redundancy.unbalance == pytest.approx(rate)
         else:
-            assert math.isnan(found.unbalance)
+            assert math.isnan(redundancy.unbalance)
 
 
 @given(
@@ -103,32 +103,32 @@ def test_rates_are_those_of_the_definitions(nodes, pairs, size, fanouts, roots, 
     reading = RedundancyDefinition(tuple(fanouts), roots, lag)
     others = np.random.default_rng(0).integers(nodes, size=(len(events), negatives), dtype=np.int32) if negatives else None
     given = None if others is None else lambda part: others[part.start : part.stop]
-    found = measure_redundancy(source(events), BatchAssignment(range(len(events)), 1, size, every=every), reading, given)
-    Slow(events, size, reading, others).check(found, every)
+    redundancy = measure_redundancy(source(events), BatchAssignment(range(len(events)), 1, size, every=every), reading, given)
+    Slow(events, size, reading, others).check(redundancy, every)
 
 
 def test_rates_by_hand():
     # Batch 0 sees nothing. Batch 1: roots 0, 0, 1, 1 have (1: events 0, 1), twice, and (0: 0, 1), twice. Batch 2: roots 0, 2, 1, 3.
     events = stream(4, [(0, 1), (0, 1), (0, 1), (0, 1), (0, 1), (2, 3)])
-    found = measure_redundancy(source(events), BatchAssignment(range(6), 1, 2), RedundancyDefinition((2,)))
-    assert found.repeat.node == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
-    assert found.repeat.edge == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
-    assert (found.match.node, found.match.edge) == (1.0, 0.0)  # of batches 1 and 2; events 0, 1 and 2, 3
-    assert found.degrees.tolist() == [4 + 2, 0, 4 + 2]
-    assert (found.degree, found.degree_of_found, found.unbalance) == (1.0, 2.0, 1.0)
+    redundancy = measure_redundancy(source(events), BatchAssignment(range(6), 1, 2), RedundancyDefinition((2,)))
+    assert redundancy.repeat.node == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
+    assert redundancy.repeat.edge == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
+    assert (redundancy.match.node, redundancy.match.edge) == (1.0, 0.0)  # of batches 1 and 2; events 0, 1 and 2, 3
+    assert redundancy.degrees.tolist() == [4 + 2, 0, 4 + 2]
+    assert (redundancy.degree, redundancy.degree_of_found, redundancy.unbalance) == (1.0, 2.0, 1.0)
 
 
 def test_the_last_batch_may_be_short_and_has_no_pair():
     events = RandomStream(20, 105, 40, seed=1).stream()
-    found = measure_redundancy(source(events), BatchAssignment(range(105), 1, 10), RedundancyDefinition((3,)))
-    assert found.degrees.sum() == 210
-    Slow(events, 10, RedundancyDefinition((3,))).check(found)
+    redundancy = measure_redundancy(source(events), BatchAssignment(range(105), 1, 10), RedundancyDefinition((3,)))
+    assert redundancy.degrees.sum() == 210
+    Slow(events, 10, RedundancyDefinition((3,))).check(redundancy)
 
 
 def test_nothing_sampled_has_no_rates():
-    found = measure_redundancy(source(stream(2, [(0, 1)])), BatchAssignment(range(1), 1, 10))
-    assert all(math.isnan(rate) for rate in (*found.match, *found.repeat, found.unbalance, found.degree_of_found))
-    assert found.degree == 0 and found.distribution[0] == 1
+    redundancy = measure_redundancy(source(stream(2, [(0, 1)])), BatchAssignment(range(1), 1, 10))
+    assert all(math.isnan(rate) for rate in (*redundancy.match, *redundancy.repeat, redundancy.unbalance, redundancy.degree_of_found))
+    assert redundancy.degree == 0 and redundancy.distribution[0] == 1
 
 
 def test_every_batch_and_spaced_ones_agree_on_an_even_stream():

@@ -32,14 +32,14 @@ def test_each_rank_computes_the_ends_of_its_own_events(spread: StreamDistributio
     ends = {(i, rank): set(stream.src[own]) | set(stream.dst[own])
             for i in range(allotment.iterations) for rank in range(RANKS) for own in [allotment.rank_events(i, rank)]}  # fmt: skip
     for i in range(allotment.iterations):
-        found = work.computed.reshape(-1, RANKS)[i]
+        computed = work.computed.reshape(-1, RANKS)[i]
         together = set.union(*(ends[i, rank] for rank in range(RANKS)))
         if home is None:
-            assert found.tolist() == [len(ends[i, rank]) for rank in range(RANKS)]
+            assert computed.tolist() == [len(ends[i, rank]) for rank in range(RANKS)]
         elif spread.newest:
-            assert found.sum() == len(together) and all(found[rank] <= len(ends[i, rank]) for rank in range(RANKS))
+            assert computed.sum() == len(together) and all(computed[rank] <= len(ends[i, rank]) for rank in range(RANKS))
         else:
             shared = [sum(home[node] < 0 for node in ends[i, rank]) for rank in range(RANKS)]
             assert work.shared.reshape(-1, RANKS)[i].tolist() == shared
-            assert found.sum() == sum(shared) + sum(home[node] >= 0 for node in together)
+            assert computed.sum() == sum(shared) + sum(home[node] >= 0 for node in together)
     assert np.array_equal(work.sent.reshape(-1, RANKS).sum(1), work.come.reshape(-1, RANKS).sum(1))

@@ -30,16 +30,16 @@ def stream(given: list[tuple[int, int, int]]) -> tuple[EventStream, np.ndarray]:
     st.none() | st.lists(st.integers(0, 5), min_size=40, max_size=40),
 )
 def test_counts_are_those_of_each_root(
-    given: list[tuple[int, int, int]], node: list[int], n: int, batch: int, block: int, told: list[int] | None
+    given: list[tuple[int, int, int]], node: list[int], n: int, batch: int, block: int, negatives: list[int] | None
 ) -> None:
     made, part = stream(given)
-    others = None if told is None else lambda events: np.array(told, np.int32)[events]
+    others = None if negatives is None else lambda events: np.array(negatives, np.int32)[events]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
-        found = Remoteness.of(made, EventPartition(np.array(node, np.int32), part, 3), n, batch, others)
+        counted = Remoteness.of(made, EventPartition(np.array(node, np.int32), part, 3), n, batch, others)
     expected = {name: [0, 0, 0] for name in ("roots", "away", "slots", "edges", "nodes")}
     for number, (u, v, p) in enumerate(given):
-        for root, kind in [(u, node[u] != SHARED), (v, node[v] != SHARED), *([] if told is None else [(told[number], 2)])]:
+        for root, kind in [(u, node[u] != SHARED), (v, node[v] != SHARED), *([] if negatives is None else [(negatives[number], 2)])]:
             expected["roots"][kind] += 1
             expected["away"][kind] += node[root] not in (SHARED, p)
             past = [(where, dst if src == root else src) for src, dst, where in given[: number - number % batch] if root in (src, dst)]
@@ -47,9 +47,9 @@ def test_counts_are_those_of_each_root(
                 expected["slots"][kind] += 1
                 expected["edges"][kind] += where != p
                 expected["nodes"][kind] += node[other] not in (SHARED, p)
-    assert {name: getattr(found, name).tolist() for name in expected} == expected
-    assert found.cut == sum(SHARED not in (node[u], node[v]) and node[u] != node[v] for u, v, _ in given)
-    assert (found.events, found.parts, found.neighbours) == (len(given), 3, n)
+    assert {name: getattr(counted, name).tolist() for name in expected} == expected
+    assert counted.cut == sum(SHARED not in (node[u], node[v]) and node[u] != node[v] for u, v, _ in given)
+    assert (counted.events, counted.parts, counted.neighbours) == (len(given), 3, n)
 
 
 def test_what_is_refused() -> None:

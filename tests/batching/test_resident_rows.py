@@ -67,32 +67,32 @@ def test_every_row_is_read_where_it_is(drawn, compressed, name, ratio, node, edg
         assert loads.numbers == sum(indices.values()) + sum(slots)
 
 
-def most_hits(asked: list[frozenset[int]], room: int) -> int:
+def most_hits(batches: list[frozenset[int]], room: int) -> int:
     """By trying every content of the cache after every batch."""
 
     @lru_cache(None)
-    def hits(at: int, held: frozenset[int]) -> int:
-        if at == len(asked):
+    def hits(at: int, resident: frozenset[int]) -> int:
+        if at == len(batches):
             return 0
-        there = held | asked[at]
-        kept = [frozenset(some) for size in range(room + 1) for some in combinations(sorted(there), size)]
-        return len(held & asked[at]) + max(hits(at + 1, some) for some in kept)
+        there = resident | batches[at]
+        choices = [frozenset(some) for size in range(room + 1) for some in combinations(sorted(there), size)]
+        return len(resident & batches[at]) + max(hits(at + 1, some) for some in choices)
 
     return hits(0, frozenset())
 
 
 @given(st.lists(st.frozensets(st.integers(0, 5), max_size=4), min_size=1, max_size=5), st.integers(0, 4))
-def test_no_other_choice_keeps_more_that_is_asked_for_again(asked, room):
-    rows = [np.array(sorted(one), np.int32) for one in asked]
+def test_no_other_choice_keeps_more_that_is_asked_for_again(batches, room):
+    rows = [np.array(sorted(one), np.int32) for one in batches]
     retention, hits = RetainedRows(rows, 6, room), 0
     for one in rows:
         there = retention.slots[one] >= 0
         hits += int(there.sum())
         come, slot = retention.next()
-        held = retention.slots[retention.slots >= 0]
-        assert held.size == np.unique(held).size <= room and (held < room).all()
+        occupied = retention.slots[retention.slots >= 0]
+        assert occupied.size == np.unique(occupied).size <= room and (occupied < room).all()
         assert np.isin(come, one[~there]).all() and (retention.slots[come] == slot).all()
-    assert hits == most_hits(asked, room)
+    assert hits == most_hits(batches, room)
 
 
 def test_frequencies_count_batches_and_not_rows():
@@ -125,9 +125,9 @@ SEEN = RowFrequencies(np.array([5, 0, 3, 2], np.int32), np.array([4, 3, 0, 1, 3]
     ],
 )
 def test_placements(placement, room, nodes, edges):
-    found = placement.fill(SEEN, room)
-    assert (found.nodes.tolist(), found.edges.tolist()) == (nodes, edges)
-    assert found.nodes.dtype == found.edges.dtype == np.int32
+    resident = placement.fill(SEEN, room)
+    assert (resident.nodes.tolist(), resident.edges.tolist()) == (nodes, edges)
+    assert resident.nodes.dtype == resident.edges.dtype == np.int32
 
 
 @given(
@@ -138,9 +138,9 @@ def test_placements(placement, room, nodes, edges):
 def test_the_greedy_split_is_the_best_one_of_what_was_seen(nodes, edges, room):
     """Of rows of one size, in the batches that were counted; what later ones ask for is another matter."""
     seen = RowFrequencies(np.array(nodes, np.int32), np.array(edges, np.int32))
-    found = Greedy().fill(seen, CacheCapacity(room, 1, 1))
-    assert found.nodes.size + found.edges.size == min(room, len(nodes) + len(edges))
-    hits = seen.nodes[found.nodes].sum() + seen.edges[found.edges].sum()
+    resident = Greedy().fill(seen, CacheCapacity(room, 1, 1))
+    assert resident.nodes.size + resident.edges.size == min(room, len(nodes) + len(edges))
+    hits = seen.nodes[resident.nodes].sum() + seen.edges[resident.edges].sum()
     best = [
         sum(sorted(nodes)[::-1][:count]) + sum(sorted(edges)[::-1][: max(room - count, 0)]) for count in range(min(room, len(nodes)) + 1)
     ]
@@ -152,7 +152,7 @@ def test_each_rank_keeps_what_it_will_ask_for_itself(ranks):
     """What is counted of a changing cache, against rows kept batch by batch, of one rank after another."""
     data, sampling = PreparedStream.of(stream(events=80), Protocol()), Sampling((3,), unique=False)
     loading = Loading(False, Retained(), 0.3, 1, 4, 4)
-    found = data.work(False, ranks, 5, sampling, 0, 1, loading)
+    work = data.work(False, ranks, 5, sampling, 0, 1, loading)
     deal, drawn = data.assignment(False, ranks, 5), (data.negatives_of(False, 0, 0), derive_key(0, 0))
     for rank in range(ranks):
         own = list(presampling.sample_batches(data.training, deal, sampling, *drawn, range(rank, rank + 1)))
@@ -160,13 +160,13 @@ def test_each_rank_keeps_what_it_will_ask_for_itself(ranks):
         retention = [RetainedRows([np.unique(getattr(one, which)) for _, one in own], rows, room.size)
                      for which, rows, room in zip(("nodes", "edges"), (9, 80), empty, strict=True)]  # fmt: skip
         for at, one in own:
-            for which, kept, table in (("nodes", "kept_nodes", retention[0]), ("edges", "kept_edges", retention[1])):
+            for which, field, table in (("nodes", "kept_nodes", retention[0]), ("edges", "kept_edges", retention[1])):
                 ids = getattr(one, which)
                 missing = ids[table.slots[ids] < 0]
                 come, _ = table.next()
-                assert getattr(found, kept)[at] == come.size
-                assert getattr(found, f"sent_{which}")[at] == come.size + np.count_nonzero(~np.isin(missing, come))
-    assert found.kept_edges.any() and found.kept_nodes.any()
+                assert getattr(work, field)[at] == come.size
+                assert getattr(work, f"sent_{which}")[at] == come.size + np.count_nonzero(~np.isin(missing, come))
+    assert work.kept_edges.any() and work.kept_nodes.any()
 
 
 def test_what_does_not_run_is_not_sampled_beforehand():

@@ -34,24 +34,24 @@ def floors(decay: Decay, chunks: int) -> list[int]:
 @example(2, 6, 1.0, 7)
 def test_sizes_follow_the_formula(full: int, decayed: int, alpha: float, chunks: int) -> None:
     decay = Decay(full, decayed, alpha)
-    found = decay.kept_chunks(chunks)
-    assert found.dtype == np.int64 and decay.window == full + decayed == len(found)
-    assert found.tolist() == floors(decay, chunks)
-    assert all(older <= newer for newer, older in pairwise(found.tolist()))
+    counts = decay.kept_chunks(chunks)
+    assert counts.dtype == np.int64 and decay.window == full + decayed == len(counts)
+    assert counts.tolist() == floors(decay, chunks)
+    assert all(older <= newer for newer, older in pairwise(counts.tolist()))
 
 
 @given(st.integers(1, 3), st.integers(0, 6), alphas, st.integers(1, 200), st.data())
 def test_lags_are_kept_whole_and_break_the_chain(full: int, decayed: int, alpha: float, chunks: int, data: st.DataObject) -> None:
     lags = tuple(data.draw(st.lists(st.integers(0, full + decayed - 1), max_size=3)))
     plain, decay = Decay(full, decayed, alpha), Decay(full, decayed, alpha, lags)
-    found = decay.kept_chunks(chunks).tolist()
-    assert found == [chunks if age in lags else kept for age, kept in enumerate(plain.kept_chunks(chunks).tolist())]
-    assert decay.broken == tuple(age for age, kept in enumerate(found) if any(older > kept for older in found[age:]))
+    counts = decay.kept_chunks(chunks).tolist()
+    assert counts == [chunks if age in lags else count for age, count in enumerate(plain.kept_chunks(chunks).tolist())]
+    assert decay.broken == tuple(age for age, count in enumerate(counts) if any(older > count for older in counts[age:]))
     assert plain.broken == ()
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("decay", "message"),
     [
         ((0, 6, 0.1), "training.full must be at least 1 and training.decayed at least 0, got 0 and 6"),
         ((2, -1, 0.1), "training.full must be at least 1 and training.decayed at least 0, got 2 and -1"),
@@ -62,7 +62,7 @@ def test_lags_are_kept_whole_and_break_the_chain(full: int, decayed: int, alpha:
         ((2, 6, 0.1, (-1,)), "training.lags must lie in the window, 0..7 snapshots back, got [-1]"),
     ],
 )
-def test_what_is_wrong_is_said(asked: tuple, said: str) -> None:
+def test_what_is_wrong_is_said(decay: tuple, message: str) -> None:
     with pytest.raises(UserError) as error:
-        Decay(*asked)
-    assert str(error.value) == said
+        Decay(*decay)
+    assert str(error.value) == message

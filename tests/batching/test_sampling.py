@@ -24,33 +24,33 @@ def snapshots(draw):
 
 
 def dense(csr):
-    found = np.zeros((len(csr.scale), len(csr.scale)))
+    matrix = np.zeros((len(csr.scale), len(csr.scale)))
     np.add.at(
-        found, (np.repeat(np.arange(len(csr.scale)), np.diff(csr.indptr)), csr.indices), csr.values * csr.scale.repeat(np.diff(csr.indptr))
+        matrix, (np.repeat(np.arange(len(csr.scale)), np.diff(csr.indptr)), csr.indices), csr.values * csr.scale.repeat(np.diff(csr.indptr))
     )
-    return found
+    return matrix
 
 
 @given(snapshots(), st.integers(1, 14), st.integers(0, 2**31), st.sampled_from(["exact", "as-published"]))
 def test_as_many_as_there_are_up_to_the_fanout(snapshot, fanout, seed, variant):
     """Each once, none that is no neighbour, weighed by d / k; the self-loop as it was."""
     sampling = NeighbourSampling(fanout, seed, 2)
-    kept, whole = sampling.edge_mask(snapshot, 1), dense(snapshot.csr(variant))
-    taken, found = sampled_subgraph(snapshot, kept), dense(sampling.csr(snapshot, snapshot.csr(variant), kept))
+    mask, whole = sampling.edge_mask(snapshot, 1), dense(snapshot.csr(variant))
+    taken, sampled = sampled_subgraph(snapshot, mask), dense(sampling.csr(snapshot, snapshot.csr(variant), mask))
     degree = snapshot.in_degree()
-    np.testing.assert_array_equal(np.bincount(snapshot.dst[kept], minlength=snapshot.num_nodes), np.minimum(degree, fanout))
+    np.testing.assert_array_equal(np.bincount(snapshot.dst[mask], minlength=snapshot.num_nodes), np.minimum(degree, fanout))
     assert {*zip(taken.src.tolist(), taken.dst.tolist(), strict=True)} <= {*zip(snapshot.src.tolist(), snapshot.dst.tolist(), strict=True)}
     expected = np.zeros_like(whole)
     loops = dense(Snapshot.from_edges(snapshot.num_nodes, snapshot.src, snapshot.dst).csr(variant))
     for v in range(snapshot.num_nodes):
-        inside = snapshot.src[(snapshot.dst == v) & kept]
+        inside = snapshot.src[(snapshot.dst == v) & mask]
         others = inside[inside != v]
         expected[v, others] = whole[v, others] * degree[v] / min(degree[v], fanout)
         csr = snapshot.csr(variant)
         loop = csr.values[csr.indptr[v]] * csr.scale[v]
         expected[v, v] = loop * (1 + (v in inside) * degree[v] / max(min(degree[v], fanout), 1))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert fanout < degree.max(initial=0) or np.allclose(found, loops, rtol=1e-7)
+    np.testing.assert_allclose(sampled, expected, rtol=1e-6)
+    assert fanout < degree.max(initial=0) or np.allclose(sampled, loops, rtol=1e-7)
 
 
 def test_sums_keep_their_expectation():
@@ -86,21 +86,25 @@ def test_shares_are_even_and_deals_differ(nodes, ranks, seed, number):
 @pytest.mark.parametrize("ranks", [1, 2, 5, 64])
 def test_counts_are_those_of_sets(ranks):
     sampling = NeighbourSampling(3, 4, 1)
-    found = ExactChunking(GRAPHS, Chunks(np.zeros(50, np.int32), 1), factor=3).count_samples(sampling, ranks)
-    assert all((getattr(found.times(2), name) == 2 * getattr(found, name)).all() for name in SampleCounts.__slots__)
+    counts = ExactChunking(GRAPHS, Chunks(np.zeros(50, np.int32), 1), factor=3).count_samples(sampling, ranks)
+    assert all((getattr(counts.times(2), name) == 2 * getattr(counts, name)).all() for name in SampleCounts.__slots__)
     old, new = assign_at_random(50, ranks, 4, 1), assign_at_random(50, ranks, 4, 2)
     for rank in range(ranks):
         own = {v for v in range(50) if new[v] == rank}
         before = {v for v in range(50) if old[v] == rank}
-        assert (found.rows[rank], found.arriving[rank], found.leaving[rank]) == (3 * len(own), 3 * len(own - before), 3 * len(before - own))
+        assert (counts.rows[rank], counts.arriving[rank], counts.leaving[rank]) == (
+            3 * len(own),
+            3 * len(own - before),
+            3 * len(before - own),
+        )
         for t, snapshot in enumerate(GRAPHS):
             taken = sampled_subgraph(snapshot, sampling.edge_mask(snapshot, t))
             edges = [*zip(taken.src.tolist(), taken.dst.tolist(), strict=True)]
             read = {u for u, v in edges if v in own and u not in own}
             sent = {(u, new[v]) for u, v in edges if u in own and v not in own}
-            assert found.candidates[t, rank] == 3 * sum(v in own for v in snapshot.dst.tolist())
-            assert found.edges[t, rank] == 3 * sum(v in own for _, v in edges)
-            assert (found.halo[t, rank], found.sent[t, rank]) == (3 * len(read), 3 * len(sent))
+            assert counts.candidates[t, rank] == 3 * sum(v in own for v in snapshot.dst.tolist())
+            assert counts.edges[t, rank] == 3 * sum(v in own for _, v in edges)
+            assert (counts.halo[t, rank], counts.sent[t, rank]) == (3 * len(read), 3 * len(sent))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])
@@ -113,7 +117,7 @@ def test_expected_counts_are_near_the_counted(ranks):
         ExpectedChunking.of(graphs, 1).count_samples(sampling, ranks),
     )
     for name in ("rows", "candidates", "edges", "halo", "sent", "arriving", "leaving"):
-        one, other = (np.asarray(getattr(found, name)).sum(-1) for found in (counted, expected))
+        one, other = (np.asarray(getattr(counts, name)).sum(-1) for counts in (counted, expected))
         np.testing.assert_allclose(one, other, rtol=0.05, atol=20 * ranks)
     few = ExpectedChunking.of(graphs, 1).count_samples(NeighbourSampling(2), ranks)
     assert (few.edges <= few.candidates).all() and few.edges.sum() <= 3 * 2 * 2000

@@ -23,40 +23,40 @@ from chronoscale.datasets.streams.protocol import Protocol
 def test_edges_that_were_there_before(batch, missing, monkeypatch):
     events = stream(seed=5, nodes=14, events=160)
     data = PreparedStream.of(events, Protocol(ranked=4, hidden=0.2))
-    told, ranked = (data.negatives(what) for what in ("test", "ranked"))
+    negatives, ranked = (data.negatives(what) for what in ("test", "ranked"))
     if missing:  # a first negative of one event, all the ranked ones of two, some of others
-        told.dst[3], ranked.dst[5:7], ranked.dst[8:, 2:] = -1, -1, -1
-    monkeypatch.setattr(PreparedStream, "negatives", lambda self, what: {"test": told, "ranked": ranked}[what])
+        negatives.dst[3], ranked.dst[5:7], ranked.dst[8:, 2:] = -1, -1, -1
+    monkeypatch.setattr(PreparedStream, "negatives", lambda self, what: {"test": negatives, "ranked": ranked}[what])
     part, lists = data.split.test, {ending: ([], [], [], []) for ending in ("", "_new")}
     for at, event in enumerate(part):
         before = part.start + at // batch * batch
         met = set(zip(events.src[:before].tolist(), events.dst[:before].tolist(), strict=True))
         src, dst = int(events.src[event]), int(events.dst[event])
-        if told.dst[at, 0] < 0:
+        if negatives.dst[at, 0] < 0:
             continue
         others = [float((src, other) in met) for other in ranked.dst[at].tolist() if other >= 0]
         for ending in ("", *(["_new"] if data.new[src] or data.new[dst] else [])):
             positive, negative, of_ranked, rows = lists[ending]
             positive.append(float((src, dst) in met))
-            negative.append(float((src, int(told.dst[at, 0])) in met))
+            negative.append(float((src, int(negatives.dst[at, 0])) in met))
             if others:
                 of_ranked.append(positive[-1])
                 rows.append(others)
-    found = naive_scores(data, batch)["EdgeBank"]
-    assert set(found) == {name + ending for name in ("ap", "auc", "mrr") for ending in lists}
+    scores = naive_scores(data, batch)["EdgeBank"]
+    assert set(scores) == {name + ending for name in ("ap", "auc", "mrr") for ending in lists}
     for ending, (positive, negative, of_ranked, rows) in lists.items():
-        assert found[f"ap{ending}"] == pytest.approx(precision(positive, negative))
-        assert found[f"auc{ending}"] == pytest.approx(area(positive, negative))
-        assert found[f"mrr{ending}"] == pytest.approx(reciprocal(of_ranked, rows))
+        assert scores[f"ap{ending}"] == pytest.approx(precision(positive, negative))
+        assert scores[f"auc{ending}"] == pytest.approx(area(positive, negative))
+        assert scores[f"mrr{ending}"] == pytest.approx(reciprocal(of_ranked, rows))
 
 
-def test_nothing_to_be_told_from_has_no_score(monkeypatch):
+def test_without_negatives_there_is_no_score(monkeypatch):
     data = PreparedStream.of(stream(seed=5), Protocol(ranked=2))
     part = data.split.test
-    held = {"test": np.ones((len(part), 1), np.int32), "ranked": np.full((len(part), 2), -1, np.int32)}
-    monkeypatch.setattr(PreparedStream, "negatives", lambda self, what: Negatives(part, held[what], ""))
+    negatives = {"test": np.ones((len(part), 1), np.int32), "ranked": np.full((len(part), 2), -1, np.int32)}
+    monkeypatch.setattr(PreparedStream, "negatives", lambda self, what: Negatives(part, negatives[what], ""))
     assert set(naive_scores(data, 5)["EdgeBank"]) == {"ap", "auc"}
-    held["test"][:] = -1
+    negatives["test"][:] = -1
     assert naive_scores(data, 5)["EdgeBank"] == {}
 
 

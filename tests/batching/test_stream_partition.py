@@ -36,9 +36,9 @@ def without_metis(monkeypatch: pytest.MonkeyPatch) -> None:
     def dealt(src: np.ndarray, dst: np.ndarray, nodes: int, parts: int) -> np.ndarray:
         assert not (src == dst).any() and len(np.unique(src * nodes + dst)) == len(src)  # a simple graph
         degree = np.bincount(np.concatenate([src, dst]), minlength=nodes)
-        found = np.empty(nodes, np.int32)
-        found[np.argsort(-degree, kind="stable")] = np.arange(nodes) % parts
-        return found
+        labels = np.empty(nodes, np.int32)
+        labels[np.argsort(-degree, kind="stable")] = np.arange(nodes) % parts
+        return labels
 
     monkeypatch.setattr(metis_module, "metis_assignment", dealt)
 
@@ -56,21 +56,21 @@ def test_every_event_is_in_one_part_and_every_node_in_one_or_in_all(
     events = stream(pairs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioner, "BLOCK", block)
-        found = partition_stream(events, count, policy, share, seed=seed)
+        partition = partition_stream(events, count, policy, share, seed=seed)
     again = partition_stream(events, count, policy, share, seed=seed)
-    assert (found.event == again.event).all() and (found.node == again.node).all() and found.digest == again.digest
-    assert found.event.size == len(events) and found.node.size == NODES and found.count == count
-    assert found.shared.tolist() == np.flatnonzero(most_active_nodes(events, share)).tolist()
-    assert all(sum(found.here(p)[v] for p in range(count)) == (count if v in found.shared else 1) for v in range(NODES))
-    for u, v, part in zip(events.src, events.dst, found.event, strict=True):
-        parts = {int(found.node[end]) for end in (u, v)}
+    assert (partition.event == again.event).all() and (partition.node == again.node).all() and partition.digest == again.digest
+    assert partition.event.size == len(events) and partition.node.size == NODES and partition.count == count
+    assert partition.shared.tolist() == np.flatnonzero(most_active_nodes(events, share)).tolist()
+    assert all(sum(partition.here(p)[v] for p in range(count)) == (count if v in partition.shared else 1) for v in range(NODES))
+    for u, v, part in zip(events.src, events.dst, partition.event, strict=True):
+        parts = {int(partition.node[end]) for end in (u, v)}
         if policy in ("metis", "random") and parts != {SHARED}:
-            assert part == (found.node[u] if found.node[u] != SHARED else found.node[v])
+            assert part == (partition.node[u] if partition.node[u] != SHARED else partition.node[v])
         elif SHARED in parts and len(parts) == 2:
             assert {int(part)} == parts - {SHARED}
     if policy in ("shared-nodes", "distgl"):
         idle = np.setdiff1d(np.arange(NODES), np.concatenate([events.src, events.dst]))
-        assert (found.node[idle] == idle % count).all()
+        assert (partition.node[idle] == idle % count).all()
 
 
 def test_shared_are_the_nodes_of_highest_degree() -> None:
@@ -113,9 +113,9 @@ def test_decay_and_seed_matter() -> None:
 def test_events_between_shared_nodes_are_dealt_at_random() -> None:
     src = np.zeros(4000, np.int32)
     events = EventStream(20, src, src + 1, np.arange(4000))
-    found = partition_stream(events, 4, "random", shared=0.1)
-    assert found.shared.tolist() == [0, 1]
-    assert np.abs(np.bincount(found.event, minlength=4) - 1000).max() < 120
+    partition = partition_stream(events, 4, "random", shared=0.1)
+    assert partition.shared.tolist() == [0, 1]
+    assert np.abs(np.bincount(partition.event, minlength=4) - 1000).max() < 120
 
 
 @pytest.mark.usefixtures("without_metis")
@@ -135,21 +135,21 @@ def test_metis_cuts_little_where_little_is_needed() -> None:
     pytest.importorskip("dgl")
     pairs = [(u, v) for half in (range(0, 6), range(6, 12)) for u in half for v in half if u < v]
     events = stream([*pairs, *[(v, 12) for v in range(12)] * 2, *pairs, (3, 3), (0, 6), (1, 7)], 13)
-    found = partition_stream(events, 2, "metis", shared=0.08)
-    assert found.shared.tolist() == [12] and len(set(found.node[:6])) == len(set(found.node[6:12])) == 1
-    assert sorted(np.bincount(found.node[:12])) == [6, 6]
-    assert (found.event == found.node[events.src]).all()
+    partition = partition_stream(events, 2, "metis", shared=0.08)
+    assert partition.shared.tolist() == [12] and len(set(partition.node[:6])) == len(set(partition.node[6:12])) == 1
+    assert sorted(np.bincount(partition.node[:12])) == [6, 6]
+    assert (partition.event == partition.node[events.src]).all()
 
 
 def test_kept_parts_are_those_made(tmp_path: Path) -> None:
     events = stream([(0, 1), (2, 3), (0, 3), (5, 5)])
     made, folder = partition_stream(events, 3, shared=0.1), tmp_path / "parts"
-    kept = partition_stream(events, 3, shared=0.1, folder=folder)
+    saved = partition_stream(events, 3, shared=0.1, folder=folder)
     made.save(tmp_path / "other")
     for file in ("parts.json", "node.npy", "event.npy"):
         assert (folder / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
-    assert isinstance(kept.event, np.memmap) and kept.digest == made.digest and kept.origin == made.origin
-    assert (kept.event == made.event).all() and (kept.node == made.node).all()
+    assert isinstance(saved.event, np.memmap) and saved.digest == made.digest and saved.origin == made.origin
+    assert (saved.event == made.event).all() and (saved.node == made.node).all()
     stamp = (folder / "event.npy").stat().st_mtime_ns
     partition_stream(events, 3, shared=0.1, folder=folder)
     assert (folder / "event.npy").stat().st_mtime_ns == stamp
@@ -164,8 +164,8 @@ def test_kept_parts_are_those_made(tmp_path: Path) -> None:
 
 
 def test_a_stream_without_events(tmp_path: Path) -> None:
-    found = partition_stream(stream([], 4), 2, folder=tmp_path / "parts")
-    assert found.event.size == 0 and found.node.tolist() == [0, 1, 0, 1]
+    partition = partition_stream(stream([], 4), 2, folder=tmp_path / "parts")
+    assert partition.event.size == 0 and partition.node.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_is_refused(given: dict[str, object], says: str) -> None:
     assert str(refused.value) == says
 
 
-def test_metis_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metis_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_METIS", "raise SystemExit('no METIS here')")
     with pytest.raises(Exception, match=r"could not cut 9 nodes into 2 parts: no METIS here"):
         partition_stream(stream([(0, 1), (2, 3)]), 2, "metis")

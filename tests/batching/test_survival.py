@@ -47,11 +47,11 @@ def halves(chunks: range) -> Iterator[range]:
 @given(epochs, st.integers(1, 70))
 def test_every_prefix_is_spread_evenly(epoch: EpochDraws, chunks: int) -> None:
     """Either side of any cut keeps its share, but for less than one chunk a cut, of which those above count half as much and less."""
-    found = order(epoch, chunks)
+    ordered = order(epoch, chunks)
     prefix = np.arange(1, chunks + 1)
     for side in halves(range(chunks)):
-        kept = np.cumsum((found >= side.start) & (found < side.stop))
-        assert np.abs(kept - prefix * len(side) / chunks).max() < (1 if chunks & (chunks - 1) == 0 else 2)
+        own_before = np.cumsum((ordered >= side.start) & (ordered < side.stop))
+        assert np.abs(own_before - prefix * len(side) / chunks).max() < (1 if chunks & (chunks - 1) == 0 else 2)
 
 
 @pytest.mark.sample(3)
@@ -66,27 +66,29 @@ def test_every_chunk_is_as_likely_at_every_place(chunks: int) -> None:
 
 
 @given(epochs, decays, st.integers(1, 70), st.booleans(), st.data())
-def test_what_is_kept_is_nested_and_of_the_formula(epoch: EpochDraws, decay: Decay, chunks: int, each: bool, data: st.DataObject) -> None:
+def test_retained_chunks_are_nested_and_of_the_formula(
+    epoch: EpochDraws, decay: Decay, chunks: int, each: bool, data: st.DataObject
+) -> None:
     ranks = data.draw(st.integers(1, min(chunks, 6)))
     drawn = EpochDraws(epoch.seed, epoch.number, each)
     depth, owner = drawn.depth(chunks, decay, ranks), rank_of(chunks, ranks)
     level = level_of(decay, chunks)
-    kept = [set(np.flatnonzero(depth >= one).tolist()) for one in level]
-    assert all(older <= newer for newer, older in pairwise(kept))
+    chunk_sets = [set(np.flatnonzero(depth >= one).tolist()) for one in level]
+    assert all(older <= newer for newer, older in pairwise(chunk_sets))
     if not each:
-        assert [len(one) for one in kept] == decay.kept_chunks(chunks).tolist()
+        assert [len(one) for one in chunk_sets] == decay.kept_chunks(chunks).tolist()
         assert (depth == EpochDraws(epoch.seed, epoch.number).depth(chunks, decay, 1)).all()
         return
     for rank in range(ranks):
         own = set(np.flatnonzero(owner == rank).tolist())
-        assert [len(one & own) for one in kept] == decay.kept_chunks(len(own)).tolist()
+        assert [len(one & own) for one in chunk_sets] == decay.kept_chunks(len(own)).tolist()
 
 
 @given(decays, st.integers(1, 70))
 def test_levels_are_the_different_sizes(decay: Decay, chunks: int) -> None:
-    kept, found = decay.kept_chunks(chunks), levels(decay, chunks)
-    assert found.tolist() == sorted(set(kept.tolist()), reverse=True) and found[0] == chunks
-    assert (found[level_of(decay, chunks)] == kept).all()
+    counts, level_counts = decay.kept_chunks(chunks), levels(decay, chunks)
+    assert level_counts.tolist() == sorted(set(counts.tolist()), reverse=True) and level_counts[0] == chunks
+    assert (level_counts[level_of(decay, chunks)] == counts).all()
 
 
 def test_a_lag_is_at_the_level_of_the_whole() -> None:
@@ -96,19 +98,19 @@ def test_a_lag_is_at_the_level_of_the_whole() -> None:
 @given(st.integers(1, 200), st.data())
 def test_ranks_have_consecutive_chunks_evenly(chunks: int, data: st.DataObject) -> None:
     ranks = data.draw(st.integers(1, chunks))
-    found = rank_of(chunks, ranks)
-    sizes = np.bincount(found, minlength=ranks)
-    assert (np.diff(found) >= 0).all() and len(sizes) == ranks and sizes.max() - sizes.min() <= 1
+    ranks_of_chunks = rank_of(chunks, ranks)
+    sizes = np.bincount(ranks_of_chunks, minlength=ranks)
+    assert (np.diff(ranks_of_chunks) >= 0).all() and len(sizes) == ranks and sizes.max() - sizes.min() <= 1
 
 
 def test_draws_follow_from_seed_and_number() -> None:
     decay = Decay(2, 6, 0.1)
     drawn = {(seed, number): tuple(EpochDraws(seed, number).depth(64, decay, 1).tolist()) for seed in range(5) for number in range(5)}
     assert len(set(drawn.values())) == len(drawn)
-    assert all(tuple(EpochDraws(*at).depth(64, decay, 4).tolist()) == found for at, found in drawn.items())
+    assert all(tuple(EpochDraws(*at).depth(64, decay, 4).tolist()) == depth for at, depth in drawn.items())
     splits = {at: EpochDraws(*at).steps(500, 8) for at in drawn}
-    assert all(EpochDraws(*at).steps(500, 8) == found for at, found in splits.items())
-    assert len({found[0].start for found in splits.values()}) > 15
+    assert all(EpochDraws(*at).steps(500, 8) == steps for at, steps in splits.items())
+    assert len({steps[0].start for steps in splits.values()}) > 15
 
 
 def test_each_rank_draws_an_order_of_its_own() -> None:
@@ -120,16 +122,16 @@ def test_each_rank_draws_an_order_of_its_own() -> None:
 def test_segments_hold_a_window_each(epoch: EpochDraws, window: int, more: int) -> None:
     """Of two parts of the sequence, the later first; a window lies in one part."""
     snapshots = window + more
-    found = epoch.steps(snapshots, window)
+    ranges = epoch.steps(snapshots, window)
     if snapshots < 2 * window:
-        assert found == [range(window - 1, snapshots)]
+        assert ranges == [range(window - 1, snapshots)]
         return
-    later, earlier = found
+    later, earlier = ranges
     split = earlier.stop
     assert window <= split <= snapshots - window
     assert later == range(split + window - 1, snapshots) and earlier == range(window - 1, split) and later and earlier
 
 
 def test_any_split_that_leaves_two_windows_is_drawn() -> None:
-    found = {EpochDraws(0, number).steps(11, 4)[1].stop for number in range(200)}
-    assert found == set(range(4, 8))
+    stops = {EpochDraws(0, number).steps(11, 4)[1].stop for number in range(200)}
+    assert stops == set(range(4, 8))

@@ -57,21 +57,21 @@ def machine(folder: Path, described: str) -> CpuTopology:
     return CpuTopology.load(machines.written(folder, described))
 
 
-def shared(found: ThreadBinding, topology: CpuTopology, level: str) -> list[bool]:
+def shared(binding: ThreadBinding, topology: CpuTopology, level: str) -> list[bool]:
     """Whether the CPUs of each pair of threads share one of that level."""
     of = {cpu.number: getattr(cpu, level) for cpu in topology.cpus}
-    return [of[found.cpus[pair[0]]] == of[found.cpus[pair[1]]] for pair in found.pairs if len(pair) == 2]
+    return [of[binding.cpus[pair[0]]] == of[binding.cpus[pair[1]]] for pair in binding.pairs if len(pair) == 2]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7, 8, 39, 40, 41, 80])
 def test_pairs_are_siblings_on_the_papers_server(tmp_path: Path, threads: int) -> None:
     """Up to 40 threads stay on one node."""
     topology = machine(tmp_path, machines.server())
-    found = bind_by_affinity(drawn(threads, threads), topology)
-    assert len(set(found.cpus)) == threads == len(found.cpus) and not found.note
-    assert all(shared(found, topology, "core"))
+    binding = bind_by_affinity(drawn(threads, threads), topology)
+    assert len(set(binding.cpus)) == threads == len(binding.cpus) and not binding.note
+    assert all(shared(binding, topology, "core"))
     nodes = {cpu.number: cpu.node for cpu in topology.cpus}
-    assert len({nodes[cpu] for cpu in found.cpus}) == (1 if threads <= 40 else 2)
+    assert len({nodes[cpu] for cpu in binding.cpus}) == (1 if threads <= 40 else 2)
 
 
 @given(st.sampled_from([machines.server(2, 4), machines.desktop(3, 6), machines.chiplets(), machines.desktop(1, 2)]), st.data())
@@ -80,21 +80,21 @@ def test_every_cpu_is_used_once_whatever_may_be_used(tmp_path_factory: pytest.Te
     numbers = [cpu.number for cpu in whole.cpus]
     topology = whole.restricted_to(data.draw(st.sets(st.sampled_from(numbers), min_size=1)))
     threads = data.draw(st.integers(1, len(topology)))
-    found = bind_by_affinity(drawn(threads, data.draw(st.integers(0, 99))), topology)
-    if found.note:
-        assert not found.cpus and not topology.shares("core") and not topology.shares("l2")
+    binding = bind_by_affinity(drawn(threads, data.draw(st.integers(0, 99))), topology)
+    if binding.note:
+        assert not binding.cpus and not topology.shares("core") and not topology.shares("l2")
         return
-    assert len(found.cpus) == threads == len(set(found.cpus)) and set(found.cpus) <= {cpu.number for cpu in topology.cpus}
+    assert len(binding.cpus) == threads == len(set(binding.cpus)) and set(binding.cpus) <= {cpu.number for cpu in topology.cpus}
     for level in ("core", "l2"):  # as many pairs share one as there are pairs of CPUs that do
         there = sum(len(group) // 2 for group in topology.groups(level))  # type: ignore[arg-type]
-        assert sum(shared(found, topology, level)) >= min(there, threads // 2)
+        assert sum(shared(binding, topology, level)) >= min(there, threads // 2)
 
 
 def test_a_desktops_siblings_come_before_its_small_cores(tmp_path: Path) -> None:
     topology = machine(tmp_path, machines.desktop(2, 4))
     affinity = drawn(8, 3)
-    found = bind_by_affinity(affinity, topology)
-    assert sum(shared(found, topology, "core")) == 2 and all(shared(found, topology, "l2"))
+    binding = bind_by_affinity(affinity, topology)
+    assert sum(shared(binding, topology, "core")) == 2 and all(shared(binding, topology, "l2"))
     assert set(bind_by_affinity(drawn(4, 3), topology).cpus) == {0, 1, 2, 3}
 
 
@@ -106,8 +106,8 @@ def test_pairs_that_sample_alike_share_an_l3(tmp_path: Path) -> None:
         affinity[np.ix_(group, group)] = 1.0
     affinity[0, 2] = affinity[2, 0] = affinity[3, 5] = affinity[5, 3] = 2.0
     np.fill_diagonal(affinity, -1.0)
-    found = bind_by_affinity(affinity, topology)
-    assert len({cpu // 4 for cpu in found.cpus[::2]}) == len({cpu // 4 for cpu in found.cpus[1::2]}) == 1
+    binding = bind_by_affinity(affinity, topology)
+    assert len({cpu // 4 for cpu in binding.cpus[::2]}) == len({cpu // 4 for cpu in binding.cpus[1::2]}) == 1
 
 
 def test_pairs_that_sample_alike_share_a_node(tmp_path: Path) -> None:
@@ -123,14 +123,14 @@ def test_pairs_that_sample_alike_share_a_node(tmp_path: Path) -> None:
 
 def test_pairs_may_be_given(tmp_path: Path) -> None:
     topology = machine(tmp_path, machines.server(1, 2))
-    found = place_pairs([(0, 3), (1, 2)], np.zeros((4, 4)), topology)
-    assert all(shared(found, topology, "core")) and found.pairs == ((0, 3), (1, 2))
+    binding = place_pairs([(0, 3), (1, 2)], np.zeros((4, 4)), topology)
+    assert all(shared(binding, topology, "core")) and binding.pairs == ((0, 3), (1, 2))
 
 
-def test_a_machine_where_it_makes_no_difference_is_left_alone(tmp_path: Path) -> None:
-    found = bind_by_affinity(drawn(4, 1), machine(tmp_path, machines.virtual()))
-    assert not found.cpus and len(found.pairs) == 2
-    assert found.note == (
+def test_a_machine_where_binding_makes_no_difference_is_not_bound(tmp_path: Path) -> None:
+    binding = bind_by_affinity(drawn(4, 1), machine(tmp_path, machines.virtual()))
+    assert not binding.cpus and len(binding.pairs) == 2
+    assert binding.note == (
         "sampling threads are not bound: no two of 4 CPUs share a core or an L2 cache, and all share one L3, so that it makes no "
         "difference where a thread runs"
     )

@@ -34,11 +34,11 @@ def test_counts_and_splits(steps: int, window: int, horizon: int) -> None:
     windows = Windows(steps, window, horizon)
     assert len(windows) == len(fitting)
     assert [*windows.train, *windows.validation, *windows.test] == fitting
-    held = np.zeros(steps, int)
+    covered = np.zeros(steps, int)
     for start in windows.train:
-        held[start : start + window] += 1
-    assert windows.training_steps == np.count_nonzero(held)
-    np.testing.assert_array_equal(windows.multiplicity, held[: windows.training_steps])
+        covered[start : start + window] += 1
+    assert windows.training_steps == np.count_nonzero(covered)
+    np.testing.assert_array_equal(windows.multiplicity, covered[: windows.training_steps])
     data = np.zeros((steps, 3, 2), np.float64)
     copied = np.stack([data[s : s + window + horizon] for s in fitting])
     assert windows.materialised_bytes(3, 2, 8) == copied.nbytes

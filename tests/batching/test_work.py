@@ -58,15 +58,17 @@ def test_it_is_what_an_epoch_does(tmp_path, monkeypatch, model, task, roots, nam
     works = [data.work(False, *limits), data.work(True, *limits)]
     counts = {key: np.concatenate([getattr(one, key) for one in works]) for key in NAMES}
     assert len(counts["events"]) == len(done) == sum(deal.iterations for deal in made.deals)
-    for at, (found, *tables) in enumerate(done):
-        assert counts["roots"][at] == len(found.trees[0].levels[0]) == roots * counts["events"][at]
+    for at, (neighbours, *tables) in enumerate(done):
+        assert counts["roots"][at] == len(neighbours.trees[0].levels[0]) == roots * counts["events"][at]
         assert counts["targets"][at].tolist() == [
-            sum(map(len, levels)) for levels in zip(*(tree.levels for tree in found.trees), strict=True)
+            sum(map(len, levels)) for levels in zip(*(tree.levels for tree in neighbours.trees), strict=True)
         ]
-        there = [[int(hop.there.sum()) for hop in tree.hops] for tree in found.trees]
+        there = [[int(hop.there.sum()) for hop in tree.hops] for tree in neighbours.trees]
         assert counts["sampled"][at].tolist() == [sum(hops) for hops in zip(*there, strict=True)]
-        assert (counts["nodes"][at], counts["edges"][at]) == (len(found.nodes), len(found.edges))
-        assert counts["unique_nodes"][at] == len(set(found.nodes.tolist())) and counts["unique_edges"][at] == len(set(found.edges.tolist()))
+        assert (counts["nodes"][at], counts["edges"][at]) == (len(neighbours.nodes), len(neighbours.edges))
+        assert counts["unique_nodes"][at] == len(set(neighbours.nodes.tolist())) and counts["unique_edges"][at] == len(
+            set(neighbours.edges.tolist())
+        )
         if tables:
             assert counts["updated"][at] == counts["written"][at] == tables[0]
             assert counts["mailed"][at] >= tables[1] > 0  # mails of the same content at the same time change nothing
@@ -79,14 +81,14 @@ def test_ranks_share_an_iteration(tmp_path, ranks, unique, validates):
     """Rank by rank, also those without events, against each rank's own roots; with one rank of larger batches beside."""
     data, size = PreparedStream.load(prepared(tmp_path, stream(seed=6))), 2
     sampling = Sampling((3, 2), unique=unique, delivers=2)
-    several, alone = (data.work(validates, *asked, sampling) for asked in ((ranks, size), (1, ranks * size)))
+    several, one_rank = (data.work(validates, *arguments, sampling) for arguments in ((ranks, size), (1, ranks * size)))
     deal, source = data.assignment(validates, ranks, size), data.whole
     assert len(several) == deal.iterations * ranks
     table = {name: getattr(several, name).reshape(deal.iterations, ranks, -1) for name in NAMES}
     for name in ("events", "roots", "updated"):
-        np.testing.assert_array_equal(table[name].sum((1, 2)), getattr(alone, name))
+        np.testing.assert_array_equal(table[name].sum((1, 2)), getattr(one_rank, name))
     for name in ("written", "mailed"):  # every rank writes what all have brought
-        np.testing.assert_array_equal(table[name][:, :, 0], np.repeat(getattr(alone, name)[:, None], ranks, 1))
+        np.testing.assert_array_equal(table[name][:, :, 0], np.repeat(getattr(one_rank, name)[:, None], ranks, 1))
     fixed, first = data.negatives("validation").dst, data.split.validation.start
     for i in range(deal.iterations):
         for rank in range(ranks):
@@ -96,9 +98,9 @@ def test_ranks_share_an_iteration(tmp_path, ranks, unique, validates):
                 continue
             others = replace_absent(fixed[own.start - first : own.stop - first]) if validates else data.negatives_of_training(own, 0, 0)
             roots = source.roots(own, others, deal.all_events(i).start)
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, 0)
-            assert table["targets"][i, rank].tolist() == [len(level) for level in found.trees[0].levels]
-            assert (table["nodes"][i, rank], table["edges"][i, rank]) == (len(found.nodes), len(found.edges))
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, 0)
+            assert table["targets"][i, rank].tolist() == [len(level) for level in sampled.trees[0].levels]
+            assert (table["nodes"][i, rank], table["edges"][i, rank]) == (len(sampled.nodes), len(sampled.edges))
             last = {node: e for e in deal.all_events(i) for node in (int(source.stream.src[e]), int(source.stream.dst[e]))}
             assert table["updated"][i, rank] == sum(e in own for e in last.values())
 
@@ -110,12 +112,12 @@ def test_the_last_event_of_a_node():
     assert [part.tolist() for part in last_events(src[:0], dst[:0])] == [[], []]
 
 
-def test_it_is_counted_once_and_kept(tmp_path, monkeypatch):
+def test_work_is_counted_once_and_saved(tmp_path, monkeypatch):
     folder = prepared(tmp_path, stream())
-    asked = (False, 2, 5, Sampling((3,)))
-    first = PreparedStream.load(folder).work(*asked)
+    arguments = (False, 2, 5, Sampling((3,)))
+    first = PreparedStream.load(folder).work(*arguments)
     monkeypatch.setattr(neighbourhood, "sample", None)  # not asked again
-    again = PreparedStream.load(folder).work(*asked)
+    again = PreparedStream.load(folder).work(*arguments)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
         assert getattr(again, name).dtype == np.int64
@@ -124,7 +126,7 @@ def test_it_is_counted_once_and_kept(tmp_path, monkeypatch):
 def test_other_settings_have_work_of_their_own(tmp_path):
     data = PreparedStream.load(prepared(tmp_path, stream(), hidden=0.1))
     plain = Sampling((3,))
-    asked = [
+    requests = [
         (False, 1, 5, plain),
         (True, 1, 5, plain),
         (False, 2, 5, plain),
@@ -140,46 +142,46 @@ def test_other_settings_have_work_of_their_own(tmp_path):
         (False, 1, 5, Sampling((3,), delivers=3)),
         (False, 1, 5, Sampling((3,), sources=True)),
     ]
-    counted = [data.work(*one) for one in asked]
-    assert len(list((tmp_path / "prepared" / "work").iterdir())) == len(asked)
+    counted = [data.work(*one) for one in requests]
+    assert len(list((tmp_path / "prepared" / "work").iterdir())) == len(requests)
     again = PreparedStream.of(stream(), data.protocol)  # keeps nothing
-    for one, found in zip(asked, counted, strict=True):
+    for one, work in zip(requests, counted, strict=True):
         fresh = again.work(*one)
         for name in NAMES:
-            np.testing.assert_array_equal(getattr(fresh, name), getattr(found, name), err_msg=f"{one}: {name}")
+            np.testing.assert_array_equal(getattr(fresh, name), getattr(work, name), err_msg=f"{one}: {name}")
 
 
 def damaged(path, change):
-    held = dict(np.load(path))
-    change(held)
-    np.savez(path, **held)
+    arrays = dict(np.load(path))
+    change(arrays)
+    np.savez(path, **arrays)
 
 
 DAMAGE = [
     lambda path: path.write_bytes(path.read_bytes()[:200]),
     lambda path: path.write_bytes(b""),
-    lambda path: damaged(path, lambda held: held.pop("nodes")),
-    lambda path: damaged(path, lambda held: held.update(more=held["nodes"])),
-    lambda path: damaged(path, lambda held: held.update(nodes=held["nodes"][:-1])),
-    lambda path: damaged(path, lambda held: held.update(nodes=-1 - held["nodes"])),
-    lambda path: damaged(path, lambda held: held.update(nodes=np.float64(3))),
-    lambda path: damaged(path, lambda held: held.update(targets=held["nodes"])),
-    lambda path: damaged(path, lambda held: held.update({name: value[:-1] for name, value in held.items()})),
+    lambda path: damaged(path, lambda arrays: arrays.pop("nodes")),
+    lambda path: damaged(path, lambda arrays: arrays.update(more=arrays["nodes"])),
+    lambda path: damaged(path, lambda arrays: arrays.update(nodes=arrays["nodes"][:-1])),
+    lambda path: damaged(path, lambda arrays: arrays.update(nodes=-1 - arrays["nodes"])),
+    lambda path: damaged(path, lambda arrays: arrays.update(nodes=np.float64(3))),
+    lambda path: damaged(path, lambda arrays: arrays.update(targets=arrays["nodes"])),
+    lambda path: damaged(path, lambda arrays: arrays.update({name: value[:-1] for name, value in arrays.items()})),
 ]
 
 
 @pytest.mark.parametrize("number", range(len(DAMAGE)))
 def test_a_damaged_file_is_one_line(tmp_path, number):
     folder = prepared(tmp_path, stream())
-    asked = (False, 1, 5, Sampling((3,)))
-    PreparedStream.load(folder).work(*asked)
+    arguments = (False, 1, 5, Sampling((3,)))
+    PreparedStream.load(folder).work(*arguments)
     (path,) = (folder / "work").iterdir()
     DAMAGE[number](path)
     with pytest.raises(UserError) as error:
-        PreparedStream.load(folder).work(*asked)
+        PreparedStream.load(folder).work(*arguments)
     assert str(error.value).startswith(str(path)) and str(error.value).count("\n") == 0
     path.unlink()  # which is the advice
-    assert len(PreparedStream.load(folder).work(*asked)) > 0
+    assert len(PreparedStream.load(folder).work(*arguments)) > 0
 
 
 def test_counts_of_one_shape_and_not_negative():

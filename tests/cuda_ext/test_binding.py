@@ -31,11 +31,11 @@ def unbound() -> Iterator[None]:
 
 def masks() -> dict[int, str]:
     """Of every thread of this process, the CPUs that it may use, in the system's words."""
-    found = {}
+    cpus = {}
     for status in Path("/proc/self/task").glob("*/status"):
         line = next(line for line in status.read_text().splitlines() if line.startswith("Cpus_allowed_list"))
-        found[int(status.parent.name)] = line.split()[1]
-    return found
+        cpus[int(status.parent.name)] = line.split()[1]
+    return cpus
 
 
 def sampled(graph: TCSR, count: int, policy: Policy = "recent", threads: int = 0) -> list[np.ndarray]:

@@ -75,8 +75,8 @@ def ran(step: Step, cell: torch.nn.RNNCellBase, tensors: list[Tensor], first: bo
 @examples(40)
 def test_equals_torchs_cell(kind: str, backend: str, rows: int, width: int, hidden: int, first: bool, seed: int) -> None:
     cell, tensors = cell_of(kind, width, hidden, seed), drawn(rows, width, hidden, seed)
-    found, wanted = (ran(step, cell, tensors, first) for step in (ours(kind, cell, backend), theirs(kind, cell)))
-    for one, other in zip(found, wanted, strict=True):
+    mine, wanted = (ran(step, cell, tensors, first) for step in (ours(kind, cell, backend), theirs(kind, cell)))
+    for one, other in zip(mine, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
 
 
@@ -85,8 +85,8 @@ def test_float32_is_as_near_as_torchs_cell(kind: str) -> None:
     cell, tensors = cell_of(kind, 24, 16, 3, torch.float32), drawn(50, 24, 16, 3, torch.float32)
     exact = ran(theirs(kind, cell.double()), cell, [tensor.double() for tensor in tensors], False, 4)
     cell = cell.float()
-    found, others = (ran(step, cell, tensors, False, 4) for step in (ours(kind, cell), theirs(kind, cell)))
-    for one, other, right in zip(found, others, exact, strict=True):
+    mine, others = (ran(step, cell, tensors, False, 4) for step in (ours(kind, cell), theirs(kind, cell)))
+    for one, other, right in zip(mine, others, exact, strict=True):
         size = right.abs().max() if right.numel() else 0
         reach = (other - right).abs().max() if right.numel() else 0
         assert (one - right).abs().numel() == 0 or (one - right).abs().max() <= 4 * reach + 1e-6 * size
@@ -109,7 +109,7 @@ def test_gradients(kind: str, first: bool) -> None:
 
 @needs_cpu
 @pytest.mark.parametrize("kind", CELLS)
-def test_what_is_not_asked_for_is_not_made(kind: str) -> None:
+def test_gradients_that_are_not_needed_are_not_computed(kind: str) -> None:
     cell, (x, h, c, *_) = cell_of(kind, 4, 3, 0), drawn(9, 4, 3, 0)
     made = ours(kind, cell)(x, (h, c))
     made[0].sum().backward()
@@ -131,12 +131,14 @@ def test_any_strides(kind: str) -> None:
     ]
     assert spread[1].is_neg() and not spread[2].is_contiguous()
     leaves = [[part.detach().requires_grad_() for part in parts] for parts in (spread, tensors[:3])]
-    found = [ours(kind, cell)(x, (h, c)) for x, h, c in leaves]
-    for one, other in zip(*found, strict=True):
+    results = [ours(kind, cell)(x, (h, c)) for x, h, c in leaves]
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
     wanted = [*leaves[0][: 3 if kind == "lstm" else 2], *cell.parameters()]
     others = [*leaves[1][: 3 if kind == "lstm" else 2], *cell.parameters()]
-    for one, other in zip(*(torch.autograd.grad(made[0].sum(), of) for made, of in zip(found, (wanted, others), strict=True)), strict=True):
+    for one, other in zip(
+        *(torch.autograd.grad(made[0].sum(), of) for made, of in zip(results, (wanted, others), strict=True)), strict=True
+    ):
         torch.testing.assert_close(one, other)
 
 
@@ -146,11 +148,11 @@ def test_the_same_on_any_number_of_threads(kind: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_blocks, "BLOCK_NUMBERS", 1 << 19)
         cell, tensors = cell_of(kind, 48, 64, 2, torch.float32), drawn(6000, 48, 64, 2, torch.float32)
-        found = []
+        results = []
         for count in (1, 3):
             set_threads(count)
-            found.append(ran(ours(kind, cell), cell, tensors, False))
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+            results.append(ran(ours(kind, cell), cell, tensors, False))
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
 
 @needs_cpu

@@ -80,15 +80,15 @@ def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("name", GRADED)
 def test_gradients_are_those_of_ctypes(name: str) -> None:
     operator, given = CALLS[name]
-    found = []
+    results = []
     for way in (without_cpp_operators, None):
         if way is None:
             made = first(operator(*given))
         else:
             with way():
                 made = first(operator(*given))
-        found.append([made.detach(), *torch.autograd.grad((made * made).sum(), leaves(given), allow_unused=True)])
-    for one, other in zip(*found, strict=True):
+        results.append([made.detach(), *torch.autograd.grad((made * made).sum(), leaves(given), allow_unused=True)])
+    for one, other in zip(*results, strict=True):
         assert (one is None) == (other is None)
         if one is not None:
             torch.testing.assert_close(one, other, rtol=1e-14, atol=1e-14)
@@ -104,11 +104,11 @@ def test_each_gradient_alone(name: str) -> None:
         for other in everything:
             other.requires_grad_(other is one)
         try:
-            alone = torch.autograd.grad(first(operator(*given)).square().sum(), [one], allow_unused=True)
+            gradients = torch.autograd.grad(first(operator(*given)).square().sum(), [one], allow_unused=True)
         finally:
             for other in everything:
                 other.requires_grad_()
-        for mine, theirs in zip(alone, whole[at : at + 1], strict=True):
+        for mine, theirs in zip(gradients, whole[at : at + 1], strict=True):
             assert (mine is None) == (theirs is None)
             assert mine is None or torch.equal(mine, theirs)
 
@@ -157,13 +157,13 @@ def test_what_does_not_fit_is_refused_as_by_python(name: str, how: str) -> None:
             return type(error), str(error)
 
     for at in range(count):
-        found = tried(at)
+        errors = tried(at)
         with without_cpp_operators():
             expected = tried(at)
-        if isinstance(expected, Tensor) and isinstance(found, Tensor):
-            torch.testing.assert_close(found, expected)
+        if isinstance(expected, Tensor) and isinstance(errors, Tensor):
+            torch.testing.assert_close(errors, expected)
         else:
-            assert found == expected
+            assert errors == expected
 
 
 @pytest.mark.parametrize("name", ["_attend", "_gates", "_encode", "_gather_rows", "_edge_softmax"])
@@ -174,18 +174,18 @@ def test_what_is_differentiable_once_says_so(name: str) -> None:
         grad.sum().backward()
 
 
-def test_a_gradient_asked_for_twice_is_kept_where_nobody_asks_again() -> None:
+def test_create_graph_does_not_change_gradients() -> None:
     operator, given = CALLS["_gates"]
-    found = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given), create_graph=True)
+    gradients = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given), create_graph=True)
     expected = torch.autograd.grad(first(operator(*given)).square().sum(), leaves(given))
-    assert all(torch.equal(one.detach(), other) for one, other in zip(found, expected, strict=True))
+    assert all(torch.equal(one.detach(), other) for one, other in zip(gradients, expected, strict=True))
 
 
 def test_aggregation_is_differentiable_twice() -> None:
     assert torch.autograd.gradgradcheck(lambda x: aggregate(GRAPH, x), leaf(3, 2))
 
 
-def test_without_a_gradient_nothing_is_kept() -> None:
+def test_without_a_gradient_nothing_is_saved() -> None:
     for name, (operator, given) in CALLS.items():
         with torch.no_grad():
             assert first(operator(*given)).grad_fn is None, name
@@ -277,20 +277,20 @@ def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("compiler", "said"),
+    ("compiler", "message"),
     [
         ("false", "false does not compile the operators"),
         ("no-such-compiler", "the operators cannot be compiled: no-such-compiler: no such file"),
         ("c++ --no-such-option", "does not compile the operators: .*no-such-option"),
     ],
 )
-def test_what_does_not_compile_is_said_and_leaves_nothing(compiler: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compilation_is_reported_and_leaves_nothing(compiler: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler)
     library = loader.cpu_library()
     assert library is not None
     folder = Path(library._name).parent
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
-    with pytest.raises(MachineError, match=said):
+    with pytest.raises(MachineError, match=message):
         cpp_build.compile_operators()
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()} == before
 
@@ -323,10 +323,10 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
     assert cpu is not None
     ops.open(cpu._name, emulated_library()._name, True)
     try:
-        found = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
+        results = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
     finally:
         ops.open(cpu._name, "", False)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         assert (one is None) == (other is None)
         assert one is None or torch.allclose(one, other, rtol=1e-12, atol=1e-12)
-    assert "cpp_operators::" in found[0].grad_fn.name()
+    assert "cpp_operators::" in results[0].grad_fn.name()

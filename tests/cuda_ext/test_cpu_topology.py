@@ -25,28 +25,28 @@ def read(folder: Path, described: str) -> CpuTopology:
 
 
 def test_the_papers_server(tmp_path: Path) -> None:
-    found = read(tmp_path, machines.server())
-    assert len(found) == 80 and found.summary() == "80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes"
-    assert numbers(found, "core") == numbers(found, "l2") == [[cpu, cpu + 40] for cpu in range(40)]
-    assert numbers(found, "l3") == numbers(found, "node") == [[*range(20), *range(40, 60)], [*range(20, 40), *range(60, 80)]]
+    topology = read(tmp_path, machines.server())
+    assert len(topology) == 80 and topology.summary() == "80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes"
+    assert numbers(topology, "core") == numbers(topology, "l2") == [[cpu, cpu + 40] for cpu in range(40)]
+    assert numbers(topology, "l3") == numbers(topology, "node") == [[*range(20), *range(40, 60)], [*range(20, 40), *range(60, 80)]]
 
 
 def test_a_desktop_with_two_kinds_of_cores(tmp_path: Path) -> None:
-    found = read(tmp_path, machines.desktop())
-    assert numbers(found, "core")[:2] == [[0, 1], [2, 3]] and len(found.groups("core")) == 16
-    assert numbers(found, "l2")[7:] == [[14, 15], [16, 17, 18, 19], [20, 21, 22, 23]] and found.shares("l2")
+    topology = read(tmp_path, machines.desktop())
+    assert numbers(topology, "core")[:2] == [[0, 1], [2, 3]] and len(topology.groups("core")) == 16
+    assert numbers(topology, "l2")[7:] == [[14, 15], [16, 17, 18, 19], [20, 21, 22, 23]] and topology.shares("l2")
 
 
 def test_a_container_sees_the_cpus_that_it_may_use(tmp_path: Path) -> None:
-    found = read(tmp_path, machines.server()).restricted_to({3, 43, 60, 99})
-    assert numbers(found, "core") == [[3, 43], [60]] and len(found) == 3
+    topology = read(tmp_path, machines.server()).restricted_to({3, 43, 60, 99})
+    assert numbers(topology, "core") == [[3, 43], [60]] and len(topology) == 3
     with pytest.raises(UserError, match=r"^topology: CPUs \[\]; expected at least one"):
-        found.restricted_to({7})
+        topology.restricted_to({7})
 
 
 def test_a_virtual_machine_shares_nothing_but_its_last_cache(tmp_path: Path) -> None:
-    found = read(tmp_path, machines.virtual())
-    assert [found.shares(level) for level in ("core", "l2", "l3", "node")] == [False, False, True, True]  # type: ignore[arg-type]
+    topology = read(tmp_path, machines.virtual())
+    assert [topology.shares(level) for level in ("core", "l2", "l3", "node")] == [False, False, True, True]  # type: ignore[arg-type]
 
 
 def test_ranks_divide_the_processors(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_other_forms_of_the_same_text(tmp_path: Path) -> None:
 @given(st.dictionaries(st.integers(0, 300), st.tuples(*[st.integers(0, 5)] * 5), min_size=1, max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, described: dict[int, tuple[int, ...]]) -> None:
     folder = tmp_path_factory.mktemp("machine")
-    found = read(folder, machines.text((number, *of) for number, of in described.items()))  # type: ignore[misc]
+    topology = read(folder, machines.text((number, *of) for number, of in described.items()))  # type: ignore[misc]
     expected = [Cpu(number, core, l2, l3, node, socket) for number, (core, socket, node, l2, l3) in sorted(described.items())]
-    assert list(found.cpus) == expected
+    assert list(topology.cpus) == expected
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "said"),
+    ("spoilt", "message"),
     [
         (
             "0,0,0,0,,0,0,0,0\n",
@@ -105,8 +105,8 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, descr
         ("# CPU,Node\n0,0\n", r"line 2: no line above names the columns"),
     ],
 )
-def test_a_description_that_is_none(tmp_path: Path, spoilt: str, said: str) -> None:
-    with pytest.raises(UserError, match=r"^\S*cpus\.txt[:,] ?" + said.removeprefix(": ")):
+def test_a_description_that_is_none(tmp_path: Path, spoilt: str, message: str) -> None:
+    with pytest.raises(UserError, match=r"^\S*cpus\.txt[:,] ?" + message.removeprefix(": ")):
         read(tmp_path, spoilt)
 
 
@@ -130,8 +130,8 @@ def tree(folder: Path) -> Path:
         ):
             cache = at / "cache" / f"index{index}"
             cache.mkdir(parents=True)
-            for name, said in (("level", f"{level}\n"), ("type", f"{kind}\n"), ("shared_cpu_list", f"{shared}\n")):
-                (cache / name).write_text(said)
+            for name, message in (("level", f"{level}\n"), ("type", f"{kind}\n"), ("shared_cpu_list", f"{shared}\n")):
+                (cache / name).write_text(message)
     for node, cpus in enumerate(("0,2\n", "1,3\n")):
         (folder / "node" / f"node{node}").mkdir(parents=True)
         (folder / "node" / f"node{node}" / "cpulist").write_text(cpus)
@@ -139,9 +139,11 @@ def tree(folder: Path) -> Path:
 
 
 def test_the_systems_own_files(tmp_path: Path) -> None:
-    found = CpuTopology.detect(tree(tmp_path), range(4))
-    assert numbers(found, "core") == numbers(found, "l2") == numbers(found, "node") == numbers(found, "socket") == [[0, 2], [1, 3]]
-    assert numbers(found, "l3") == [[0, 1, 2, 3]]
+    topology = CpuTopology.detect(tree(tmp_path), range(4))
+    assert (
+        numbers(topology, "core") == numbers(topology, "l2") == numbers(topology, "node") == numbers(topology, "socket") == [[0, 2], [1, 3]]
+    )
+    assert numbers(topology, "l3") == [[0, 1, 2, 3]]
     assert numbers(CpuTopology.detect(tmp_path, [3, 1]), "core") == [[1, 3]] and numbers(CpuTopology.detect(tmp_path, [2, 3]), "core") == [
         [2],
         [3],
@@ -165,7 +167,7 @@ def test_this_machine_is_the_one_that_lscpu_describes(tmp_path: Path) -> None:
     assert {cpu.number for cpu in mine.cpus} == os.sched_getaffinity(0)
     if shutil.which("lscpu") is None:
         pytest.skip("no lscpu")
-    said = subprocess.run(["lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"], capture_output=True, text=True, check=True).stdout
-    theirs = read(tmp_path, said).restricted_to(os.sched_getaffinity(0))
+    lscpu = subprocess.run(["lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"], capture_output=True, text=True, check=True).stdout
+    theirs = read(tmp_path, lscpu).restricted_to(os.sched_getaffinity(0))
     for level in ("core", "l2", "l3", "node", "socket"):
         assert numbers(mine, level) == numbers(theirs, level)

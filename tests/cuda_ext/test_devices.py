@@ -62,7 +62,7 @@ def test_a_driver_of_the_same_major_version_runs_machine_code_and_not_newer_ptx(
     )
 
 
-def test_what_is_missing_is_said_in_words() -> None:
+def test_missing_parts_are_named_in_words() -> None:
     a100 = Device("NVIDIA A100", 80)
     assert unavailable_reason(BuildInfo("90-real", NEW), NEW, a100) == (
         "NVIDIA A100 (compute capability 8.0): this library holds code for 9.0 only; build with CUDAARCHS=80"
@@ -153,7 +153,7 @@ def test_a_torch_without_cuda_is_the_reason(here, monkeypatch: pytest.MonkeyPatc
     assert backend.unavailable_reason("cuda") == f"torch {torch.__version__} is built without CUDA"
 
 
-def test_asking_for_the_cpu_with_a_cuda_tensor_leaves_the_threads_alone(here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cpu_backend_with_a_cuda_tensor_leaves_the_threads_unchanged(here, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int] = []
     monkeypatch.setattr(backend, "cpu_library", lambda: SimpleNamespace(cs_set_threads=counts.append))
     here(None)
@@ -178,5 +178,5 @@ def test_the_library_itself_loads_without_a_device() -> None:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(Path(chronoscale.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    expected, said = done.stdout.splitlines()
-    assert said == expected
+    expected, reported = done.stdout.splitlines()
+    assert reported == expected

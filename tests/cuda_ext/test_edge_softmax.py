@@ -46,8 +46,8 @@ def test_equals_torch_softmax_row_by_row(served: tuple[str, str], dtype: torch.d
     indptr = pointers()
     for heads in heads_for(backend):
         scores = normal(int(indptr[-1]), heads, dtype)
-        found = edge_softmax(scores.to(device), indptr.to(device), backend, longest).cpu().double()
-        torch.testing.assert_close(found, by_row(scores.double(), indptr), rtol=2e-6 if dtype == torch.float32 else 1e-13, atol=0)
+        softmax = edge_softmax(scores.to(device), indptr.to(device), backend, longest).cpu().double()
+        torch.testing.assert_close(softmax, by_row(scores.double(), indptr), rtol=2e-6 if dtype == torch.float32 else 1e-13, atol=0)
 
 
 def test_short_rows_alone(served: tuple[str, str]) -> None:
@@ -57,8 +57,8 @@ def test_short_rows_alone(served: tuple[str, str]) -> None:
         indptr = pointers((length,) * 3)
         for heads in heads_for(backend):
             scores = normal(3 * length, heads, torch.float64)
-            found = edge_softmax(scores.to(device), indptr.to(device), backend).cpu()
-            torch.testing.assert_close(found, by_row(scores, indptr), rtol=1e-13, atol=0)
+            softmax = edge_softmax(scores.to(device), indptr.to(device), backend).cpu()
+            torch.testing.assert_close(softmax, by_row(scores, indptr), rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -71,9 +71,9 @@ def test_scores_that_are_no_numbers_are_as_torch_has_them(served: tuple[str, str
             for begin, end in pairwise(indptr.tolist()):
                 some = min(len(strange), end - begin)
                 scores[end - some : end, 0] = torch.tensor(strange[:some], dtype=dtype)
-            found = edge_softmax(scores.to(device), indptr.to(device), backend).cpu()
+            softmax = edge_softmax(scores.to(device), indptr.to(device), backend).cpu()
             expected = by_row(scores.double(), indptr).to(dtype)
-            torch.testing.assert_close(found, expected, rtol=2e-6, atol=1e-30, equal_nan=True)
+            torch.testing.assert_close(softmax, expected, rtol=2e-6, atol=1e-30, equal_nan=True)
 
 
 def test_scores_however_large_are_stable(served: tuple[str, str]) -> None:
@@ -119,10 +119,10 @@ def test_gradients_of_long_rows(served: tuple[str, str]) -> None:
     for heads in heads_for(backend):
         scores, weight = normal(int(indptr[-1]), heads).requires_grad_(), normal(int(indptr[-1]), heads, seed=1)
         there = scores.detach().to(device).requires_grad_()
-        (found,) = torch.autograd.grad((edge_softmax(there, indptr.to(device), backend) * weight.to(device)).sum(), there)
+        (gradients,) = torch.autograd.grad((edge_softmax(there, indptr.to(device), backend) * weight.to(device)).sum(), there)
         wide = scores.detach().double().requires_grad_()
         (expected,) = torch.autograd.grad((by_row(wide, indptr) * weight).sum(), wide)
-        torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(gradients.cpu().double(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_threads_change_no_bit(threads: None) -> None:
@@ -171,21 +171,21 @@ def test_emulated_pointers_that_are_wrong_spoil_no_memory(emulated_kernels: None
 
 def test_emulated_rows_that_are_not_long_take_one_launch(emulated_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters, which a call has where it has pieces of rows, are what the second depends on."""
-    asked: list[int] = []
+    longest_rows: list[int] = []
     made = abi._counters
-    monkeypatch.setattr(abi, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
+    monkeypatch.setattr(abi, "_counters", lambda *given: (longest_rows.append(given[2]), made(*given))[1])
     for lengths, longest, pieces in (((3, 10, 32), None, []), ((300, 300), 300, []), ((300, 300), None, [2]), ((10, 600), 600, [2])):
-        asked.clear()
+        longest_rows.clear()
         indptr = pointers(lengths)
         edges_native.softmax(normal(int(indptr[-1]), 2), indptr, longest)
-        assert asked == pieces
+        assert longest_rows == pieces
 
 
 SCORES, INDPTR = normal(6, 2), torch.tensor([0, 2, 6])
 
 
 @pytest.mark.parametrize(
-    ("scores", "indptr", "said"),
+    ("scores", "indptr", "message"),
     [
         (SCORES[:, 0], INDPTR, r"scores is torch.float32 \[6\] on cpu.*expected contiguous float32 or float64 \[\*, H\]"),
         (SCORES.half(), INDPTR, "expected contiguous float32 or float64"),
@@ -195,8 +195,8 @@ SCORES, INDPTR = normal(6, 2), torch.tensor([0, 2, 6])
         (SCORES, INDPTR.to("meta"), "on cpu"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_error(scores: Tensor, indptr: Tensor, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_does_not_fit_is_one_clear_error(scores: Tensor, indptr: Tensor, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         edge_softmax(scores, indptr)
 
 

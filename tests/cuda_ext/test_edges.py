@@ -55,11 +55,11 @@ def test_equals_sums_one_by_one(served: tuple[str, str], dtype: torch.dtype, ids
             x = normal(NODES if from_nodes else EDGES, width, dtype=dtype)
             begins = source if from_nodes else None
             given = x.to(device), target.to(device, ids), ROWS, None if begins is None else begins.to(device, ids)
-            found = aggregate_edges(*given, deterministic, backend, ascending="told" in order).cpu().double().numpy()
+            sums = aggregate_edges(*given, deterministic, backend, ascending="told" in order).cpu().double().numpy()
             expected = one_by_one(x, target, ROWS, begins)
             scale = one_by_one(x.abs(), target, ROWS, begins).max()  # sums of numbers of both signs
-            assert found.shape == (ROWS, width)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=(1e-6 if dtype == torch.float32 else 1e-14) * scale)
+            assert sums.shape == (ROWS, width)
+            np.testing.assert_allclose(sums, expected, rtol=0, atol=(1e-6 if dtype == torch.float32 else 1e-14) * scale)
 
 
 def test_nothing_to_sum(served: tuple[str, str]) -> None:
@@ -77,9 +77,9 @@ def test_edges_that_lie_in_rows_equal_a_graphs_sums(served: tuple[str, str]) -> 
     lengths = torch.tensor([0, 1, 511, 512, 513, 0, 1500, 3, 64, 64, 0])
     target = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     each = normal(len(target), 5, dtype=torch.float64)
-    found = aggregate_edges(each.to(device), target.to(device), len(lengths), backend=backend)
+    sums = aggregate_edges(each.to(device), target.to(device), len(lengths), backend=backend)
     expected = torch.stack([part.sum(0) for part in each.split(lengths.tolist())])
-    torch.testing.assert_close(found.cpu(), expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(sums.cpu(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("from_nodes", [True, False])
@@ -140,18 +140,18 @@ def test_any_edges(data: st.DataObject) -> None:
     target, source = (torch.tensor([pair[i] for pair in pairs], dtype=torch.int64) for i in (0, 1))
     x = normal(nodes, width, dtype=torch.float64)
     for backend in {"reference", "cpu"} & set(backends()):
-        found = aggregate_edges(x, target, rows, source, backend=backend)
-        np.testing.assert_allclose(found.numpy(), one_by_one(x, target, rows, source), rtol=1e-12, atol=1e-12)
+        sums = aggregate_edges(x, target, rows, source, backend=backend)
+        np.testing.assert_allclose(sums.numpy(), one_by_one(x, target, rows, source), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("at", "value", "said"), [(0, -1, "from -1 to"), (3, 70, "to 70"), (899, 2**31 - 1, "to 2147483647")])
-def test_ids_out_of_range_are_one_line(at: int, value: int, said: str) -> None:
+@pytest.mark.parametrize(("at", "value", "message"), [(0, -1, "from -1 to"), (3, 70, "to 70"), (899, 2**31 - 1, "to 2147483647")])
+def test_ids_out_of_range_are_one_line(at: int, value: int, message: str) -> None:
     target, source = (ids.int() for ids in drawn())
     x = normal(NODES, 3)
     ends, begins = target.clone(), source.clone().long()
     ends[at], begins[at] = value, value if value != 70 else 40
     for backend in {"reference", "cpu"} & set(backends()):
-        with pytest.raises(UserError, match=rf"aggregate_edges: target has ids .*{said}.*; expected ids in \[0, 70\)"):
+        with pytest.raises(UserError, match=rf"aggregate_edges: target has ids .*{message}.*; expected ids in \[0, 70\)"):
             aggregate_edges(x, ends, ROWS, source, backend=backend)
         with pytest.raises(UserError, match=r"aggregate_edges: source has ids .*; expected ids in \[0, 40\)"):
             aggregate_edges(x, target.long(), ROWS, begins, backend=backend)
@@ -160,8 +160,8 @@ def test_ids_out_of_range_are_one_line(at: int, value: int, said: str) -> None:
 def test_emulated_a_row_of_many_pieces_is_all_of_them(emulated_kernels: None) -> None:
     """Of ten: more than a block's groups of lanes add up at once. Whole numbers: in any order the sum is exact."""
     x = torch.arange(10 * 512 * 33, dtype=torch.float64).view(-1, 33) % 97
-    found = edges_native.aggregate(x, torch.zeros(len(x), dtype=torch.int64), 2, None, True, False)
-    assert torch.equal(found, torch.stack([x.sum(0), torch.zeros(33).double()]))
+    sums = edges_native.aggregate(x, torch.zeros(len(x), dtype=torch.int64), 2, None, True, False)
+    assert torch.equal(sums, torch.stack([x.sum(0), torch.zeros(33).double()]))
 
 
 def test_emulated_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
@@ -169,9 +169,9 @@ def test_emulated_edges_to_no_row_are_left_out(emulated_kernels: None) -> None:
     target, source = torch.tensor([-1, 0, 5, 2, 2, 2**40]), torch.tensor([0, 1, 2, 3, 4, 5])
     x = normal(6, 3, dtype=torch.float64)
     for deterministic in (True, False):
-        found = edges_native.aggregate(x, target, 5, source, deterministic, False)
+        sums = edges_native.aggregate(x, target, 5, source, deterministic, False)
         expected = torch.stack([x[1], torch.zeros(3).double(), x[3] + x[4], torch.zeros(3).double(), torch.zeros(3).double()])
-        assert torch.equal(found, expected)
+        assert torch.equal(sums, expected)
         lost = edges_native.aggregate(x, target, 5, source - 4, deterministic, False)
         assert lost[[0, 2]].isnan().all() and not lost[[1, 3, 4]].any()
     assert abi.on_cuda(x)
@@ -188,7 +188,7 @@ TARGET, SOURCE = drawn(6, 5, skewed=False)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"x": torch.ones(40)}, r"x is torch.float32 \[40\] on cpu; expected contiguous float32 or float64 \[\*, F\]"),
         ({"x": torch.ones(40, 3, dtype=torch.bfloat16)}, "expected contiguous float32 or float64"),
@@ -204,9 +204,9 @@ TARGET, SOURCE = drawn(6, 5, skewed=False)
         ({"backend": "cudo"}, "did you mean 'cuda'"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_error(change: dict[str, object], said: str) -> None:
+def test_what_does_not_fit_is_one_clear_error(change: dict[str, object], message: str) -> None:
     sound = {"x": torch.ones(40, 3), "target": TARGET, "rows": 5, "source": SOURCE}
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         aggregate_edges(**{**sound, **change})  # type: ignore[arg-type]
 
 

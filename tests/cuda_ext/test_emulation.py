@@ -49,8 +49,8 @@ def expected(emulation: None) -> dict[str, list[Tensor]]:
 @pytest.mark.slow
 def test_the_cases_are_right(expected: dict[str, list[Tensor]]) -> None:
     for name, tensors in outcomes("reference").items():
-        for got, wanted in zip(expected[name], tensors, strict=True):
-            torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-3, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+        for actual, wanted in zip(expected[name], tensors, strict=True):
+            torch.testing.assert_close(actual, wanted, rtol=1e-4, atol=1e-3, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
 
 
 @pytest.mark.slow
@@ -65,9 +65,9 @@ def test_no_order_changes_a_bit(expected: dict[str, list[Tensor]], seed: int) ->
 
 @pytest.fixture(scope="module", params=[PLAIN, pytest.param(PORTABLE, marks=slow)], ids=["own switch", "swapcontext"])
 def probes(request: pytest.FixtureRequest) -> ctypes.CDLL:
-    found = ctypes.CDLL(str(build(HERE / "probes", request.param) / NAME))
-    found.error.restype = ctypes.c_char_p
-    return found
+    library = ctypes.CDLL(str(build(HERE / "probes", request.param) / NAME))
+    library.error.restype = ctypes.c_char_p
+    return library
 
 
 def run(probes: ctypes.CDLL, name: str, *arguments: int | np.ndarray) -> None:
@@ -168,7 +168,7 @@ def test_a_block_can_meet_another_half_done(probes: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "threads", "said"),
+    ("which", "threads", "message"),
     [
         (0, 64, r"block \d: 61 of 64 threads wait at the barrier at faults.cu:\d+, which the others \(thread 0, for one\) never reach"),
         (1, 64, r"block \d: threads wait at different barriers, faults.cu:\d+ and faults.cu:\d+"),
@@ -183,10 +183,10 @@ def test_a_block_can_meet_another_half_done(probes: ctypes.CDLL) -> None:
         (0, 2000, "invalid configuration argument"),
     ],
 )
-def test_divergence_is_an_error_in_words(seeded: ctypes.CDLL, which: int, threads: int, said: str) -> None:
+def test_divergence_is_an_error_in_words(seeded: ctypes.CDLL, which: int, threads: int, message: str) -> None:
     out = np.zeros(4096, np.int32)
     code = seeded.fault(which, threads, out.ctypes.data_as(ctypes.c_void_p))
-    assert code != 0 and re.search(said, seeded.error(code).decode())
+    assert code != 0 and re.search(message, seeded.error(code).decode())
     test_votes(seeded)  # and the device goes on
 
 
@@ -280,15 +280,17 @@ def caught(tmp_path: Path, file: str, find: str, put: str) -> str:
 
 @slow
 def test_a_divergent_barrier_is_caught(tmp_path: Path) -> None:
-    said = caught(tmp_path, "cuda/packs.cuh", "__syncthreads();", "if (threadIdx.x) __syncthreads();")
-    assert re.search(r"native aggregate_f32 on cpu: the launch failed: block \d+: .*wait at .*barrier.* packs.cuh:\d+", said)
+    report = caught(tmp_path, "cuda/packs.cuh", "__syncthreads();", "if (threadIdx.x) __syncthreads();")
+    assert re.search(r"native aggregate_f32 on cpu: the launch failed: block \d+: .*wait at .*barrier.* packs.cuh:\d+", report)
 
 
 @slow
 def test_a_shuffle_with_an_exited_lane_is_caught(tmp_path: Path) -> None:
     leads = "const bool leads = threadIdx.x % lanes == 0;"
-    said = caught(tmp_path, "cuda/attention.cu", leads, f"{leads} if (threadIdx.x == 5) return;")
-    assert re.search(r"the launch failed: block \d+, warp \d: __\w+_sync at pieces.cuh:\d+: lane 5 of mask 0x[0-9a-f]{8} has exited", said)
+    report = caught(tmp_path, "cuda/attention.cu", leads, f"{leads} if (threadIdx.x == 5) return;")
+    assert re.search(
+        r"the launch failed: block \d+, warp \d: __\w+_sync at pieces.cuh:\d+: lane 5 of mask 0x[0-9a-f]{8} has exited", report
+    )
 
 
 # One row of three edges, in memory that ends where the row's sums do.

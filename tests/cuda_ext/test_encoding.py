@@ -20,16 +20,16 @@ pytestmark = pytest.mark.usefixtures("threads")
 def test_encodings_equal_the_cosine_of_the_right_angle(backend: str, rows: int, clock: int, longest: float, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     elapsed, frequency, phase = (torch.rand(count, generator=generator) for count in (rows, clock, clock))
-    found = run_on(backend, encode, longest * elapsed, frequency, phase)
+    outputs = run_on(backend, encode, longest * elapsed, frequency, phase)
     angle = (longest * elapsed).double()[:, None] * frequency.double() + phase.double()
-    torch.testing.assert_close(found.double(), angle.cos(), rtol=0, atol=3e-7)
+    torch.testing.assert_close(outputs.double(), angle.cos(), rtol=0, atol=3e-7)
 
 
 @pytest.mark.parametrize("rows", [8, 600])  # more rows than are summed at once
 def test_gradients_of_encodings(backend: str, device: str, rows: int) -> None:
     elapsed = torch.linspace(0, 9, rows, dtype=torch.float64, device=device)
-    asked = tuple(torch.rand(2, dtype=torch.float64, device=device, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), asked)
+    parameters = tuple(torch.rand(2, dtype=torch.float64, device=device, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda f, p: encode(elapsed, f, p, backend=backend), parameters)
 
 
 @pytest.mark.parametrize("clock", [36, 200])
@@ -41,10 +41,10 @@ def test_angles_and_sums_in_packs(backend: str, device: str, clock: int) -> None
     into = torch.randn(700, clock, generator=generator)
     mine = [leaf.to(device).requires_grad_() for leaf in leaves]
     theirs = [leaf.double().requires_grad_() for leaf in leaves]
-    found = encode(elapsed.to(device), *mine, backend=backend)
+    cosines = encode(elapsed.to(device), *mine, backend=backend)
     right = (elapsed.double()[:, None] * theirs[0] + theirs[1]).cos()
-    torch.testing.assert_close(found.cpu().double(), right, rtol=0, atol=3e-7)
-    grads, expected = torch.autograd.grad(found, mine, into.to(device)), torch.autograd.grad(right, theirs, into.double())
+    torch.testing.assert_close(cosines.cpu().double(), right, rtol=0, atol=3e-7)
+    grads, expected = torch.autograd.grad(cosines, mine, into.to(device)), torch.autograd.grad(right, theirs, into.double())
     for one, other, size in zip(grads, expected, (float(elapsed.sum()), 700.0), strict=True):
         torch.testing.assert_close(one.cpu().double(), other, rtol=0, atol=1e-6 * size)
 
@@ -52,25 +52,25 @@ def test_angles_and_sums_in_packs(backend: str, device: str, clock: int) -> None
 @needs_cpu
 def test_encodings_do_not_depend_on_threads() -> None:
     given_ = torch.rand(3000) * 1e6, torch.rand(100), torch.rand(100)
-    found = []
+    results = []
     for count in (1, 2, 8):
         set_threads(count)
-        found.append(encode(*given_, backend="cpu"))
-    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+        results.append(encode(*given_, backend="cpu"))
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_frequency_that_is_no_number_spoils_itself_alone(backend: str, device: str, at: int) -> None:
+def test_a_frequency_that_is_no_number_spoils_only_itself(backend: str, device: str, at: int) -> None:
     frequency = torch.tensor([3e30, 3e20, 1.0])
     frequency[at] = torch.nan
-    found = encode(torch.tensor([3.0], device=device), frequency.to(device), torch.zeros(3, device=device), backend=backend)[0].cpu()
+    cosines = encode(torch.tensor([3.0], device=device), frequency.to(device), torch.zeros(3, device=device), backend=backend)[0].cpu()
     right = (3 * frequency.double()).cos().float()
-    torch.testing.assert_close(found, right, equal_nan=True, rtol=0, atol=1e-6)
+    torch.testing.assert_close(cosines, right, equal_nan=True, rtol=0, atol=1e-6)
 
 
 @needs_cpu
 @pytest.mark.usefixtures("python_operators")
-def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sines_are_computed_only_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     made, phase = [], torch.rand(2, requires_grad=True)
     monkeypatch.setattr(torch, "empty_like", lambda tensor: made.append(1) or tensor.clone())
     encode(torch.rand(3), torch.rand(2), phase.detach(), backend="cpu")
@@ -81,8 +81,8 @@ def test_sines_are_made_for_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert made
 
 
-def test_what_does_not_fit_is_said() -> None:
-    for times, said in (
+def test_operands_that_do_not_fit_are_errors() -> None:
+    for times, message in (
         ((torch.rand(3, 1), torch.rand(2), torch.rand(2)), "elapsed is"),
         ((torch.rand(3), torch.rand(2), torch.rand(3)), "frequency is"),
         ((torch.rand(3), torch.rand(2).double(), torch.rand(2)), "frequency is"),
@@ -91,4 +91,4 @@ def test_what_does_not_fit_is_said() -> None:
     ):
         with pytest.raises(UserError) as raised:
             encode(*times)
-        assert said in str(raised.value)
+        assert message in str(raised.value)

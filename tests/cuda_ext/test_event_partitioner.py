@@ -40,16 +40,16 @@ def scores(event: int, src: np.ndarray, dst: np.ndarray, time: np.ndarray, part:
     def attention(v: int, p: int) -> float:
         return sum(exp(decay * (float(time[e]) - now)) for e in before if part[e] == p and v in (src[e], dst[e]))
 
-    held = [int((node == p).sum()) for p in range(parts)]
+    node_counts = [int((node == p).sum()) for p in range(parts)]
     count = [part.count(p) for p in range(parts)]
     last = [max([float(time[e]) for e in before if part[e] == p], default=0.0) for p in range(parts)]
-    found = []
+    results = []
     for p in range(parts):
-        bn = 1 - (held[p] - min(held)) / (1 + max(held) - min(held))
+        bn = 1 - (node_counts[p] - min(node_counts)) / (1 + max(node_counts) - min(node_counts))
         be = 1 - (count[p] - min(count)) / (1 + max(count) - min(count))
         bt = exp((min(last) - last[p]) / (max(last) - min(last))) if max(last) > min(last) else 1
-        found.append((attention(src[event], p) + attention(dst[event], p) + 1) * bn * be * bt)
-    return found
+        results.append((attention(src[event], p) + attention(dst[event], p) + 1) * bn * be * bt)
+    return results
 
 
 @pytest.mark.usefixtures("place")
@@ -65,14 +65,16 @@ def test_events_go_where_the_formulas_say(stream: tuple[np.ndarray, ...], parts:
         if follows:
             assert one == follows[0]
         else:
-            found = scores(event, src, dst, time, part, before, parts, decay)
-            assert found[one] == pytest.approx(max(found), rel=1e-9)
-            assert all(found[p] < max(found) * (1 + 1e-9) for p in range(one)) and (found[one] >= max(found[:one], default=0) * (1 - 1e-9))
+            computed = scores(event, src, dst, time, part, before, parts, decay)
+            assert computed[one] == pytest.approx(max(computed), rel=1e-9)
+            assert all(computed[p] < max(computed) * (1 + 1e-9) for p in range(one)) and (
+                computed[one] >= max(computed[:one], default=0) * (1 - 1e-9)
+            )
         for v in range(NODES):
             assert partitioner.node[v] == (one if v in ends and before[v] == UNSEEN else before[v])
         part.append(one)
     assert partitioner.events.tolist() == [part.count(p) for p in range(parts)]
-    assert partitioner.held.tolist() == [int((partitioner.node == p).sum()) for p in range(parts)]
+    assert partitioner.node_counts.tolist() == [int((partitioner.node == p).sum()) for p in range(parts)]
 
 
 @needs_cpu
@@ -80,23 +82,23 @@ def test_events_go_where_the_formulas_say(stream: tuple[np.ndarray, ...], parts:
 def test_both_are_the_same_to_the_last_bit(stream: tuple[np.ndarray, ...], parts: int, decay: float, rule: Rule, cut: int) -> None:
     *columns, shared = stream
     native, plain = (EventPartitioner.start(shared, parts, decay, rule) for _ in range(2))
-    found = [native.assign(*(column[part] for column in columns)) for part in (slice(0, cut), slice(cut, None))]
+    results = [native.assign(*(column[part] for column in columns)) for part in (slice(0, cut), slice(cut, None))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made, "cpu_library_or_warn", lambda _: None)
-        np.testing.assert_array_equal(np.concatenate(found), plain.assign(*columns))
-    for name in ("node", "attention", "since", "held", "events", "clock"):
+        np.testing.assert_array_equal(np.concatenate(results), plain.assign(*columns))
+    for name in ("node", "attention", "since", "node_counts", "events", "clock"):
         np.testing.assert_array_equal(getattr(native, name), getattr(plain, name))
 
 
 @pytest.mark.usefixtures("place")
 def test_of_those_that_score_alike_the_lowest() -> None:
-    partitioner, alone = EventPartitioner.start(np.zeros(6, np.bool_), 3), np.zeros(1)
+    partitioner, one_time = EventPartitioner.start(np.zeros(6, np.bool_), 3), np.zeros(1)
     ends = [np.array([v], np.int32) for v in range(6)]
-    assert [partitioner.assign(ends[v], ends[v + 1], alone).tolist() for v in (0, 2, 4)] == [[0], [1], [2]]
+    assert [partitioner.assign(ends[v], ends[v + 1], one_time).tolist() for v in (0, 2, 4)] == [[0], [1], [2]]
 
 
 @pytest.mark.usefixtures("place")
-def test_average_times_are_kept_close() -> None:
+def test_average_times_stay_close() -> None:
     """Four strangers: the first to the lowest part; then the other has room; then the one whose average comes closer to that of all."""
     partitioner = EventPartitioner.start(np.zeros(8, np.bool_), 2, rule="average")
     part = partitioner.assign(*(np.array(ends, np.int32) for ends in ([0, 2, 4, 6], [1, 3, 5, 7])), np.array([0.0, 1.0, 2.0, 3.0]))

@@ -34,18 +34,18 @@ def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.
 def test_equals_torchs_cell(backend: str, rows: int, hidden: int, seed: int) -> None:
     x, state = torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)), case(rows, hidden, seed, dtype=torch.float32)[2]
     there, cell = case(rows, hidden, seed)[3], torch.nn.GRUCell(4, hidden)
-    given_, kept = x @ cell.weight_ih.t() + cell.bias_ih, state @ cell.weight_hh.t() + cell.bias_hh
-    found = run_on(backend, gates, given_, kept, state, there)
-    torch.testing.assert_close(found[there], cell(x, state)[there], rtol=0, atol=2e-6)
-    assert torch.equal(found[~there], state[~there])
+    given_, from_memory = x @ cell.weight_ih.t() + cell.bias_ih, state @ cell.weight_hh.t() + cell.bias_hh
+    outputs = run_on(backend, gates, given_, from_memory, state, there)
+    torch.testing.assert_close(outputs[there], cell(x, state)[there], rtol=0, atol=2e-6)
+    assert torch.equal(outputs[~there], state[~there])
 
 
 @pytest.mark.parametrize("hidden", [5, 4])  # numbers alone, and packs of them
 def test_gradients_of_gates(backend: str, device: str, hidden: int) -> None:
-    before, kept, memory, there = (tensor.to(device) for tensor in case(9, hidden))
-    asked = (before.requires_grad_(), kept.requires_grad_())
-    assert torch.autograd.gradcheck(lambda g, k, s: gates(g, k, s, there, backend=backend), (*asked, memory.clone().requires_grad_()))
-    gates(*asked, memory, there, backend=backend).sum().backward()
+    before, from_memory, memory, there = (tensor.to(device) for tensor in case(9, hidden))
+    leaves_ = (before.requires_grad_(), from_memory.requires_grad_())
+    assert torch.autograd.gradcheck(lambda g, k, s: gates(g, k, s, there, backend=backend), (*leaves_, memory.clone().requires_grad_()))
+    gates(*leaves_, memory, there, backend=backend).sum().backward()
     assert memory.grad is None
     assert not before.grad[~there].any() and before.grad[there].any()  # type: ignore[index]
 
@@ -58,8 +58,8 @@ def test_float32_is_as_near_as_torchs_operators(backend: str, device: str, size:
 
     def ran(tensors: tuple[Tensor, ...], backend: str, into: Tensor) -> list[Tensor]:
         leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
-        found = run_on(backend, gates, *leaves, *tensors[2:])
-        return [found.detach(), *torch.autograd.grad(found, leaves, into)]
+        outputs = run_on(backend, gates, *leaves, *tensors[2:])
+        return [outputs.detach(), *torch.autograd.grad(outputs, leaves, into)]
 
     as_given = tuple(t.double() if t.is_floating_point() else t for t in given_)
     truth = ran(as_given, "reference", into.double())
@@ -71,29 +71,29 @@ def test_float32_is_as_near_as_torchs_operators(backend: str, device: str, size:
 @pytest.mark.parametrize("size", [1e-6, 1e-3, 0.05, 0.2, 0.24, 0.26, 0.5, 2.0])
 def test_small_candidates_keep_their_digits(size: float) -> None:
     """Where gates are shut against the past, new memory is tanh of what is given."""
-    given_, kept = torch.zeros(1, 30), torch.zeros(1, 30)
+    given_, from_memory = torch.zeros(1, 30), torch.zeros(1, 30)
     given_[:, 10:20], given_[:, 20:] = -200.0, size * torch.linspace(-1, 1, 10)
-    found = gates(given_, kept, torch.ones(1, 10), torch.ones(1, dtype=torch.bool), backend="cpu")
-    torch.testing.assert_close(found.double(), given_[:, 20:].double().tanh(), rtol=3e-6, atol=0)
+    outputs = gates(given_, from_memory, torch.ones(1, 10), torch.ones(1, dtype=torch.bool), backend="cpu")
+    torch.testing.assert_close(outputs.double(), given_[:, 20:].double().tanh(), rtol=3e-6, atol=0)
 
 
 @needs_cpu
 def test_gates_do_not_depend_on_threads() -> None:
     tensors, into = case(1500, 70, dtype=torch.float32), torch.randn(1500, 70)
-    found = []
+    results = []
     for count in (1, 2, 8):
         set_threads(count)
         leaves = [tensors[0].clone().requires_grad_(), tensors[1].clone().requires_grad_()]
         out = gates(*leaves, *tensors[2:], backend="cpu")
-        found.append((out.detach(), *torch.autograd.grad(out, leaves, into)))
-    assert all(torch.equal(one, other) for others in found[1:] for one, other in zip(found[0], others, strict=True))
+        results.append((out.detach(), *torch.autograd.grad(out, leaves, into)))
+    assert all(torch.equal(one, other) for others in results[1:] for one, other in zip(results[0], others, strict=True))
 
 
 @pytest.mark.parametrize("at", [0, 3, 5])
 def test_nan_is_not_swallowed(backend: str, device: str, at: int) -> None:
-    before, kept, memory, _ = (tensor.to(device) for tensor in case(1, 2, dtype=torch.float32))
+    before, from_memory, memory, _ = (tensor.to(device) for tensor in case(1, 2, dtype=torch.float32))
     before[0, at] = torch.nan
-    assert gates(before, kept, memory, torch.ones(1, dtype=torch.bool, device=device), backend=backend)[0, at % 2].isnan()
+    assert gates(before, from_memory, memory, torch.ones(1, dtype=torch.bool, device=device), backend=backend)[0, at % 2].isnan()
 
 
 @pytest.mark.parametrize("hidden", [40, 260])
@@ -110,19 +110,19 @@ def test_wide_rows_and_rows_that_are_not_there(backend: str, device: str, hidden
     assert torch.equal(made[0][0][~tensors[3]], tensors[2][~tensors[3]].double())
 
 
-def test_what_does_not_fit_is_said() -> None:
-    before, kept, memory, there = case(4, 3, dtype=torch.float32)
-    for tensors, said in (
-        ((before[:, :8], kept, memory, there), "from_input is"),
-        ((before, kept.double(), memory, there), "from_memory is"),
-        ((before, kept, memory[:3], there), "from_input is"),
-        ((before, kept, memory[0], there), "memory is"),
-        ((before, kept, memory, there.float()), "mask is"),
-        ((before, kept, memory.t().contiguous().t(), there), "memory is"),
+def test_operands_that_do_not_fit_are_errors() -> None:
+    before, from_memory, memory, there = case(4, 3, dtype=torch.float32)
+    for tensors, message in (
+        ((before[:, :8], from_memory, memory, there), "from_input is"),
+        ((before, from_memory.double(), memory, there), "from_memory is"),
+        ((before, from_memory, memory[:3], there), "from_input is"),
+        ((before, from_memory, memory[0], there), "memory is"),
+        ((before, from_memory, memory, there.float()), "mask is"),
+        ((before, from_memory, memory.t().contiguous().t(), there), "memory is"),
     ):
         with pytest.raises(UserError) as raised:
             gates(*tensors)
-        assert said in str(raised.value)
+        assert message in str(raised.value)
 
 
 @needs_cpu

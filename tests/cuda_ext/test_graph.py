@@ -17,7 +17,7 @@ def pointer(*numbers: int) -> torch.Tensor:
     return ints(*numbers, dtype=torch.int64)
 
 
-def test_transpose_is_exact_and_kept() -> None:
+def test_transpose_is_exact_and_cached() -> None:
     graph = CSR(pointer(0, 2, 2, 4), ints(1, 3, 0, 1), torch.tensor([1.0, 2.0, 3.0, 4.0]), 4)
     turned = graph.transpose()
     assert turned.indptr.tolist() == [0, 1, 3, 3, 4] and turned.indices.tolist() == [2, 0, 2, 0]

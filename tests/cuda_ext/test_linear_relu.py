@@ -36,9 +36,9 @@ def drawn(rows: int, width: int, hidden: int, seed: int = 0) -> tuple[Tensor, Te
 
 @given(rows=st.integers(0, 60), width=st.integers(0, 30))
 def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
-    found, longest = [list(range(rows))[block] for block in row_blocks.row_blocks(rows, width)], row_blocks.longest_block(rows, width)
-    assert [row for block in found for row in block] == list(range(rows))
-    assert all(len(block) == longest for block in found[:-1]) and all(0 < len(block) <= longest for block in found)
+    results, longest = [list(range(rows))[block] for block in row_blocks.row_blocks(rows, width)], row_blocks.longest_block(rows, width)
+    assert [row for block in results for row in block] == list(range(rows))
+    assert all(len(block) == longest for block in results[:-1]) and all(0 < len(block) <= longest for block in results)
     assert longest <= 1 or longest * width <= 20
 
 
@@ -48,10 +48,10 @@ def test_blocks_are_all_rows_once(rows: int, width: int) -> None:
 @examples(40)
 def test_equals_torchs_operators(backend: str, biased: bool, rows: int, width: int, hidden: int, seed: int) -> None:
     leaves = [part.requires_grad_() for part in drawn(rows, width, hidden, seed)][: 2 + biased]
-    found, wanted = linear_relu(*leaves, backend=backend), torch.relu(linear(*leaves))
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    outputs, wanted = linear_relu(*leaves, backend=backend), torch.relu(linear(*leaves))
+    torch.testing.assert_close(outputs, wanted, rtol=1e-12, atol=1e-12)
     weights = torch.randn(rows, hidden, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    for one, other in zip(*(torch.autograd.grad((made * weights).sum(), leaves) for made in (found, wanted)), strict=True):
+    for one, other in zip(*(torch.autograd.grad((made * weights).sum(), leaves) for made in (outputs, wanted)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
 
 
@@ -67,8 +67,8 @@ def test_what_is_cut_off_gets_no_gradient_and_nan_stays() -> None:
     assert all(part.grad is not None and not part.grad.any() for part in (x, weight, bias))
     spoilt = x.detach().clone()
     spoilt[8] = torch.nan
-    found = linear_relu(spoilt, weight, bias)
-    assert found[8].isnan().all() and not found[:8].isnan().any()
+    outputs = linear_relu(spoilt, weight, bias)
+    assert outputs[8].isnan().all() and not outputs[:8].isnan().any()
 
 
 @needs_cpu
@@ -77,10 +77,10 @@ def test_any_strides() -> None:
     apart = [x.t().contiguous().t(), torch._neg_view(-weight).t().contiguous().t(), bias.repeat_interleave(2)[::2]]
     apart = [part.requires_grad_() for part in apart]
     alike = [part.clone().requires_grad_() for part in (x, weight, bias)]
-    found = [linear_relu(*parts) for parts in (apart, alike)]
-    torch.testing.assert_close(*found)
+    results = [linear_relu(*parts) for parts in (apart, alike)]
+    torch.testing.assert_close(*results)
     for one, other in zip(
-        *(torch.autograd.grad(made.sum(), parts) for made, parts in zip(found, (apart, alike), strict=True)), strict=True
+        *(torch.autograd.grad(made.sum(), parts) for made, parts in zip(results, (apart, alike), strict=True)), strict=True
     ):
         torch.testing.assert_close(one, other)
 

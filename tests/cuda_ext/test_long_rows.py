@@ -97,26 +97,26 @@ def test_a_captured_call_has_counters_of_its_own(monkeypatch: pytest.MonkeyPatch
     """What a CUDA graph records runs later, in any order and on any stream."""
     monkeypatch.setattr(abi, "_zeros", {})
     device = torch.device("cpu")
-    kept = abi._counters(device, 0, 10)
+    counters = abi._counters(device, 0, 10)
     monkeypatch.setattr(abi, "_captured", lambda device: True)
     first, second = abi._counters(device, 0, 10), abi._counters(device, 0, 10)
-    assert len({kept.data_ptr(), first.data_ptr(), second.data_ptr()}) == 3 and not first.any()
-    assert list(abi._zeros.values()) == [kept]
+    assert len({counters.data_ptr(), first.data_ptr(), second.data_ptr()}) == 3 and not first.any()
+    assert list(abi._zeros.values()) == [counters]
 
 
 def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     if compiler() is None or "cpu" not in backends():
         pytest.skip("no C++ compiler, or no backend 'cpu'")
-    asked: list[int] = []
+    longest_rows: list[int] = []
     with emulated():
         made = abi._counters
-        monkeypatch.setattr(abi, "_counters", lambda *given: (asked.append(given[2]), made(*given))[1])
+        monkeypatch.setattr(abi, "_counters", lambda *given: (longest_rows.append(given[2]), made(*given))[1])
         for lengths, pieces in (([511] * 4, []), ([511, 512], [2]), ([3], [])):
-            asked.clear()
+            longest_rows.clear()
             aggregate(graph_of(lengths), whole(37, 4), "cpu")
-            assert asked == pieces
+            assert longest_rows == pieces
         aggregate(graph_of([511] * 4).mark_checked(), whole(37, 4), "cpu")  # nobody has looked
-        assert asked == [4]
+        assert longest_rows == [4]
 
 
 def pieces_by_hand(lengths: list[int]) -> list[list[int]]:

@@ -37,8 +37,8 @@ def features(rows: int, width: int, device: str, dtype: torch.dtype = torch.floa
     return torch.randn(rows, width, dtype=dtype, generator=torch.Generator().manual_seed(width)).to(device)
 
 
-def close(got: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(got.cpu().double(), expected.cpu().double(), rtol=1e-4, atol=1e-4)
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual.cpu().double(), expected.cpu().double(), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [True, False])

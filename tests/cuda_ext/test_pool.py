@@ -47,13 +47,13 @@ def places(helpers: int, *masks: list[int]) -> list[list[list[int]]]:
     command = [sys.executable, "-c", PROGRAM, str(helpers), *(",".join(map(str, mask)) for mask in masks)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    found = []
+    results = []
     for line in done.stdout.splitlines():
         same, count, rest = line.split(" ", 2)
         assert same == "True", "the caller was moved"
         assert int(count) == helpers
-        found.append([[int(core) for core in one.split(",")] for one in rest.strip("[]").split("], [")])
-    return found
+        results.append([[int(core) for core in one.split(",")] for one in rest.strip("[]").split("], [")])
+    return results
 
 
 def test_a_helper_runs_where_its_caller_may_but_beside_it() -> None:

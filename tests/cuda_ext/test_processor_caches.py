@@ -21,15 +21,15 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2)), max_size=80), st.integers(1, 4), st.integers(1, 4))
 def test_what_was_used_least_recently_is_replaced(accesses: list[tuple[int, int]], sets: int, ways: int) -> None:
-    held: dict[tuple[int, int], list[int]] = {}
+    lines_of: dict[tuple[int, int], list[int]] = {}
     expected = []
     for line, cache in accesses:
-        here = held.setdefault((cache, line % sets), [])
+        here = lines_of.setdefault((cache, line % sets), [])
         expected.append(line in here)
-        held[cache, line % sets] = [line, *(one for one in here if one != line)][:ways]
+        lines_of[cache, line % sets] = [line, *(one for one in here if one != line)][:ways]
     lines, of = (np.array([access[k] for access in accesses], dtype) for k, dtype in enumerate((np.int64, np.int32)))
-    found = hits(lines, of, 3, sets, ways)
-    assert found.dtype == np.bool_ and found.tolist() == expected
+    hit = hits(lines, of, 3, sets, ways)
+    assert hit.dtype == np.bool_ and hit.tolist() == expected
 
 
 def test_what_is_refused() -> None:

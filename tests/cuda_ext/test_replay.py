@@ -20,8 +20,8 @@ TAKEN = ResourceShares(
 
 
 def test_a_small_one() -> None:
-    found = replay(LINES, None, None)
-    assert found is not None and [one.tolist() for one in found] == [[0, 5, 12], [5, 12, 14]]
+    trace = replay(LINES, None, None)
+    assert trace is not None and [one.tolist() for one in trace] == [[0, 5, 12], [5, 12, 14]]
 
 
 @pytest.mark.parametrize(

@@ -53,14 +53,14 @@ def cuts(draw: st.DrawFn) -> Cut:
 def test_any_part_of_any_matrix(cut: Cut) -> None:
     indptr, indices, values = cut.expected()
     before = [cut.graph.indptr.clone(), cut.graph.indices.clone()]
-    found = shrink(cut.graph, cut.rows, cut.halo, len(indices))
-    assert (found.num_rows, found.num_cols, found.nnz) == (cut.rows, cut.rows + cut.halo, len(indices))
-    assert found.indptr.dtype == torch.int64 and found.indices.dtype == torch.int32
-    assert found.indptr.tolist() == indptr and found.indices.tolist() == indices
-    assert (found.values is None) == (cut.graph.values is None)
-    assert found.values is None or found.values.tolist() == values
+    shrunk = shrink(cut.graph, cut.rows, cut.halo, len(indices))
+    assert (shrunk.num_rows, shrunk.num_cols, shrunk.nnz) == (cut.rows, cut.rows + cut.halo, len(indices))
+    assert shrunk.indptr.dtype == torch.int64 and shrunk.indices.dtype == torch.int32
+    assert shrunk.indptr.tolist() == indptr and shrunk.indices.tolist() == indices
+    assert (shrunk.values is None) == (cut.graph.values is None)
+    assert shrunk.values is None or shrunk.values.tolist() == values
     assert torch.equal(cut.graph.indptr, before[0]) and torch.equal(cut.graph.indices, before[1])
-    CSR(found.indptr, found.indices, found.values, found.num_cols).check()  # counts as checked, and would pass
+    CSR(shrunk.indptr, shrunk.indices, shrunk.values, shrunk.num_cols).check()  # counts as checked, and would pass
 
 
 @given(cuts(), st.data())
@@ -69,9 +69,9 @@ def test_step_by_step_is_at_once(cut: Cut, data: st.DataObject) -> None:
     halo = data.draw(st.integers(cut.halo, cut.graph.num_cols - cut.graph.num_rows))
     first = shrink(cut.graph, rows, halo, len(Cut(cut.graph, rows, halo).expected()[1]))
     nnz = len(cut.expected()[1])
-    found, once = shrink(first, cut.rows, cut.halo, nnz), shrink(cut.graph, cut.rows, cut.halo, nnz)
-    assert torch.equal(found.indptr, once.indptr) and torch.equal(found.indices, once.indices)
-    assert once.values is None or torch.equal(found.values, once.values)
+    shrunk, once = shrink(first, cut.rows, cut.halo, nnz), shrink(cut.graph, cut.rows, cut.halo, nnz)
+    assert torch.equal(shrunk.indptr, once.indptr) and torch.equal(shrunk.indices, once.indices)
+    assert once.values is None or torch.equal(shrunk.values, once.values)
 
 
 def whole() -> CSR:
@@ -83,11 +83,11 @@ def test_all_of_a_matrix_is_itself() -> None:
     assert shrink(graph, 3, 2, 5) is graph
 
 
-@pytest.mark.parametrize("asked", [(4, 2, 5), (3, 3, 5), (3, 2, 6), (-1, 0, 0), (0, -1, 0), (0, 0, -1)])
-def test_more_than_there_is(asked: tuple[int, int, int]) -> None:
-    rows, halo, nnz = asked
+@pytest.mark.parametrize("sizes", [(4, 2, 5), (3, 3, 5), (3, 2, 6), (-1, 0, 0), (0, -1, 0), (0, 0, -1)])
+def test_more_than_there_is(sizes: tuple[int, int, int]) -> None:
+    rows, halo, nnz = sizes
     with pytest.raises(UserError) as error:
-        shrink(whole(), *asked)
+        shrink(whole(), *sizes)
     assert str(error.value) == f"shrunk: [3, 5] of 5 entries has no part of {rows} rows, {halo} remote ones, {nnz} entries"
 
 
@@ -106,5 +106,5 @@ def test_a_matrix_is_checked() -> None:
 @pytest.mark.parametrize("nnz", [0, 1, 2])
 def test_a_wrong_number_of_entries_writes_nowhere_else(nnz: int) -> None:
     """Some of the three that are left: nothing is read or written out of bounds."""
-    found = shrink(whole(), 2, 1, nnz)
-    assert found.nnz == nnz and set(found.indices.tolist()) <= {0, 1, 2}
+    shrunk = shrink(whole(), 2, 1, nnz)
+    assert shrunk.nnz == nnz and set(shrunk.indices.tolist()) <= {0, 1, 2}

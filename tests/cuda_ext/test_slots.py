@@ -108,8 +108,8 @@ def graded(sums: Tensor, of: Case) -> list[Tensor]:
     return [sums.detach(), *torch.autograd.grad(sums, of.leaves(), into, materialize_grads=True)]
 
 
-def close(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-5) -> None:
-    for mine, theirs in zip(found, expected, strict=True):
+def close(actual: list[Tensor], expected: list[Tensor], tolerance: float = 1e-5) -> None:
+    for mine, theirs in zip(actual, expected, strict=True):
         scale = max(1.0, float(theirs.abs().max()) if theirs.numel() else 0.0)
         torch.testing.assert_close(mine.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
@@ -183,8 +183,8 @@ def test_angles_are_right_however_many_turns_they_have(place: tuple[str, str], l
 def test_angles_beyond_any_clock_are_right(far: float) -> None:
     mine = case(3, width=0, clock=20, fanout=1, heads=1)
     slots = mine.slots._replace(elapsed=torch.full((3, 1), far), mask=torch.ones(3, 1, dtype=torch.bool))
-    found, expected = (attend(mine.query, mine.source, slots, mine.encoding, backend=name) for name in ("cpu", "reference"))
-    close([found.detach()], [expected.detach()], 3e-7)
+    actual, expected = (attend(mine.query, mine.source, slots, mine.encoding, backend=name) for name in ("cpu", "reference"))
+    close([actual.detach()], [expected.detach()], 3e-7)
 
 
 @needs_cpu
@@ -195,8 +195,8 @@ def test_any_number_of_threads_makes_the_same_bits(dtype: torch.dtype) -> None:
     expected = graded(attend(*of, backend="cpu"), of)
     for count in range(2, 9):
         set_threads(count)
-        found = graded(attend(*of, backend="cpu"), of)
-        assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True)), count
+        gradients = graded(attend(*of, backend="cpu"), of)
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(gradients, expected, strict=True)), count
 
 
 def test_heads_may_lie_apart_in_memory(place: tuple[str, str]) -> None:
@@ -206,8 +206,8 @@ def test_heads_may_lie_apart_in_memory(place: tuple[str, str]) -> None:
     apart = of._replace(query=of.query.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_())
     sums = attend(*apart, backend=place[0])
     assert sums.transpose(0, 1).is_contiguous()
-    found, expected = graded(sums, apart), graded(attend(*of, backend=place[0]), of)
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected, strict=True))
+    gradients, expected = graded(sums, apart), graded(attend(*of, backend=place[0]), of)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(gradients, expected, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -253,10 +253,10 @@ def test_only_what_asks_for_gradients_gets_them(place: tuple[str, str]) -> None:
     of = case(edges=2).to(place[1], torch.float32)
     for leaf in of.leaves():
         whole = graded(attend(*of, backend=place[0]), of)[1:]
-        alone = Case(*of[:2], of.slots, of.encoding, None).to(place[1], torch.float32)
-        for other, mine in zip(of.leaves(), alone.leaves(), strict=True):
+        without_keep = Case(*of[:2], of.slots, of.encoding, None).to(place[1], torch.float32)
+        for other, mine in zip(of.leaves(), without_keep.leaves(), strict=True):
             mine.requires_grad_(other is leaf)
-        (made,) = graded(attend(*alone, backend=place[0]), alone)[1:]
+        (made,) = graded(attend(*without_keep, backend=place[0]), without_keep)[1:]
         assert torch.equal(made, whole[[other is leaf for other in of.leaves()].index(True)])
 
 
@@ -278,11 +278,11 @@ def test_on_cuda_a_slot_outside_the_rows_spoils_its_target_alone(emulated_kernel
         of.slots.slot[2] = 0  # a row that no other target reads
         expected = graded(attend(*of, backend="cpu"), of)
         of.slots.slot[2, 1] = wrong
-        found = graded(attend(*of, backend="cpu"), of)
-        for mine, theirs in zip(found[:2], expected[:2], strict=True):  # sums and gradients of what heads want
+        gradients = graded(attend(*of, backend="cpu"), of)
+        for mine, theirs in zip(gradients[:2], expected[:2], strict=True):  # sums and gradients of what heads want
             assert mine[2].isnan().all()
             assert torch.equal(mine[:2], theirs[:2]) and torch.equal(mine[3:], theirs[3:])
-        close(found[2:3], [expected[2].index_fill(0, torch.tensor([0]), torch.nan)], 1e-6)
+        close(gradients[2:3], [expected[2].index_fill(0, torch.tensor([0]), torch.nan)], 1e-6)
 
 
 def test_targets_with_as_many_slots_as_may_be(place: tuple[str, str]) -> None:

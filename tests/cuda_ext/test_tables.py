@@ -33,8 +33,8 @@ def test_equals_one_table(served: tuple[str, str], dtype: torch.dtype, ids: torc
     index = drawn(100, sum(sizes))
     for width in WIDTHS[1:4:2] if backend == TRITON else WIDTHS:  # it compiles for each
         cached, sent = (normal(rows, width, dtype) for rows in sizes)
-        found = gather_rows(cached.to(device), sent.to(device), index.to(device, ids), backend)
-        assert torch.equal(found.cpu(), torch.cat([cached, sent])[index])
+        gathered = gather_rows(cached.to(device), sent.to(device), index.to(device, ids), backend)
+        assert torch.equal(gathered.cpu(), torch.cat([cached, sent])[index])
 
 
 def test_nothing_to_gather(served: tuple[str, str]) -> None:
@@ -92,13 +92,13 @@ def test_ids_out_of_range_are_one_line(wrong: int) -> None:
 
 def test_emulated_rows_that_are_not_there_are_nan(emulated_kernels: None) -> None:
     cached, sent, index = normal(5, 8), normal(4, 8), torch.tensor([0, -1, 8, 9, 2**40, 5])
-    found = edges_native.gather(cached, sent, index)
-    assert found[[1, 3, 4]].isnan().all() and torch.equal(found[[0, 2, 5]], torch.cat([cached, sent])[[0, 8, 5]])
+    rows = edges_native.gather(cached, sent, index)
+    assert rows[[1, 3, 4]].isnan().all() and torch.equal(rows[[0, 2, 5]], torch.cat([cached, sent])[[0, 8, 5]])
     assert abi.on_cuda(cached)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"cached": torch.ones(5)}, r"cached is torch.float32 \[5\] on cpu; expected contiguous float32 or float64 \[\*, D\]"),
         ({"sent": torch.ones(4, 2)}, r"sent is torch.float32 \[4, 2\] on cpu; expected contiguous torch.float32 \[\*, 3\] on cpu"),
@@ -108,9 +108,9 @@ def test_emulated_rows_that_are_not_there_are_nan(emulated_kernels: None) -> Non
         ({"index": torch.zeros(6, dtype=torch.int64)[::2]}, "not contiguous"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_error(change: dict[str, Tensor], said: str) -> None:
+def test_what_does_not_fit_is_one_clear_error(change: dict[str, Tensor], message: str) -> None:
     sound = {"cached": torch.ones(5, 3), "sent": torch.ones(4, 3), "index": torch.zeros(3, dtype=torch.int64)}
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         gather_rows(**{**sound, **change})
 
 

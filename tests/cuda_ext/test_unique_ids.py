@@ -69,12 +69,12 @@ def test_a_triple_gives_its_slots_back(rows: int, width: int, bound: int, seed: 
     rng = np.random.default_rng(seed)
     slots, counts = rng.integers(0, bound, (rows, width)).astype(np.int32), rng.integers(0, width + 1, rows).astype(np.int32)
     slots[np.arange(width) >= counts[:, None]] = -1
-    found = compress_slots(slots, counts)
-    assert [column.dtype for column in found] == [np.int32, np.int64, np.int64]
-    assert found.indptr.tolist() == [0, *np.cumsum(counts).tolist()]
-    assert found.unique.tolist() == sorted(set(slots[slots >= 0].tolist()))
-    for row, (begin, end) in enumerate(zip(found.indptr[:-1], found.indptr[1:], strict=True)):
-        assert found.unique[found.inverse[begin:end]].tolist() == slots[row, : counts[row]].tolist()
+    compressed = compress_slots(slots, counts)
+    assert [column.dtype for column in compressed] == [np.int32, np.int64, np.int64]
+    assert compressed.indptr.tolist() == [0, *np.cumsum(counts).tolist()]
+    assert compressed.unique.tolist() == sorted(set(slots[slots >= 0].tolist()))
+    for row, (begin, end) in enumerate(zip(compressed.indptr[:-1], compressed.indptr[1:], strict=True)):
+        assert compressed.unique[compressed.inverse[begin:end]].tolist() == slots[row, : counts[row]].tolist()
 
 
 def test_the_triples_of_a_sampled_hop() -> None:
@@ -82,12 +82,12 @@ def test_the_triples_of_a_sampled_hop() -> None:
     rng = np.random.default_rng(2)
     src, dst = rng.integers(0, 900, (2, 20_000)).astype(np.int32)
     graph = TCSR.of(EventStream(1000, src, dst, np.arange(20_000)))
-    found = graph.sample(np.arange(1000, dtype=np.int32).repeat(9), rng.integers(0, 20_000, 9000).astype(np.int32), 10)
-    for ids in (found.neighbor, found.event):
-        whole = compress_slots(ids, found.counts, 1)
-        assert np.array_equal(whole.unique[whole.inverse], ids[ids >= 0]) and np.array_equal(np.diff(whole.indptr), found.counts)
+    sampled = graph.sample(np.arange(1000, dtype=np.int32).repeat(9), rng.integers(0, 20_000, 9000).astype(np.int32), 10)
+    for ids in (sampled.neighbor, sampled.event):
+        whole = compress_slots(ids, sampled.counts, 1)
+        assert np.array_equal(whole.unique[whole.inverse], ids[ids >= 0]) and np.array_equal(np.diff(whole.indptr), sampled.counts)
         for threads in (2, 3, 4):
-            for a, b in zip(whole, compress_slots(ids, found.counts, threads), strict=True):
+            for a, b in zip(whole, compress_slots(ids, sampled.counts, threads), strict=True):
                 assert np.array_equal(a, b)
 
 

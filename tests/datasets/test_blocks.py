@@ -42,23 +42,23 @@ def test_blocks_of_lines_are_read_as_one_table(tmp_path: Path, in_small_blocks: 
     path = tmp_path / "a.txt"
     path.write_text("".join(" ".join(map(str, row)) + "\n" for row in table))
     options = {"columns": "src,dst,time,feature"}
-    told = independent.events(path, "plain", options)
+    expected = independent.events(path, "plain", options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
         try:
-            found = open_dataset(path, "plain", **options, strict=strict)
+            dataset = open_dataset(path, "plain", **options, strict=strict)
         except UserError:
-            assert strict and told.time != sorted(told.time)
+            assert strict and expected.time != sorted(expected.time)
             return
-    assert isinstance(found, EventStream)
-    assert stream_differs(found, told, strict) is None
-    assert found.t.dtype == (np.float64 if any("." in str(row[2]) for row in table) else np.int64)
+    assert isinstance(dataset, EventStream)
+    assert stream_differs(dataset, expected, strict) is None
+    assert dataset.t.dtype == (np.float64 if any("." in str(row[2]) for row in table) else np.int64)
 
 
 def test_a_fault_of_a_later_block_has_its_line(tmp_path: Path, in_small_blocks: None) -> None:
     path = tmp_path / "a.txt"
     lines = [f"{i} {i + 1} {i}" for i in range(20)]
-    for wrong, said in (
+    for wrong, message in (
         ("1 2", "expected 3 fields, found 2"),
         ("1 2 3 4", "expected 3 fields, found 4"),
         ("1 x 3", "expected a finite number, found 'x'"),
@@ -68,7 +68,7 @@ def test_a_fault_of_a_later_block_has_its_line(tmp_path: Path, in_small_blocks: 
         ("1 2 3", "time 3 is before the 14 that precedes it"),
     ):
         path.write_text("\n".join([*lines[:15], wrong, *lines[15:]]))
-        with pytest.raises(UserError, match=f":16: {said}"):
+        with pytest.raises(UserError, match=f":16: {message}"):
             open_dataset(path, strict=True)
 
 
@@ -103,11 +103,11 @@ def test_counts_are_those_of_a_dict(in_small_blocks: None, events: list[tuple[in
     t, src, dst = np.array(events, np.int64).reshape(-1, 3).T
     labels = np.array([at % 3 for at in range(len(events))], np.int64)
     stream = EventStream(4, src.astype(np.int32), dst.astype(np.int32), t.astype(kind), labels=labels)
-    found = statistics.count_stream(stream)
+    counts = statistics.count_stream(stream)
     pairs = Counter((u, v) for _, u, v in events)
-    assert (found.self_loops, found.pairs) == (sum(u == v for _, u, v in events), len(pairs))
-    assert found.duplicates == len(events) - len(set(events))
-    assert found.repetition == pytest.approx(1 - len(pairs) / max(len(events), 1))
+    assert (counts.self_loops, counts.pairs) == (sum(u == v for _, u, v in events), len(pairs))
+    assert counts.duplicates == len(events) - len(set(events))
+    assert counts.repetition == pytest.approx(1 - len(pairs) / max(len(events), 1))
     assert statistics.distinct_labels(stream) == len(set(labels.tolist()))
 
 
@@ -115,8 +115,8 @@ def test_pairs_are_counted_whatever_they_look_like(in_small_blocks: None) -> Non
     generator = np.random.default_rng(0)
     for src in (np.arange(500), np.zeros(500), generator.integers(0, 2**31 - 1, 500)):
         for dst in (np.arange(500), np.full(500, 2**31 - 2), generator.integers(0, 9, 500)):
-            told = len({*zip(src.tolist(), dst.tolist(), strict=True)})
-            assert statistics.distinct_pairs(src.astype(np.int32), dst.astype(np.int32)) == told
+            pairs = len({*zip(src.tolist(), dst.tolist(), strict=True)})
+            assert statistics.distinct_pairs(src.astype(np.int32), dst.astype(np.int32)) == pairs
 
 
 @pytest.mark.parametrize("place", [0, 4, 5, 6, 19])

@@ -114,8 +114,8 @@ def test_dcrnn_takes_the_time_from_its_index(tmp_path, kind) -> None:
     unit = "us" if "us" in str(kind) else "s" if "[s]" in str(kind) else "ns"
     path = indexed(tmp_path / "x.h5", kind, TIMES.astype(f"datetime64[{unit}]"))
     assert open_dataset(path).num_channels == open_dataset(path, time_of_day="false").num_channels == 1
-    for asked in (True, "true"):
-        signal = open_dataset(path, time_of_day=asked, missing="0")
+    for option in (True, "true"):
+        signal = open_dataset(path, time_of_day=option, missing="0")
         assert_array_equal(signal.values[:, :, 0], VALUES)
         assert_allclose(signal.values[:, 2, 1], [share(time) for time in TIMES.tolist()])
         assert_array_equal(signal.missing[:, :, 0], np.isnan(VALUES) | (VALUES == 0))

@@ -44,7 +44,7 @@ def test_every_dataset_of_the_papers_is_listed_and_nothing_else_is_published():
     assert {paper: set(names) for paper, names in listed.items()} == {paper: set(names.split()) for paper, names in PAPERS.items()}
 
 
-def test_counts_that_differ_between_papers_are_kept_apart():
+def test_counts_that_differ_between_papers_are_separate():
     gdelt = catalogue.entry("gdelt")
     assert (gdelt.as_published("memshare").edge_features, gdelt.as_published("fast").edge_features) == (186, 182)
     with pytest.raises(UserError, match="unknown paper for dataset 'gdelt'"):
@@ -79,10 +79,10 @@ def test_generated_signals_have_the_counts_of_what_they_stand_for():
     names = [name for name in catalogue.names() if catalogue.entry(name).family == "signals" and catalogue.entry(name).stands_for]
     assert names == ["metr_la_like", "pems_bay_like", "windmill_like"]
     for name in names:
-        found = catalogue.entry(name)
-        row, made = catalogue.entry(found.stands_for.dataset).as_published("pgt-i"), found.generator
+        details = catalogue.entry(name)
+        row, made = catalogue.entry(details.stands_for.dataset).as_published("pgt-i"), details.generator
         assert (made.sensors, made.steps, made.channels) == (row.nodes, row.steps, row.node_features)
-        assert found.horizon == row.horizon
+        assert details.horizon == row.horizon
     assert catalogue.entry("los_loop").horizon is None
 
 
@@ -90,8 +90,8 @@ def test_generated_streams_have_the_counts_of_what_they_stand_for():
     names = [name for name in catalogue.names() if catalogue.entry(name).family == "streams" and catalogue.entry(name).stands_for]
     assert names == ["lastfm_like", "wikitalk_like", "bitcoin_like", "gdelt_like", "stackof_like"]
     for name in names[:-1]:
-        found = catalogue.entry(name)
-        row, made, stands_for = catalogue.entry(found.stands_for.dataset).as_published("fast"), found.generator, found.stands_for
+        details = catalogue.entry(name)
+        row, made, stands_for = catalogue.entry(details.stands_for.dataset).as_published("fast"), details.generator, details.stands_for
         assert made.nodes == pytest.approx(row.nodes, rel=0.04)  # FAST rounds
         assert made.events * (stands_for.edges or stands_for.factor) == pytest.approx(row.edges, rel=0.006)
         assert made.features == made.node_features == 0

@@ -92,7 +92,7 @@ def test_the_published_delta_has_the_changed_edges_with_their_own_days_weight(gr
     assert_array_equal(delta.scale, np.ones(N))
 
 
-def test_the_published_delta_leaves_kept_edges_at_their_old_weight():
+def test_the_published_delta_leaves_common_edges_at_their_old_weight():
     """0 -> 1 stays while 0 gains an edge: exact re-weights it, the paper's form does not (REAL eq. 3-4)."""
     a, b = snapshot({(0, 1)}), snapshot({(0, 1), (0, 2)})
     features = np.arange(N, dtype=np.float64) + 1

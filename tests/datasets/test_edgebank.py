@@ -26,19 +26,19 @@ def stream(events, dtype=np.int64):
 def test_a_pair_is_predicted_if_it_was_there_before_the_batch(events, batch, window, dtype, data):
     start = data.draw(st.integers(0, len(events) - 1))
     part = range(start, len(events))
-    asked = np.random.default_rng(0).integers(-1, N, (len(part), 4)).astype(np.int32)
+    destinations = np.random.default_rng(0).integers(-1, N, (len(part), 4)).astype(np.int32)
     src, bank = np.array([events[i][1] for i in part], np.int32), EdgeBank(stream(events, dtype))
-    found = bank.scores(src, asked, batch_starts(part, batch), window)
+    computed = bank.scores(src, destinations, batch_starts(part, batch), window)
     own = bank.scores(src, np.array([events[i][2] for i in part], np.int32), batch_starts(part, batch), window)
-    for row, (event, dsts) in enumerate(zip(part, asked.tolist(), strict=True)):
+    for row, (event, dsts) in enumerate(zip(part, destinations.tolist(), strict=True)):
         known = events[: start + (event - start) // batch * batch]
         newest = {(u, v): t for t, u, v in known}
         now = known[-1][0] if known else 0
-        for dst, score in [*zip(dsts, found[row], strict=True), (events[event][2], own[row])]:
+        for dst, score in [*zip(dsts, computed[row], strict=True), (events[event][2], own[row])]:
             seen = newest.get((events[event][1], dst))
             expected = seen is not None and (window is None or seen >= now - window)
             assert score == (-np.inf if dst < 0 else expected)
-    assert found.dtype == np.float32
+    assert computed.dtype == np.float32
 
 
 def test_batches_begin_where_the_part_does():
@@ -72,8 +72,8 @@ def test_the_figures_of_tgb_s_leaderboard_come_out():
     events = catalogue.load("jodie_wikipedia")
     split = split_by_time(events)
     dst = negatives.evaluation_negatives(events, split.train_end, split.test, 999, "random").dst
-    asked, known, bank = events.span(split.test.start, split.test.stop), batch_starts(split.test, 200), EdgeBank(events)
+    queries, known, bank = events.span(split.test.start, split.test.stop), batch_starts(split.test, 200), EdgeBank(events)
     window = 0.15 * float(events.t[split.train_end - 1] - events.t[0])
     for memory, printed in ((None, 0.495), (window, 0.571)):
-        found = ranking.ranks(bank.scores(asked.src, asked.dst, known, memory), bank.scores(asked.src, dst, known, memory))
-        assert round(ranking.mean_reciprocal_rank(found), 3) == printed
+        ranks = ranking.ranks(bank.scores(queries.src, queries.dst, known, memory), bank.scores(queries.src, dst, known, memory))
+        assert round(ranking.mean_reciprocal_rank(ranks), 3) == printed

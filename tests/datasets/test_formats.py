@@ -83,11 +83,11 @@ def test_sorting_is_stable(tmp_path):
 )
 def test_events_out_of_order_are_sorted_with_a_notice_or_refused(tmp_path, name, content, where):
     path = write(tmp_path, name, content)
-    with pytest.warns(ChronoscaleWarning) as told:
+    with pytest.warns(ChronoscaleWarning) as warned:
         events = open_dataset(path)
-    (said,) = [str(one.message) for one in told]
-    assert said.startswith(f"{path}{where}") and "\n" not in said
-    assert "sorted by time: 1 of 3 events came after a later one; sort=true says that this is meant, strict=true refuses it" in said
+    (message,) = [str(one.message) for one in warned]
+    assert message.startswith(f"{path}{where}") and "\n" not in message
+    assert "sorted by time: 1 of 3 events came after a later one; sort=true says that this is meant, strict=true refuses it" in message
     assert_array_equal(events.t, [5, 5, 9])
     assert_array_equal((np.arange(4) if events.node_ids is None else events.node_ids)[events.src], [2, 3, 1])
     assert events.account["order"] == "sorted by time: 1 of 3 events came after a later one"

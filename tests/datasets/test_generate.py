@@ -34,9 +34,9 @@ def test_a_seed_is_a_graph(generator, other):
 
 @pytest.mark.parametrize("generator", [GROWTH, EVOLVING])
 def test_statistics_stream_what_the_sequence_holds(generator):
-    streamed, held = generator.statistics(), statistics_of(generator.sequence())
-    assert_array_equal(streamed.effective_edges, held.effective_edges)
-    assert_array_equal(streamed.changed_nodes, held.changed_nodes)
+    streamed, loaded = generator.statistics(), statistics_of(generator.sequence())
+    assert_array_equal(streamed.effective_edges, loaded.effective_edges)
+    assert_array_equal(streamed.changed_nodes, loaded.changed_nodes)
 
 
 def test_growth_follows_its_trend_inside_the_static_graph():
@@ -80,7 +80,7 @@ def test_evolving_degrees_are_skewed():
     assert degree[-10:].mean() > 8 * degree.mean()
 
 
-def test_rmat_gives_the_asked_number_of_distinct_edges_without_loops():
+def test_rmat_gives_the_requested_number_of_distinct_edges_without_loops():
     src, dst = rmat(1000, 5000, seed=0)
     assert len(set(zip(src.tolist(), dst.tolist(), strict=True))) == 5000
     assert (src != dst).all()

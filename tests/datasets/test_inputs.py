@@ -37,7 +37,7 @@ def write(folder: Path, name: str, content: Any) -> Path:
 class Refused(NamedTuple):
     name: str
     content: Any
-    said: tuple[str, ...]
+    message_parts: tuple[str, ...]
     options: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -79,12 +79,12 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row.name} {row.said[0][:40]}")
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row.name} {row.message_parts[0][:40]}")
 def test_what_is_refused_is_told(tmp_path: Path, row: Refused) -> None:
     path = write(tmp_path, row.name, row.content)
     with pytest.raises(UserError) as caught:
         open_dataset(path, **row.options)
-    assert [part for part in row.said if part not in str(caught.value)] == []
+    assert [part for part in row.message_parts if part not in str(caught.value)] == []
     assert "\n" not in str(caught.value)
 
 

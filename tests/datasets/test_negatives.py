@@ -34,10 +34,10 @@ def test_negatives_of_evaluation_are_those_of_the_protocol(events, k, kind, seed
     events = stream(events)
     train_end = int(share * len(events))
     part = range(train_end, len(events))
-    found = negatives.evaluation_negatives(events, train_end, part, k, kind, seed).dst
+    drawn = negatives.evaluation_negatives(events, train_end, part, k, kind, seed).dst
     src, dst, t = events.src.tolist(), events.dst.tolist(), events.t.tolist()
     limit = {"mixed": k // 2, "historical": k, "random": 0}[kind]
-    for row, event in zip(found.tolist(), part, strict=True):
+    for row, event in zip(drawn.tolist(), part, strict=True):
         taken = {dst[i] for i in part if src[i] == src[event] and t[i] == t[event]}
         met = {dst[i] for i in range(train_end) if src[i] == src[event]} if kind != "random" else set()
         old, new = met - taken, set(dst) - met - taken
@@ -53,9 +53,9 @@ def test_every_candidate_is_drawn_as_often_as_another(kind):
     """Source 0 met 1..4 in training; 5..8 are destinations of others; its events of evaluation meet 1 and 5 at one time."""
     past = [(0, 0, d) for d in (1, 2, 3, 4)] + [(0, 1, d) for d in (5, 6, 7, 8)]
     later = [(1 + i, 0, d) for i in range(6000) for d in (1, 5)]
-    found = negatives.evaluation_negatives(stream(past + later), len(past), range(len(past), len(past) + len(later)), 4, kind).dst
-    counts = np.bincount(found[found >= 0], minlength=N) / len(found)
-    first = np.bincount(found[:, 0], minlength=N) / len(found)
+    drawn = negatives.evaluation_negatives(stream(past + later), len(past), range(len(past), len(past) + len(later)), 4, kind).dst
+    counts = np.bincount(drawn[drawn >= 0], minlength=N) / len(drawn)
+    first = np.bincount(drawn[:, 0], minlength=N) / len(drawn)
     assert all(abs(one - {"mixed": 1 / 3, "historical": 1 / 3, "random": 1 / 6}[kind]) < 0.02 for one in first[first > 0])
     share = {"mixed": [2 / 3] * 3 + [2 / 3] * 3, "historical": [1] * 3 + [1 / 3] * 3, "random": [4 / 6] * 6}[kind]
     np.testing.assert_allclose(counts[[2, 3, 4, 6, 7, 8]], share, atol=0.02)
@@ -142,11 +142,11 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_negatives_of_training_avoid_the_destination_and_are_uniform():
     among = np.array([2, 3, 5, 8], np.int32)
     dst = np.tile(np.array([2, 5, 8, 4], np.int32), 6000)  # 4 is no destination of `among`
-    found = negatives.training_negatives(dst, np.arange(dst.size), among, 2, seed=1, epoch=0)
-    assert found.shape == (dst.size, 2) and found.dtype == np.int32
-    assert set(found.ravel().tolist()) == set(among.tolist())
+    drawn = negatives.training_negatives(dst, np.arange(dst.size), among, 2, seed=1, epoch=0)
+    assert drawn.shape == (dst.size, 2) and drawn.dtype == np.int32
+    assert set(drawn.ravel().tolist()) == set(among.tolist())
     for own in (2, 5, 8, 4):
-        counts = np.bincount(found[dst == own].ravel(), minlength=N)
+        counts = np.bincount(drawn[dst == own].ravel(), minlength=N)
         others = [node for node in among if node != own]
         np.testing.assert_allclose(counts[others] / 12000, 1 / len(others), atol=0.02)
         assert counts.sum() == counts[others].sum()

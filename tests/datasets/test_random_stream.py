@@ -88,17 +88,17 @@ def test_repeats_have_the_skew_that_pairs_cannot_have():
 
 def test_partners_follow_their_weights():
     _, partner = Pairs(4_000, 50, 12_000, 12_000, 0.3, 1.0, 3)(np.arange(12_000))
-    found = np.bincount(partner)[:20] - 1  # one is assured
+    degrees = np.bincount(partner)[:20] - 1  # one is assured
     wanted = 1 / np.arange(1, 21)
-    assert found / found.sum() == pytest.approx(wanted / wanted.sum(), rel=0.15)
+    assert degrees / degrees.sum() == pytest.approx(wanted / wanted.sum(), rel=0.15)
 
 
 @pytest.mark.slow
 @examples(15)
 @given(st.integers(1, 6_000), st.booleans(), st.sampled_from([0, 40, 100, 260]))
 def test_a_stream_is_the_same_whatever_the_block(block, whole, items):
-    asked = replace(RICH, whole=whole, items=items)
-    same(replace(asked, block=block).stream(), asked.stream())
+    generator = replace(RICH, whole=whole, items=items)
+    same(replace(generator, block=block).stream(), generator.stream())
 
 
 @examples(40)
@@ -127,23 +127,23 @@ def test_new_pairs_come_throughout():
 @examples(12)
 @given(st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0, 1_000]), st.integers(0, 3))
 def test_skew_comes_out(source, destination, items, seed):
-    found = stream_shape(RandomStream(4_000, 100_000, 40_000, items, source, destination, seed=seed).stream())
-    for asked, measured in ((source, found.source_skew), (destination, found.destination_skew)):
-        assert measured == pytest.approx(asked, abs=0.15)
+    shape = stream_shape(RandomStream(4_000, 100_000, 40_000, items, source, destination, seed=seed).stream())
+    for requested, measured in ((source, shape.source_skew), (destination, shape.destination_skew)):
+        assert measured == pytest.approx(requested, abs=0.15)
 
 
 @pytest.mark.parametrize(("nodes", "items", "pairs"), [(400, 200, 12_000), (170, 0, 9_000)])  # a third of all pairs
 def test_skew_comes_out_where_partners_do_not_last(nodes, items, pairs):
-    found = stream_shape(RandomStream(nodes, 400_000, pairs, items, 0.8, 0.6).stream())
-    assert (found.source_skew, found.destination_skew) == pytest.approx((0.8, 0.6), abs=0.15)
+    shape = stream_shape(RandomStream(nodes, 400_000, pairs, items, 0.8, 0.6).stream())
+    assert (shape.source_skew, shape.destination_skew) == pytest.approx((0.8, 0.6), abs=0.15)
 
 
 @examples(20)
 @given(st.sampled_from([-0.8, -0.3, 0.0, 0.3, 0.5]), st.booleans(), st.integers(0, 5))
-def test_burstiness_and_span_come_out(asked, whole, seed):
-    made = RandomStream(100, 40_000, 1_000, burstiness=asked, span=4e7, whole=whole, seed=seed).stream()
+def test_burstiness_and_span_come_out(requested, whole, seed):
+    made = RandomStream(100, 40_000, 1_000, burstiness=requested, span=4e7, whole=whole, seed=seed).stream()
     assert made.t.dtype == (np.int64 if whole else np.float64) and made.t[0] == 0
-    assert stream_shape(made).burstiness == pytest.approx(asked, abs=0.03)
+    assert stream_shape(made).burstiness == pytest.approx(requested, abs=0.03)
     assert made.t[-1] == pytest.approx(4e7, rel=0.06)
 
 
@@ -165,9 +165,9 @@ def test_it_is_written_in_blocks_and_found_by_name(tmp_path):
     for file in (tmp_path / "whole").iterdir():
         assert (tmp_path / "blocks" / file.name).read_bytes() == file.read_bytes() or file.name == "meta.json"
     same(store.load(tmp_path / "blocks"), RICH.stream())
-    found = catalogue.load("events_small", seed=3)
-    assert (found.name, len(found), found.num_nodes) == ("events_small", 19_684, 1_153)
-    assert not np.array_equal(found.src, catalogue.load("events_small").src)
+    loaded = catalogue.load("events_small", seed=3)
+    assert (loaded.name, len(loaded), loaded.num_nodes) == ("events_small", 19_684, 1_153)
+    assert not np.array_equal(loaded.src, catalogue.load("events_small").src)
     with pytest.raises(UserError, match="is of the family streams, not a sequence"):
         catalogue.iterate_snapshots("events_small")
 

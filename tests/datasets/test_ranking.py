@@ -22,16 +22,16 @@ tables = st.tuples(st.integers(1, 8), st.integers(1, 6)).flatmap(
 @given(tables)
 def test_a_rank_is_halfway_between_the_best_and_the_worst_of_its_ties(table):
     positive, negative = (np.array(part, np.float32) for part in table)
-    found = ranking.ranks(positive, negative)
+    ranks = ranking.ranks(positive, negative)
     expected = []
     for own, others in zip(*table, strict=True):
         ordered = sorted([own, *others], reverse=True)
         first, last = ordered.index(own) + 1, len(ordered) - ordered[::-1].index(own)
         expected.append((first + last) / 2)
-    assert found.tolist() == expected
-    assert ranking.mean_reciprocal_rank(found) == pytest.approx(sum(1 / rank for rank in expected) / len(expected))
+    assert ranks.tolist() == expected
+    assert ranking.mean_reciprocal_rank(ranks) == pytest.approx(sum(1 / rank for rank in expected) / len(expected))
     for at in (1, 3):
-        assert ranking.hits_at(found, at) == pytest.approx(sum(rank <= at for rank in expected) / len(expected))
+        assert ranking.hits_at(ranks, at) == pytest.approx(sum(rank <= at for rank in expected) / len(expected))
 
 
 @given(tables)
@@ -42,8 +42,8 @@ def test_ap_and_auc_are_those_of_the_definitions(table):
     assert ranking.roc_area(positive, negative) == pytest.approx(area)
     precision, recall = 0.0, 0.0
     for threshold in sorted(set(positive.tolist()), reverse=True):
-        hit, said = (positive >= threshold).sum(), (positive >= threshold).sum() + (flat >= threshold).sum()
-        precision += (hit / positive.size - recall) * hit / said
+        hit, negative_hits = (positive >= threshold).sum(), (positive >= threshold).sum() + (flat >= threshold).sum()
+        precision += (hit / positive.size - recall) * hit / negative_hits
         recall = hit / positive.size
     assert ranking.average_precision(positive, negative) == pytest.approx(precision)
     labels, values = np.repeat([1, 0], [positive.size, flat.size]), np.concatenate([positive, flat])
@@ -62,9 +62,9 @@ def test_one_score_for_all_ranks_as_a_guess_and_a_perfect_one_first():
 def test_negatives_that_there_are_not_count_nowhere():
     positive, negative = np.array([1.0, 0.0]), np.array([[0.0, 2.0, -np.inf], [1.0, -np.inf, -np.inf]])
     assert_array_equal(ranking.ranks(positive, negative), [2.0, 2.0])
-    kept = np.array([0.0, 2.0, 1.0])
+    positive_scores = np.array([0.0, 2.0, 1.0])
     assert ranking.roc_area(positive, negative) == pytest.approx(
-        roc_auc_score([1, 1, 0, 0, 0], np.concatenate([positive, kept])), rel=1e-12
+        roc_auc_score([1, 1, 0, 0, 0], np.concatenate([positive, positive_scores])), rel=1e-12
     )
     with pytest.raises(UserError, match="there is none"):
         ranking.average_precision(positive, np.full((2, 2), -np.inf))

@@ -34,7 +34,7 @@ def test_every_score_is_found_by_its_key_and_says_what_it_is():
     assert [key for key, score in SCORES.items() if score.may_be_undefined] == ["mape", *new]  # of readings of zero, of no such event
 
 
-def test_what_is_told():
+def test_scores_are_described_with_their_unit():
     assert [SCORES["mae"].describe(3.14159), SCORES["mape"].describe(0.12345)] == ["MAE 3.142", "MAPE 12.35%"]
     assert [SCORES["mrr_new"].describe(0.98765), SCORES["ap_new"].describe(math.nan)] == [
         "MRR (new nodes) 0.9877",

@@ -38,8 +38,8 @@ def same(one, other):
 
 @examples(20)
 @given(st.integers(20, 7_000), st.sampled_from([PLAIN, SIDES]))
-def test_a_stream_is_the_same_whatever_the_block(block, asked):
-    same(replace(asked, block=block).stream(), asked.stream())
+def test_a_stream_is_the_same_whatever_the_block(block, generator):
+    same(replace(generator, block=block).stream(), generator.stream())
 
 
 @given(st.integers(4, 80), st.integers(0, 40), st.integers(0, 300), st.integers(1, 9), st.floats(0, 1), st.floats(0, 1), st.data())
@@ -50,8 +50,8 @@ def test_every_newcomer_has_an_event_and_nobody_meets_itself(nodes, items, more,
         return
     founders = data.draw(st.integers(least, nodes - 1))
     events = ((nodes - founders) // wave + 1) * wave + more
-    asked = SessionStream(nodes, events, founders, fresh, 2, 3, data.draw(st.integers(1, 50)), 20, 0.3, 0.5, casual, wave, items)
-    made = asked.stream()
+    generator = SessionStream(nodes, events, founders, fresh, 2, 3, data.draw(st.integers(1, 50)), 20, 0.3, 0.5, casual, wave, items)
+    made = generator.stream()
     assert len(made) == events and made.num_nodes == nodes
     seen = np.unique(np.concatenate([made.src, made.dst]))
     assert seen.size >= nodes - founders
@@ -68,18 +68,18 @@ def arrivals(made) -> np.ndarray:
 
 
 def test_newcomers_come_evenly_and_with_waves():
-    asked = SessionStream(1_010, 10_000, 10, 0.0, hosts=2, active=2, stay=100, lasting=10, casual=1)
-    first = arrivals(asked.stream())[-1_000:]
+    generator = SessionStream(1_010, 10_000, 10, 0.0, hosts=2, active=2, stay=100, lasting=10, casual=1)
+    first = arrivals(generator.stream())[-1_000:]
     assert_array_equal(np.bincount(first // 1_000, minlength=10)[1:], 100)
-    waves = arrivals(replace(asked, nodes=20, wave=1_000).stream())[-9:]
+    waves = arrivals(replace(generator, nodes=20, wave=1_000).stream())[-9:]
     assert_array_equal(waves, np.arange(1, 10) * 1_000)
-    half = replace(asked, nodes=15, wave=1_000)  # a newcomer every other wave
+    half = replace(generator, nodes=15, wave=1_000)  # a newcomer every other wave
     assert_array_equal(np.diff(arrivals(half.stream())[-5:]), 2_000)
 
 
 def test_a_newcomer_has_its_share_at_once():
-    asked = SessionStream(60, 20_000, 10, 0.6, hosts=3, active=4, stay=1_000, lasting=10, wave=400, seed=1)
-    made = asked.stream()
+    generator = SessionStream(60, 20_000, 10, 0.6, hosts=3, active=4, stay=1_000, lasting=10, wave=400, seed=1)
+    made = generator.stream()
     for wave in range(5, 50):
         ends = np.stack([made.src, made.dst], 1)[wave * 400 : (wave + 1) * 400]
         before = np.unique(np.stack([made.src, made.dst], 1)[: wave * 400])
@@ -88,9 +88,9 @@ def test_a_newcomer_has_its_share_at_once():
         assert np.unique(new).size <= 2 and share == pytest.approx(0.6, abs=0.15)  # a founder may be met late
 
 
-def test_as_many_have_a_session_as_are_asked_for():
-    asked = SessionStream(2_010, 40_000, 1_990, 0.0, 10, 60, 2_000, 2_010, wave=2_000, items=1_005)
-    made = asked.stream()
+def test_the_requested_number_has_a_session():
+    generator = SessionStream(2_010, 40_000, 1_990, 0.0, 10, 60, 2_000, 2_010, wave=2_000, items=1_005)
+    made = generator.stream()
     part = [set(np.concatenate([made.src[at : at + 2_000], made.dst[at : at + 2_000]]).tolist()) for at in range(0, 40_000, 2_000)]
     assert all(60 <= len(one) <= 60 + 1 + 1 for one in part)  # all guests, a newcomer and its host
     assert max(len(one & other) for one, other in pairwise(part)) <= 2  # turns: others come first
@@ -106,15 +106,15 @@ def test_nodes_retire():
 
 
 def test_casual_ends_are_of_all_who_are_around():
-    asked = SessionStream(520, 50_000, 500, 0.0, hosts=1, active=2, stay=50_000, lasting=520, seed=2)
-    few, many = (np.unique(replace(asked, casual=casual).stream().src).size for casual in (0.0, 1.0))
+    generator = SessionStream(520, 50_000, 500, 0.0, hosts=1, active=2, stay=50_000, lasting=520, seed=2)
+    few, many = (np.unique(replace(generator, casual=casual).stream().src).size for casual in (0.0, 1.0))
     assert few < 40 and many > 490
 
 
 def test_peers_meet_without_a_host():
-    asked = SessionStream(1_010, 20_000, 1_000, 0.0, hosts=1, active=40, stay=20_000, lasting=1_000)
+    generator = SessionStream(1_010, 20_000, 1_000, 0.0, hosts=1, active=40, stay=20_000, lasting=1_000)
     for peers, most in ((1.0, 0.2), (0.0, 0.9)):
-        made = replace(asked, peers=peers).stream()
+        made = replace(generator, peers=peers).stream()
         busiest = np.bincount(np.concatenate([made.src, made.dst])).max() / len(made)
         assert busiest > 0.9 if peers == 0 else busiest < most
 
@@ -130,9 +130,9 @@ def test_features_and_time_come_out():
 
 
 def test_it_is_written_in_blocks(tmp_path):
-    asked = replace(SIDES, features=2, node_features=3)
-    generators.write_dataset(tmp_path / "blocks", replace(asked, block=777))
-    store.save(tmp_path / "whole", asked.stream())
+    generator = replace(SIDES, features=2, node_features=3)
+    generators.write_dataset(tmp_path / "blocks", replace(generator, block=777))
+    store.save(tmp_path / "whole", generator.stream())
     for file in (tmp_path / "whole").iterdir():
         assert (tmp_path / "blocks" / file.name).read_bytes() == file.read_bytes() or file.name == "meta.json"
 
@@ -159,15 +159,15 @@ def test_a_shortened_stream_has_the_same_pace():
 
 def test_a_spec_has_the_defaults_of_its_generator():
     given = {"kind": "sessions", "nodes": 30, "events": 90, "founders": 9, "fresh": 0.5, "hosts": 2, "active": 3, "stay": 5, "lasting": 8}
-    asked = SessionStream(30, 90, 9, 0.5, 2, 3, 5, 8, seed=7, name="x")
-    assert generators.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == asked
+    generator = SessionStream(30, 90, 9, 0.5, 2, 3, 5, 8, seed=7, name="x")
+    assert generators.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == generator
 
 
 def test_a_file_may_take_a_dataset_of_the_catalogue(tmp_path):
     file = tmp_path / "wide.yaml"
     file.write_text("{like: lastfm_like, features: 128, seed: 4}")
-    found, like = generators.read_generator(file), catalogue.load_generator("lastfm_like", 4)
-    assert found == replace(like, features=128, name="wide")
+    read, like = generators.read_generator(file), catalogue.load_generator("lastfm_like", 4)
+    assert read == replace(like, features=128, name="wide")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_stand_ins_are_as_redundant_as_printed(name, events, seed):
     made = catalogue.load_generator(f"{name}_like", seed)
     stream = (made.shortened(events) if events else made).stream()
     deal = BatchAssignment(range(len(stream)), 1, BATCH, every=len(stream) // BATCH // 100)
-    found = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
+    redundancy = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
     printed = next(line for line in published("fast").tables[1].rows if line["dataset"] == name)
-    ours = (*found.match, *found.repeat, found.unbalance)
+    ours = (*redundancy.match, *redundancy.repeat, redundancy.unbalance)
     for what, rate in zip(("match_node", "match_edge", "repeat_node", "repeat_edge", "unbalance"), ours, strict=True):
         assert rate * 100 == pytest.approx(printed[what] * 100, abs=3), what

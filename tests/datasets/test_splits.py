@@ -77,7 +77,7 @@ def test_training_sees_no_hidden_node_and_new_nodes_are_those_it_does_not_see(ev
     hidden, nodes = set(np.flatnonzero(view.hidden).tolist()), {node for pair in pairs for node in pair}
     assert len(hidden) == int(share * len(nodes))
     assert hidden <= {node for pair in pairs[split.train_end :] for node in pair}
-    trained = [pair for pair, kept in zip(pairs, view.training, strict=False) if kept]
+    trained = [pair for pair, is_training in zip(pairs, view.training, strict=False) if is_training]
     assert trained == [pair for pair in pairs[: split.train_end] if not hidden & set(pair)]
     new = nodes - {node for pair in trained for node in pair}
     assert set(np.flatnonzero(view.new).tolist()) == new >= hidden

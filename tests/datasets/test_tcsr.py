@@ -35,13 +35,13 @@ def stream_of(events: list[tuple[int, int, int]]) -> EventStream:
 def earlier(stream: EventStream, v: int, bound: int, both: bool, since: int = 0) -> list[tuple[int, int]]:
     """(event, other end) by the definition."""
     pairs = zip(stream.src.tolist(), stream.dst.tolist(), strict=True)
-    found = [(e, b if v == a else a) for e, (a, b) in enumerate(pairs) if since <= e < bound and (v == a or (both and v == b))]
-    return sorted(found)
+    candidates = [(e, b if v == a else a) for e, (a, b) in enumerate(pairs) if since <= e < bound and (v == a or (both and v == b))]
+    return sorted(candidates)
 
 
-def rows(found: SampledNeighbors) -> list[list[tuple[int, int]]]:
+def rows(sampled: SampledNeighbors) -> list[list[tuple[int, int]]]:
     return [
-        list(zip(event[:n], neighbor[:n], strict=True)) for neighbor, event, n in zip(*(column.tolist() for column in found), strict=True)
+        list(zip(event[:n], neighbor[:n], strict=True)) for neighbor, event, n in zip(*(column.tolist() for column in sampled), strict=True)
     ]
 
 
@@ -55,25 +55,25 @@ def test_neighbours_are_those_of_the_definition(stream: EventStream, both: bool,
     graph, (node, before) = TCSR.of(stream, both), shared(stream, bounds)
     all_of = [earlier(stream, v, b, both) for v, b in zip(node.tolist(), before.tolist(), strict=True)]
     assert rows(graph.sample(node, before, fanout)) == [there[max(0, len(there) - fanout) :] for there in all_of]
-    found = graph.sample(node, before, fanout, "uniform", seed)
-    for some, there in zip(rows(found), all_of, strict=True):
+    sampled = graph.sample(node, before, fanout, "uniform", seed)
+    for some, there in zip(rows(sampled), all_of, strict=True):
         assert len(some) == min(fanout, len(there)) and some == sorted(set(some)) and set(some) <= set(there)
-    for column in (found.neighbor, found.event):
-        assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
+    for column in (sampled.neighbor, sampled.event):
+        assert (column[np.arange(fanout) >= sampled.counts[:, None]] == -1).all()
 
 
 @given(streams, st.booleans(), st.integers(0, 12), st.lists(st.tuples(bound, bound), min_size=1, max_size=6), st.integers(0, 2**64 - 1))
 def test_neighbours_lie_between_two_bounds(stream: EventStream, both: bool, fanout: int, bounds: list[tuple[int, int]], seed: int) -> None:
     """Windows may be empty, or end before they begin."""
     graph, (node, before), (_, since) = TCSR.of(stream, both), *(shared(stream, list(ends)) for ends in zip(*bounds, strict=True))
-    asked = zip(node.tolist(), before.tolist(), since.tolist(), strict=True)
-    all_of = [earlier(stream, v, b, both, first) for v, b, first in asked]
+    queries = zip(node.tolist(), before.tolist(), since.tolist(), strict=True)
+    all_of = [earlier(stream, v, b, both, first) for v, b, first in queries]
     assert rows(graph.sample(node, before, fanout, since=since)) == [there[max(0, len(there) - fanout) :] for there in all_of]
-    found = graph.sample(node, before, fanout, "uniform", seed, since=since)
-    for some, there in zip(rows(found), all_of, strict=True):
+    sampled = graph.sample(node, before, fanout, "uniform", seed, since=since)
+    for some, there in zip(rows(sampled), all_of, strict=True):
         assert len(some) == min(fanout, len(there)) and some == sorted(set(some)) and set(some) <= set(there)
-    for column in (found.neighbor, found.event):
-        assert (column[np.arange(fanout) >= found.counts[:, None]] == -1).all()
+    for column in (sampled.neighbor, sampled.event):
+        assert (column[np.arange(fanout) >= sampled.counts[:, None]] == -1).all()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

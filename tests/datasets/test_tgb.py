@@ -38,7 +38,7 @@ def letters(text: str) -> list[float]:
     return [float(c) if c.isdigit() else -1.0 if c == "!" else ord(c.upper()) - 44 + 9 for c in text]
 
 
-def told(name: str, text: str) -> tuple[list[int], list[int], list[float], list[list[float]]]:
+def expected_columns(name: str, text: str) -> tuple[list[int], list[int], list[float], list[list[float]]]:
     """Sources, destinations, times and features."""
     rows, nodes = list(csv.reader(io.StringIO(text)))[1:], dict[str, int]()
     if name == "tgbl-wiki":
@@ -78,25 +78,25 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(text_table, "ENTRIES", entries)
     path = write(tmp_path, name, text)
     assert detect(path) == "tgb"
-    found = open_dataset(path)
-    assert isinstance(found, EventStream)
+    events = open_dataset(path)
+    assert isinstance(events, EventStream)
     dataset = name.split("_")[0]
-    src, dst, times, features = told(dataset, text)
-    assert_array_equal(found.src, src)
-    assert_array_equal(found.dst, dst)
-    assert_array_equal(found.t, times)
-    assert_allclose(found.features, features, rtol=1e-6)  # type: ignore[arg-type]
-    assert (found.name, found.account["reader"]) == (dataset, "tgb")
+    src, dst, times, features = expected_columns(dataset, text)
+    assert_array_equal(events.src, src)
+    assert_array_equal(events.dst, dst)
+    assert_array_equal(events.t, times)
+    assert_allclose(events.features, features, rtol=1e-6)  # type: ignore[arg-type]
+    assert (events.name, events.account["reader"]) == (dataset, "tgb")
     if dataset == "tgbl-comment":
-        assert_array_equal(found.node_ids, [7, 3, 9])
-        assert found.account["dropped"] == (["column 4"] if text == COMMENT else [])
+        assert_array_equal(events.node_ids, [7, 3, 9])
+        assert events.account["dropped"] == (["column 4"] if text == COMMENT else [])
     elif dataset != "tgbl-wiki":
-        assert found.node_ids is None and found.num_nodes == len({*src, *dst})
+        assert events.node_ids is None and events.num_nodes == len({*src, *dst})
 
 
 @pytest.mark.parametrize("entries", [1 << 18, 8])
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("36.0", "nan"), ":3: expected a finite number, found 'nan'"),
         ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("\n2,0", "\n-2,0"), ":3: node id -2 is below 0"),
@@ -117,12 +117,14 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
         ("tgbl-coin_edgelist.csv", "", ": no data"),
     ],
 )
-def test_what_is_wrong_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, name: str, text: str, said: str) -> None:
+def test_what_is_wrong_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, name: str, text: str, message: str
+) -> None:
     monkeypatch.setattr(text_table, "ENTRIES", entries)
     path = write(tmp_path, name, text)
     with pytest.raises(UserError) as caught:
         open_dataset(path, strict=True)
-    assert str(caught.value).startswith(f"{path}{said}") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{path}{message}") and "\n" not in str(caught.value)
 
 
 def test_names_that_are_none_and_events_out_of_order(tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ def test_names_that_are_none_and_events_out_of_order(tmp_path: Path) -> None:
         open_dataset(path, "tgb")
     path = write(tmp_path, "tgbl-coin_edgelist.csv", COIN.replace("1648811421", "1648811423"))
     with pytest.warns(ChronoscaleWarning, match=r"csv:3: time 1648811422 is before .*field 1 is read as the time; sorted by time: 1 of 3"):
-        found = open_dataset(path)
-    assert isinstance(found, EventStream)
-    assert_array_equal(found.src, [1, 2, 0])  # numbered before they are sorted, as TGB's readers never sort
-    assert_array_equal(found.features, [[0], [-1], [np.float32(math.log2(800))]])
+        events = open_dataset(path)
+    assert isinstance(events, EventStream)
+    assert_array_equal(events.src, [1, 2, 0])  # numbered before they are sorted, as TGB's readers never sort
+    assert_array_equal(events.features, [[0], [-1], [np.float32(math.log2(800))]])

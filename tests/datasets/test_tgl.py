@@ -54,22 +54,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 def events_of(path: Path, **options: Any) -> EventStream:
-    found = open_dataset(path, **options)
-    assert isinstance(found, EventStream) and found.node_ids is not None
-    assert_array_equal(found.node_ids[found.src], SRC)
-    assert_array_equal(found.node_ids[found.dst], DST)
-    assert_array_equal(found.t, TIME)
-    return found
+    dataset = open_dataset(path, **options)
+    assert isinstance(dataset, EventStream) and dataset.node_ids is not None
+    assert_array_equal(dataset.node_ids[dataset.src], SRC)
+    assert_array_equal(dataset.node_ids[dataset.dst], DST)
+    assert_array_equal(dataset.t, TIME)
+    return dataset
 
 
 def test_a_whole_folder(folder: Path, tmp_path: Path) -> None:
     assert detect(folder) == "tgl"
-    found = events_of(folder)
-    assert found.name == "WIKI"
-    assert_array_equal(found.features, np.arange(8).reshape(4, 2))
-    assert_array_equal(found.node_features, [[2, 3], [6, 7], [14, 15]])
-    assert_array_equal(found.labels, [1, 0, 2, 1])
-    assert found.account == {
+    events = events_of(folder)
+    assert events.name == "WIKI"
+    assert_array_equal(events.features, np.arange(8).reshape(4, 2))
+    assert_array_equal(events.node_features, [[2, 3], [6, 7], [14, 15]])
+    assert_array_equal(events.labels, [1, 0, 2, 1])
+    assert events.account == {
         "reader": "tgl",
         "files": ["edges.csv", "edge_features.pt", "labels.csv", "node_features.pt"],
         "columns": ["id", "src", "dst", "time", "split"],
@@ -77,17 +77,17 @@ def test_a_whole_folder(folder: Path, tmp_path: Path) -> None:
         "labels": "one for each event, of its source, from labels.csv",
         "dropped": ["ext_full.npz, but for its number of events", "5 rows of node_features.pt, of nodes without an event"],
     }
-    store.save(tmp_path / "made", found)
+    store.save(tmp_path / "made", events)
     assert detect(tmp_path / "made") == "store"
-    assert_array_equal(store.load(tmp_path / "made").node_features, found.node_features)  # type: ignore[union-attr]
+    assert_array_equal(store.load(tmp_path / "made").node_features, events.node_features)  # type: ignore[union-attr]
 
 
 def test_the_graph_alone_tells_the_events_where_each_stands_in_it_once(folder: Path) -> None:
     (folder / "edges.csv").unlink()
-    found = events_of(folder)
-    assert_array_equal(found.features, np.arange(8).reshape(4, 2))
-    assert_array_equal(found.labels, [1, 0, 2, 1])
-    assert found.account["files"] == ["ext_full.npz", "edge_features.pt", "labels.csv", "node_features.pt"]
+    events = events_of(folder)
+    assert_array_equal(events.features, np.arange(8).reshape(4, 2))
+    assert_array_equal(events.labels, [1, 0, 2, 1])
+    assert events.account["files"] == ["ext_full.npz", "edge_features.pt", "labels.csv", "node_features.pt"]
     np.savez(folder / "ext_full.npz", **graph(both=True))
     with pytest.raises(UserError, match=r"ext_full\.npz: every event stands in it twice \(gen_graph\.py --add_reverse\): which end is the"):
         open_dataset(folder)
@@ -97,22 +97,29 @@ def test_features_follow_events_that_are_sorted_and_ids(folder: Path) -> None:
     lines = edges().splitlines(keepends=True)
     (folder / "edges.csv").write_text("".join([lines[0], *lines[2:], lines[1]]))  # the first event comes last
     with pytest.warns(ChronoscaleWarning, match=r"edges\.csv:5: time 5\.0 is before the 8\.0"):
-        found = events_of(folder)
-    assert_array_equal(found.features, np.arange(8).reshape(4, 2))  # rows are of the ids, which came along
-    assert_array_equal(found.labels, [1, 0, 2, 1])
+        events = events_of(folder)
+    assert_array_equal(events.features, np.arange(8).reshape(4, 2))  # rows are of the ids, which came along
+    assert_array_equal(events.labels, [1, 0, 2, 1])
 
 
-def test_labels_of_other_times_are_told_and_not_kept(folder: Path) -> None:
+def test_labels_of_other_times_are_dropped_with_a_warning(folder: Path) -> None:
     (folder / "labels.csv").write_text(",node,time,label,ext_roll\n0,3,5.0,1,0\n1,3,5.5,0,0\n")
-    found = events_of(folder)
-    assert found.labels is None
-    assert found.account["labels"] == "2 in labels.csv, not one for each source and time of the 4 events: not kept"
+    events = events_of(folder)
+    assert events.labels is None
+    assert events.account["labels"] == "2 in labels.csv, not one for each source and time of the 4 events: not kept"
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"])
 def test_tensors_of_every_kind_are_read_without_torch(tmp_path: Path, kind: str) -> None:
-    told = (torch.arange(24) % 5).reshape(4, 6).to(getattr(torch, kind))
-    views = (told, told.T, told[1:, 2:5], told[::2], told[:0], torch.nn.Parameter(told) if told.is_floating_point() else told)
+    features = (torch.arange(24) % 5).reshape(4, 6).to(getattr(torch, kind))
+    views = (
+        features,
+        features.T,
+        features[1:, 2:5],
+        features[::2],
+        features[:0],
+        torch.nn.Parameter(features) if features.is_floating_point() else features,
+    )
     for number, view in enumerate(views):
         torch.save(view, tmp_path / f"{number}.pt")
         read = read_tensor(tmp_path / f"{number}.pt")
@@ -130,14 +137,14 @@ class Payload:
 
 def test_nothing_that_a_tensor_file_names_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "edge_features.pt"
-    for content, said in (
+    for content, message in (
         (Payload(), "refused __builtin__.print"),
         ({"weight": torch.ones(2)}, "found dict"),
         (torch.ones(2, 2).to_sparse(), "refused torch._utils._rebuild_sparse_tensor"),
         (torch.ones(2).to(torch.bfloat16), "refused torch.BFloat16Storage"),
     ):
         torch.save(content, path)
-        with pytest.raises(UserError, match=said) as caught:
+        with pytest.raises(UserError, match=message) as caught:
             read_tensor(path)
         assert str(caught.value).startswith(f"{path}: expected one tensor of numbers")
         assert "numpy.save('edge_features.npy', torch.load('edge_features.pt').float().numpy())" in str(caught.value)
@@ -202,7 +209,7 @@ def _alone(change: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (_text("edges.csv", edges([0, 1, 1, 3])), "edges.csv:4: event id 1 stands twice, first in line 3"),
         (_text("edges.csv", edges([0, -1, 2, 3])), "edges.csv:3: event id -1 is below 0"),
@@ -231,11 +238,11 @@ def _alone(change: Callable[[Path], None]) -> Callable[[Path], None]:
         (_text("labels.csv", ",node,time,label\n0,3,5.0,.5\n"), "labels.csv:2: expected an integer label, found 0.5"),
     ],
 )
-def test_files_that_do_not_fit_are_one_line(folder: Path, change: Callable[[Path], None], said: str) -> None:
+def test_files_that_do_not_fit_are_one_line(folder: Path, change: Callable[[Path], None], message: str) -> None:
     change(folder)
     with pytest.raises(UserError) as caught:
         open_dataset(folder)
-    assert str(caught.value).startswith(f"{folder}/{said}") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{folder}/{message}") and "\n" not in str(caught.value)
 
 
 def test_a_graph_out_of_order_is_sorted_with_a_notice(folder: Path) -> None:
@@ -245,7 +252,7 @@ def test_a_graph_out_of_order_is_sorted_with_a_notice(folder: Path) -> None:
     (folder / "edges.csv").unlink()
     (folder / "labels.csv").unlink()
     with pytest.warns(ChronoscaleWarning, match=r"ext_full\.npz: event 1: time 6\.5 is before the 8\.0 that precedes it"):
-        found = open_dataset(folder)
-    assert isinstance(found, EventStream)
-    assert_array_equal(found.t, sorted(TIME))
-    assert_array_equal(found.features[:, 0], [6, 2, 4, 0])  # type: ignore[index]
+        dataset = open_dataset(folder)
+    assert isinstance(dataset, EventStream)
+    assert_array_equal(dataset.t, sorted(TIME))
+    assert_array_equal(dataset.features[:, 0], [6, 2, 4, 0])  # type: ignore[index]

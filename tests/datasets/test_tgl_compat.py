@@ -140,8 +140,8 @@ def upstream(graph: TCSR, stream: EventStream, fanouts: list[int], sampler: dict
     return Upstream(*given, policy == "recent", propagate, windows, F(duration), drawn(seed))  # type: ignore[arg-type]
 
 
-def events(found: SampledNeighbors) -> list[list[int]]:
-    return [event[:n] for event, n in zip(found.event.tolist(), found.counts.tolist(), strict=True)]
+def events(sampled: SampledNeighbors) -> list[list[int]]:
+    return [event[:n] for event, n in zip(sampled.event.tolist(), sampled.counts.tolist(), strict=True)]
 
 
 def chosen(policy: Policy, windows: int, duration: float, propagate: bool) -> dict[str, object]:
@@ -172,18 +172,18 @@ def same(blocks: list[Block], hops: list[TimedHop], fanouts: list[int]) -> None:
 
 @given(streams, batches, st.lists(st.integers(0, 4), min_size=1, max_size=2), samplers, st.booleans(), st.integers(0, 2**64))
 def test_neighbours_are_those_of_the_loop(
-    stream: EventStream, asked: list[list[tuple[int, float]]], fanouts: list[int], sampler: dict[str, object], both: bool, seed: int
+    stream: EventStream, roots: list[list[tuple[int, float]]], fanouts: list[int], sampler: dict[str, object], both: bool, seed: int
 ) -> None:
     graph = TCSR.of(stream, both)
     mine = TGLSampler(graph, stream.t, **sampler)  # type: ignore[arg-type]
     for _ in range(2):
         theirs = upstream(graph, stream, fanouts, sampler, seed)
-        for batch in asked:
+        for batch in roots:
             node, time = np.array([n for n, _ in batch], np.int32), np.array([at for _, at in batch], np.float64)
             layers = theirs.sample(Block(node.tolist(), list(time.astype(F))))
-            found = mine.sample(node, time, fanouts, seed)
-            assert len(found) == sampler["windows"]
-            for back, hops in enumerate(reversed(found)):
+            sampled = mine.sample(node, time, fanouts, seed)
+            assert len(sampled) == sampler["windows"]
+            for back, hops in enumerate(reversed(sampled)):
                 same([layer[back] for layer in layers], hops, fanouts)
             assert mine.pointers.tolist() == theirs.ts_ptr
         mine.reset()
@@ -197,11 +197,11 @@ def test_where_it_differs_from_the_exact_one(made: list[tuple[int, int, float]],
     earlier, tied = (int(np.searchsorted(stream.t, at, side)) for side in ("left", "right"))  # events before `at`, and until it
     exact, until = (events(graph.sample(node, np.full_like(node, bound), fanout)) for bound in (earlier, tied))
     [[hop]] = TGLSampler(graph, stream.t).sample(node, np.full(NODES, at), [fanout])
-    for v, found in enumerate(events(hop.sampled)):
+    for v, neighbours in enumerate(events(hop.sampled)):
         oldest = graph.event[graph.indptr[v] : graph.indptr[v] + 1].tolist()
-        assert found == [e for e in until[v] if e < earlier and e not in oldest]
+        assert neighbours == [e for e in until[v] if e < earlier and e not in oldest]
         if until[v] == exact[v]:  # no ties
-            assert found == [e for e in exact[v] if e not in oldest]
+            assert neighbours == [e for e in exact[v] if e not in oldest]
 
 
 def test_differences_by_hand() -> None:
@@ -230,12 +230,12 @@ def test_a_root_sees_its_own_batch_and_loses_to_a_later_one() -> None:
     stream = stream_of([(0, 1, 10.0 * k) for k in range(1, 9)])
     graph, node, at = TCSR.of(stream), np.zeros(2, np.int32), np.array([50.0, 80.0])
     assert events(TGLSampler(graph, stream.t).sample(node, at, [3])[0][0].sampled) == [[], [5, 6]]
-    alone = TGLSampler(graph, stream.t)
-    assert events(alone.sample(node[:1], at[:1], [3])[0][0].sampled) == [[2, 3]]
-    assert events(alone.sample(node[:1], at[1:], [3])[0][0].sampled) == [[5, 6]]
-    assert events(alone.sample(node[:1], at[:1], [3])[0][0].sampled) == [[]]  # the pointer stays at 80
-    alone.reset()
-    assert events(alone.sample(node[:1], at[:1], [3])[0][0].sampled) == [[2, 3]]
+    sequential = TGLSampler(graph, stream.t)
+    assert events(sequential.sample(node[:1], at[:1], [3])[0][0].sampled) == [[2, 3]]
+    assert events(sequential.sample(node[:1], at[1:], [3])[0][0].sampled) == [[5, 6]]
+    assert events(sequential.sample(node[:1], at[:1], [3])[0][0].sampled) == [[]]  # the pointer stays at 80
+    sequential.reset()
+    assert events(sequential.sample(node[:1], at[:1], [3])[0][0].sampled) == [[2, 3]]
 
 
 def test_draws_are_uniform_with_replacement() -> None:
@@ -244,17 +244,17 @@ def test_draws_are_uniform_with_replacement() -> None:
     stream = EventStream(count, np.tile(np.arange(count, dtype=np.int32), of), np.zeros(count * of, np.int32), np.arange(4, count * of + 4))
     graph, node = TCSR.of(stream, both=False), np.arange(count, dtype=np.int32)
     sampler = TGLSampler(graph, stream.t, "uniform")
-    found = []
+    results = []
     for seed in range(2):
         [[hop]] = sampler.sample(node, np.full(count, 10.0**6), [2], seed)
-        found.append(hop.sampled.event // count)
-        times = np.bincount(found[-1] @ np.array([of, 1]), minlength=16).reshape(4, 4)
+        results.append(hop.sampled.event // count)
+        times = np.bincount(results[-1] @ np.array([of, 1]), minlength=16).reshape(4, 4)
         assert (np.tril(times, -1) == 0).all()  # slots ascend
         expected = np.where(np.eye(4) > 0, 1, 2) * count / 16
         assert ((times - expected) ** 2 / expected)[np.triu_indices(4)].sum() < 45  # 9 degrees of freedom: once in a million
-    assert 0 < (found[0] == found[1]).all(1).mean() < 0.3
+    assert 0 < (results[0] == results[1]).all(1).mean() < 0.3
     again = sampler.sample(node[::-1].copy(), np.full(count, 10.0**6), [2], 1)[0][0].sampled.event
-    assert np.array_equal(again[::-1] // count, found[1])  # of the root, not of its place
+    assert np.array_equal(again[::-1] // count, results[1])  # of the root, not of its place
 
 
 def test_bad_arguments_are_one_clear_line() -> None:

@@ -65,11 +65,11 @@ def library(csrc: Path = CSRC, flags: tuple[str, ...] = CHOSEN) -> ctypes.CDLL:
     """The emulated library, as the loader gives it, with emu_seed(n), which draws the order of blocks and threads anew, and
     emu_refuse(error), from which on every launch fails with that error of CUDA's (0: no longer)."""
     with mock.patch.dict(os.environ, {loader.DIRECTORY_VARIABLE: str(build(csrc, flags))}):
-        found = loader._load(NAME, loader._CUDA, "cs_cuda_version")
-    assert found is not None and found.cs_cuda_available() == 0
-    found.emu_seed.argtypes, found.emu_seed.restype = [ctypes.c_uint], None
-    found.emu_refuse.argtypes, found.emu_refuse.restype = [ctypes.c_int], None
-    return found
+        loaded = loader._load(NAME, loader._CUDA, "cs_cuda_version")
+    assert loaded is not None and loaded.cs_cuda_available() == 0
+    loaded.emu_seed.argtypes, loaded.emu_seed.restype = [ctypes.c_uint], None
+    loaded.emu_refuse.argtypes, loaded.emu_refuse.restype = [ctypes.c_int], None
+    return loaded
 
 
 def _read(folder: Path, patterns: tuple[str, ...]) -> _Texts:
@@ -94,8 +94,8 @@ def _compile(work: Path, texts: _Texts, objects: dict[Path, Path], command: tupl
         if not made.exists():
             line = [*command, "-Iruntime/include", "-Iruntime", "-x", "c++", "-c", str(path), "-o", f"{number}.o"]
             jobs.append((work / f"{number}.o", made, subprocess.Popen(line, cwd=work, stderr=subprocess.PIPE, text=True)))
-    said = [errors for _, _, job in jobs for errors in [job.communicate()[1]] if job.returncode]
-    if said:
-        raise RuntimeError("the emulated kernels do not compile:\n" + "\n".join(said))
+    failures = [errors for _, _, job in jobs for errors in [job.communicate()[1]] if job.returncode]
+    if failures:
+        raise RuntimeError("the emulated kernels do not compile:\n" + "\n".join(failures))
     for fresh, made, _ in jobs:
         fresh.replace(made)

@@ -24,12 +24,12 @@ def convert(text: str, name: str) -> str:
     return text
 
 
-def _shared(found: re.Match[str]) -> str:
-    dynamic, alignment, kind, name, extent = found.groups(default="")
+def _shared(match: re.Match[str]) -> str:
+    dynamic, alignment, kind, name, extent = match.groups(default="")
     kind = kind.strip()
-    lines = "\n" * found[0].count("\n")
+    lines = "\n" * match[0].count("\n")
     if "," in re.sub(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>", "", kind) or not kind:
-        return found[0]
+        return match[0]
     if dynamic:
         return f"{kind}* const {name} = static_cast<{kind}*>(emu::dynamic_shared());{lines}"
     aligned = f"alignof({name}_shared)"

@@ -15,8 +15,8 @@ def libraries() -> list[str]:
     """Return the libraries to load first, as absolute paths; none where the compiler has no sanitizer."""
     if (command := compiler()) is None:
         return []
-    found = [subprocess.run([command, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip() for name in _FIRST]
-    return [str(Path(name).resolve()) for name in found] if all(Path(name).is_absolute() for name in found) else []
+    results = [subprocess.run([command, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip() for name in _FIRST]
+    return [str(Path(name).resolve()) for name in results] if all(Path(name).is_absolute() for name in results) else []
 
 
 def environment() -> dict[str, str]:

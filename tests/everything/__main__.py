@@ -27,12 +27,12 @@ FOLDER = ROOT / "build" / "test-all"
 def digest() -> str:
     """Return a digest of all files as they are, tracked or new, but for those that git ignores."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(filter(None, listed.decode().split("\0"))):
         path = ROOT / name
         if path.is_file():
-            found.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:16]
+            sha.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return sha.hexdigest()[:16]
 
 
 def drawn(units: Sequence[Unit], seed: str) -> list[Unit]:
@@ -45,14 +45,14 @@ def run(units: Sequence[Unit], folder: Path, jobs: int, ends: float) -> list[Res
     folder.mkdir(parents=True, exist_ok=True)
 
     def one(unit: Unit) -> Result | None:
-        kept = unit.kept(folder)
-        if kept is not None:
-            return kept
+        earlier = unit.earlier_result(folder)
+        if earlier is not None:
+            return earlier
         if time.monotonic() >= ends:
             return None
         result = unit.run(folder, ends)
-        said = "cut off" if result.code is None else "passed" if result.sound else "FAILED"
-        print(f"{said:<8} {unit.title} ({result.passed} passed, {result.failed} failed, {result.cpu_s:.0f} s of CPU)", flush=True)
+        verdict = "cut off" if result.code is None else "passed" if result.sound else "FAILED"
+        print(f"{verdict:<8} {unit.title} ({result.passed} passed, {result.failed} failed, {result.cpu_s:.0f} s of CPU)", flush=True)
         return result
 
     with ThreadPoolExecutor(jobs) as pool:

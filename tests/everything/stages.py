@@ -31,8 +31,8 @@ def fast() -> Iterator[Unit]:
 
 def _files_of(mark: str) -> list[str]:
     """Files with tests of that mark, however they came by it. Raises CalledProcessError where there are none."""
-    said = subprocess.run([*PYTEST, "--collect-only", "-qq", "-m", mark], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    return [line.rpartition(":")[0] for line in said.stdout.splitlines() if line.startswith("tests/")]
+    listing = subprocess.run([*PYTEST, "--collect-only", "-qq", "-m", mark], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return [line.rpartition(":")[0] for line in listing.stdout.splitlines() if line.startswith("tests/")]
 
 
 def slow() -> Iterator[Unit]:

@@ -53,7 +53,7 @@ class Unit:
     def _file(self, folder: Path, ending: str) -> Path:
         return folder / (re.sub(r"[^\w.-]+", "-", self.title) + ending)
 
-    def kept(self, folder: Path) -> Result | None:
+    def earlier_result(self, folder: Path) -> Result | None:
         """Return the result of an earlier run, if it was sound."""
         file = self._file(folder, ".json")
         if not file.exists():
@@ -64,13 +64,13 @@ class Unit:
     def run(self, folder: Path, ends: float) -> Result:
         """Run it, at most until `ends` (of time.monotonic); what it says and what came of it stay in the folder."""
         begun, log, over = time.monotonic(), self._file(folder, ".log"), Event()
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             environment = {**os.environ, **ONE_THREAD, **self.variables}
             process = subprocess.Popen(
                 self.command,
                 cwd=ROOT,
                 env=environment,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -106,9 +106,9 @@ def end_all() -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def _counted(said: str, code: int) -> tuple[int, int]:
+def _counted(output: str, code: int) -> tuple[int, int]:
     """Return how many passed and failed: as pytest's last line says, else the unit itself."""
-    last = next((line for line in reversed(said.splitlines()) if COUNTS.search(line) and " in " in line), "")
+    last = next((line for line in reversed(output.splitlines()) if COUNTS.search(line) and " in " in line), "")
     counts = {word: int(number) for number, word in COUNTS.findall(last)}
     failed = counts.get("failed", 0) + counts.get("error", 0)
     if not counts or (code and not failed):

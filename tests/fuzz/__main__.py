@@ -22,7 +22,7 @@ def main() -> int:
     for fault in faults(given.target, given.seed, range(given.first, given.first + given.count)):
         if fault is not None:
             wrong += 1
-            print(f"attempt {fault.number}: {fault.said.rstrip()}", flush=True)
+            print(f"attempt {fault.number}: {fault.problem.rstrip()}", flush=True)
     print(f"{given.target}: {given.count - wrong} of {given.count} attempts held (seed {given.seed})")
     return 1 if wrong else 0
 

@@ -47,13 +47,13 @@ def attempt_one(generator: np.random.Generator, folder: Path) -> str | None:
     if generator.random() < 0.3:
         path.write_bytes(spoilt(generator, path.read_bytes()))
     try:
-        found = open_dataset(path, "npz")
+        dataset = open_dataset(path, "npz")
     except UserError as error:
         return None if str(path) in str(error) and "\n" not in str(error) else f"said badly: {error!r}"
     with np.load(path) as archive:
-        held: Arrays = dict(archive)
-    said = _differs(found, held)
-    return said and f"{said}\n{ {key: (array.dtype, array.tolist()) for key, array in held.items()} }"
+        stored: Arrays = dict(archive)
+    difference = _differs(dataset, stored)
+    return difference and f"{difference}\n{ {key: (array.dtype, array.tolist()) for key, array in stored.items()} }"
 
 
 def _change(generator: np.random.Generator, arrays: Arrays) -> None:
@@ -83,35 +83,37 @@ def _change(generator: np.random.Generator, arrays: Arrays) -> None:
         arrays[key] = np.concatenate([np.atleast_1d(arrays[key])] * 2)
 
 
-def _differs(found: object, held: Arrays) -> str | None:
-    if isinstance(found, Signal):
-        here = np.where(found.missing, np.nan, found.values) if found.missing is not None else found.values
-        same = np.array_equal(here.ravel(), held["x"].astype(here.dtype).ravel(), equal_nan=True)
-        return None if same and np.array_equal(found.edge_index, held["edge_index"]) else "a signal differs"
-    if isinstance(found, EventStream):
-        order = np.argsort(held["t"], kind="stable")
-        same = all(np.array_equal(getattr(found, key), held[key][order]) for key in ("src", "dst", "t"))
+def _differs(dataset: object, arrays: Arrays) -> str | None:
+    if isinstance(dataset, Signal):
+        here = np.where(dataset.missing, np.nan, dataset.values) if dataset.missing is not None else dataset.values
+        same = np.array_equal(here.ravel(), arrays["x"].astype(here.dtype).ravel(), equal_nan=True)
+        return None if same and np.array_equal(dataset.edge_index, arrays["edge_index"]) else "a signal differs"
+    if isinstance(dataset, EventStream):
+        order = np.argsort(arrays["t"], kind="stable")
+        same = all(np.array_equal(getattr(dataset, key), arrays[key][order]) for key in ("src", "dst", "t"))
         wide = [
-            (array if array.ndim == 2 else array[:, None]) for key, array in held.items() if f"{key} (feature)" in found.account["arrays"]
+            (array if array.ndim == 2 else array[:, None])
+            for key, array in arrays.items()
+            if f"{key} (feature)" in dataset.account["arrays"]
         ]
         stacked = np.concatenate(wide, 1).astype(np.float32)[order] if wide else None
-        same_features = (found.features is None) if stacked is None else np.array_equal(stacked, found.features)  # type: ignore[arg-type]
+        same_features = (dataset.features is None) if stacked is None else np.array_equal(stacked, dataset.features)  # type: ignore[arg-type]
         return None if same and same_features else "a stream differs"
-    assert isinstance(found, SnapshotSequence)
-    for t in range(len(found)):
-        part = slice(int(held["ptr"][t]), int(held["ptr"][t + 1]))
-        weight = held["weight"][part].tolist() if "weight" in held else [0] * len(held["src"][part])
-        told: dict[tuple[int, int], float] = {}
-        for u, v, w in zip(held["src"][part].tolist(), held["dst"][part].tolist(), weight, strict=True):
-            told[u, v] = float(np.float32(told.get((u, v), 0)) + np.float32(w))
-        shown = found[t].weight
+    assert isinstance(dataset, SnapshotSequence)
+    for t in range(len(dataset)):
+        part = slice(int(arrays["ptr"][t]), int(arrays["ptr"][t + 1]))
+        weight = arrays["weight"][part].tolist() if "weight" in arrays else [0] * len(arrays["src"][part])
+        weights: dict[tuple[int, int], float] = {}
+        for u, v, w in zip(arrays["src"][part].tolist(), arrays["dst"][part].tolist(), weight, strict=True):
+            weights[u, v] = float(np.float32(weights.get((u, v), 0)) + np.float32(w))
+        shown = dataset[t].weight
         here = dict(
             zip(
-                zip(found[t].src.tolist(), found[t].dst.tolist(), strict=True),
-                [0.0] * found[t].num_edges if shown is None else shown.tolist(),
+                zip(dataset[t].src.tolist(), dataset[t].dst.tolist(), strict=True),
+                [0.0] * dataset[t].num_edges if shown is None else shown.tolist(),
                 strict=True,
             )
         )
-        if here != told:
-            return f"snapshot {t} differs: {here}, not {told}"
+        if here != weights:
+            return f"snapshot {t} differs: {here}, not {weights}"
     return None

@@ -22,7 +22,7 @@ class Fault(NamedTuple):
     """What went wrong, and the number of the attempt: `python tests/fuzz TARGET --seed SEED --first NUMBER --count 1` shows it again."""
 
     number: int
-    said: str
+    problem: str
 
 
 def targets() -> list[str]:
@@ -36,7 +36,7 @@ def faults(name: str, seed: int, numbers: range) -> Iterator[Fault | None]:
     for number in numbers:
         with tempfile.TemporaryDirectory(prefix=f"fuzz-{name}-") as folder:
             try:
-                said = target.attempt(np.random.default_rng([seed, number]), Path(folder))
+                problem = target.attempt(np.random.default_rng([seed, number]), Path(folder))
             except Exception:
-                said = traceback.format_exc()
-        yield None if said is None else Fault(number, said)
+                problem = traceback.format_exc()
+        yield None if problem is None else Fault(number, problem)

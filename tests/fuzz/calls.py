@@ -28,8 +28,8 @@ def attempt(generator: np.random.Generator, folder: Path) -> str | None:
     server.stdin.flush()
     ended = bool(select.select([server.stdout], [], [], SECONDS)[0])
     if ended and (line := server.stdout.readline()):
-        said: str | None = json.loads(line)
-        return said
+        problem: str | None = json.loads(line)
+        return problem
     server.kill()
     serving.cache_clear()
     return f"seed {seed}: {f'the process ended with {server.wait()}' if ended else f'no end within {SECONDS} s'}"

@@ -52,42 +52,42 @@ def attempt(generator: np.random.Generator, folder: Path) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ChronoscaleWarning)
-            found = load(path)
+            experiment = load(path)
     except UserError as error:
-        said = str(error)
-        if "\n" in said or not said.startswith(f"{path}: "):
-            return f"not one line about the file: {said!r}\n{content!r}"
-        return f"pydantic's words: {said}\n{text}" if any(word in said for word in THEIRS) else None
-    differs = difference(yaml.safe_load(content), found, "")
+        message = str(error)
+        if "\n" in message or not message.startswith(f"{path}: "):
+            return f"not one line about the file: {message!r}\n{content!r}"
+        return f"pydantic's words: {message}\n{text}" if any(word in message for word in THEIRS) else None
+    differs = difference(yaml.safe_load(content), experiment, "")
     return f"{differs}\n{text}" if differs else None
 
 
-def difference(given: Any, found: Any, where: str) -> str | None:
+def difference(given: Any, loaded: Any, where: str) -> str | None:
     """What an experiment says otherwise than the file; None where it says the same."""
-    if isinstance(found, BaseModel):
+    if isinstance(loaded, BaseModel):
         if isinstance(given, str):
             given = {"name": given}
         if given is None or not isinstance(given, Mapping):
             return f"{where}: {given!r} was taken"
         for key, value in given.items():
-            if key not in type(found).model_fields:
+            if key not in type(loaded).model_fields:
                 if not _another(key, value, where):
                     return f"{where}{key}: ignored"
-            elif key not in FREE and (said := difference(value, getattr(found, key), f"{where}{key}.")):
-                return said
+            elif key not in FREE and (problem := difference(value, getattr(loaded, key), f"{where}{key}.")):
+                return problem
         return None
-    if isinstance(found, Mapping):
-        if not isinstance(given, Mapping) or set(given) != set(found):
-            return f"{where} {given!r} -> {found!r}"
-        return next((said for key in found if (said := difference(given[key], found[key], f"{where}{key}."))), None)
-    if isinstance(found, tuple):
-        same = isinstance(given, list) and len(given) == len(found) and all(map(_equal, given, found))
-        return None if same else f"{where} {given!r} -> {found!r}"
+    if isinstance(loaded, Mapping):
+        if not isinstance(given, Mapping) or set(given) != set(loaded):
+            return f"{where} {given!r} -> {loaded!r}"
+        return next((problem for key in loaded if (problem := difference(given[key], loaded[key], f"{where}{key}."))), None)
+    if isinstance(loaded, tuple):
+        same = isinstance(given, list) and len(given) == len(loaded) and all(map(_equal, given, loaded))
+        return None if same else f"{where} {given!r} -> {loaded!r}"
     if (where == "memory." and type(given) is not int) or (given is None and where == "training.horizon."):
         return None  # a size with its unit; a key without a value, which takes its default
-    if where == "training.validation." and given is True and found == 0:
+    if where == "training.validation." and given is True and loaded == 0:
         return None  # what other families do by default
-    return None if _equal(given, found) else f"{where} {given!r} -> {found!r}"
+    return None if _equal(given, loaded) else f"{where} {given!r} -> {loaded!r}"
 
 
 def _another(key: str, value: object, where: str) -> bool:
@@ -101,13 +101,13 @@ def _another(key: str, value: object, where: str) -> bool:
     return False
 
 
-def _equal(given: object, found: object) -> bool:
+def _equal(given: object, loaded: object) -> bool:
     """Of one kind and value. A float may be written as a whole number, or, as YAML 1.1 does not read it, as 1e3."""
-    if isinstance(found, bool) or isinstance(given, bool) or given is None or found is None:
-        return given is found
-    if isinstance(found, float):
-        return isinstance(given, int | float | str) and math.isclose(float(given), found, rel_tol=1e-15)
-    return type(given) is type(found) and given == found
+    if isinstance(loaded, bool) or isinstance(given, bool) or given is None or loaded is None:
+        return given is loaded
+    if isinstance(loaded, float):
+        return isinstance(given, int | float | str) and math.isclose(float(given), loaded, rel_tol=1e-15)
+    return type(given) is type(loaded) and given == loaded
 
 
 def _lines(generator: np.random.Generator, text: str) -> str:

@@ -72,10 +72,10 @@ def numbers(column: Sequence[str]) -> list[Any]:
 
 
 def _whole(column: Sequence[str], smallest: int | None) -> list[int]:
-    found = numbers(column)
-    if any(number != int(number) for number in found) or (smallest is not None and min(found) < smallest):
+    values = numbers(column)
+    if any(number != int(number) for number in values) or (smallest is not None and min(values) < smallest):
         raise Wrong("an id or label that is none")
-    return [int(number) for number in found]
+    return [int(number) for number in values]
 
 
 def events(path: Path, format: str, options: Mapping[str, Any]) -> Events:

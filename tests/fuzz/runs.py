@@ -52,16 +52,16 @@ def content(run: Run, area: str) -> str:
         moments = [value.tolist() for state in model.optimizer.state.values() for value in state.values()]
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
     report = collect([run])
-    said = [f"{name}\n{table.to_csv()}" for section in report.sections for name, table in tables(section).items()]
-    said += [
+    texts = [f"{name}\n{table.to_csv()}" for section in report.sections for name, table in tables(section).items()]
+    texts += [
         repr(
             (report.title, [(one.losses, one.scores) for one in report.runs], report.notes, report.environments, report.staged, run.status)
         )
     ]
     with tempfile.TemporaryDirectory() as out:
-        said += [path.read_text() for path in export(run, "perfetto", Path(out))]
+        texts += [path.read_text() for path in export(run, "perfetto", Path(out))]
     assert find_runs(run.folder.parent) == [run]
-    return "\n".join(said)
+    return "\n".join(texts)
 
 
 def attempt(generator: np.random.Generator, folder: Path) -> str | None:
@@ -74,9 +74,9 @@ def attempt(generator: np.random.Generator, folder: Path) -> str | None:
     try:
         after = content(run, area)
     except UserError as error:
-        said = str(error)
-        named = path.name in said or path.parent.name in said or run.folder.name in said
-        return None if named and "\n" not in said else f"{path.relative_to(run.folder)}: does not name the file: {said}"
+        message = str(error)
+        named = path.name in message or path.parent.name in message or run.folder.name in message
+        return None if named and "\n" not in message else f"{path.relative_to(run.folder)}: does not name the file: {message}"
     except Exception as error:
         raise AssertionError(f"{path.relative_to(run.folder)}") from error
     return None if after == before(area) or not exact else f"{path.relative_to(run.folder)}: reads to something else"

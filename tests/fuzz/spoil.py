@@ -49,10 +49,10 @@ def _lines(generator: np.random.Generator, content: bytes) -> bytes:
 
 
 def _fields(generator: np.random.Generator, content: bytes) -> bytes:
-    found = list(FIELD.finditer(content))
-    if not found:
+    fields = list(FIELD.finditer(content))
+    if not fields:
         return content
-    one, other = (found[int(k)] for k in generator.integers(len(found), size=2))
+    one, other = (fields[int(k)] for k in generator.integers(len(fields), size=2))
     change = int(generator.integers(4))
     new = HOSTILE[int(generator.integers(len(HOSTILE)))].encode() if change < 2 else (b"", other[0])[change - 2]
     return content[: one.start()] + new + content[one.end() :]

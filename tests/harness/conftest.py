@@ -1,11 +1,13 @@
 """What tests of commands share."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
 import pytest
 import torch
+from command_line import command
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from one_rank import here
@@ -46,14 +48,27 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
     """A function: training in this process is lost once so many epochs are kept, while it writes the next one's checkpoint."""
 
     def after(epochs: int) -> None:
-        def keep(folder: Path, record: EpochRecord, learner: Learner, kept: Mapping[str, torch.Tensor]) -> None:
+        def keep(folder: Path, record: EpochRecord, learner: Learner, state: Mapping[str, torch.Tensor]) -> None:
             if record.epoch == epochs:
                 monkeypatch.setattr(epoch_loop, "save_epoch", checkpoint.save_epoch)
                 (folder / ".checkpoint.pt").write_bytes(b"half")
                 (folder.parent / ".lock").unlink()  # a process that is killed holds it no longer
                 raise MachineError("rank 0 of 'train' was lost (SIGKILL)")
-            checkpoint.save_epoch(folder, record, learner, kept)
+            checkpoint.save_epoch(folder, record, learner, state)
 
         monkeypatch.setattr(epoch_loop, "save_epoch", keep)
 
     return after
+
+
+@pytest.fixture
+def advised(experiment, capsys):
+    """Return the output of `advise --json` for an experiment."""
+
+    def ask(*arguments: object, stem: str = "small", expect: int = 0, **changes: object) -> dict:
+        file = experiment(stem, **{"strategies": ["psg", "real-g+"], "gpus": [1, 4], **changes})
+        capsys.readouterr()
+        command("advise", file, "--json", *arguments, expect=expect)
+        return json.loads(capsys.readouterr().out) if not expect else {}
+
+    return ask

@@ -28,9 +28,9 @@ def candidate(strategy="psg", gpus=4, cluster="h200", **changed) -> Candidate:
     return Candidate(cluster, strategy, gpus, changed)
 
 
-def ranked(*found: tuple[Candidate, Verdict], **advise) -> list[Choice]:
+def ranked(*verdicts: tuple[Candidate, Verdict], **advise) -> list[Choice]:
     experiment = check({"dataset": "growth_small", "epochs": 3600, "advise": advise}, "x")
-    return ranking(experiment, dict(enumerate(found)))
+    return ranking(experiment, dict(enumerate(verdicts)))
 
 
 BACKWARD, TEMPORAL = PathShare("BACKWARD", "COMPUTE", "", 0.5), PathShare("TEMPORAL", "COMPUTE2", "", 0.41)
@@ -51,12 +51,12 @@ REASONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("blames", "said"), REASONS, ids=range(len(REASONS)))
-def test_the_largest_bound_is_the_reason(blames, said):
-    assert reason(verdict(1.0, *blames)) == said
+@pytest.mark.parametrize(("blames", "message"), REASONS, ids=range(len(REASONS)))
+def test_the_largest_bound_is_the_reason(blames, message):
+    assert reason(verdict(1.0, *blames)) == message
 
 
-def test_waiting_and_idle_ranks_are_told():
+def test_waiting_and_idle_ranks_are_reasons():
     balanced = verdict(1.0, BACKWARD, waits=0.19)
     assert reason(balanced) == "compute-bound: 50 % of the epoch on the compute lanes, most of it backward"
     assert reason(replace(balanced, waits=0.2)).endswith("; imbalance: GPUs wait for the busiest 20 % of the epoch")
@@ -70,16 +70,16 @@ def test_from_how_many_gpus_on_a_bound_holds():
     """It is said where the larger numbers are bound alike and a smaller one is not; settings, strategies and clusters apart."""
     compute, network = PathShare("BACKWARD", "COMPUTE", "", 0.8), PathShare("ALLTOALL", "COMM", "between nodes", 0.6)
     kinds = {4: compute, 8: network, 16: compute, 64: network, 128: network}
-    found = {gpus: (candidate(gpus=gpus), verdict(1.0, blame, gpus=gpus)) for gpus, blame in kinds.items()}
-    found |= {1000 + gpus: (candidate("esdg", gpus), verdict(1.0, network, gpus=gpus)) for gpus in (8, 128)}
-    found |= {
+    verdicts = {gpus: (candidate(gpus=gpus), verdict(1.0, blame, gpus=gpus)) for gpus, blame in kinds.items()}
+    verdicts |= {1000 + gpus: (candidate("esdg", gpus), verdict(1.0, network, gpus=gpus)) for gpus in (8, 128)}
+    verdicts |= {
         2000: (candidate("psg", 256, size=4), verdict(1.0, compute, gpus=256)),
         3000: (candidate("psg", 256), Verdict(None, refused="no")),
     }
-    said = reasons(found)
-    assert [gpus for gpus in kinds if "from 64 GPUs on" in said[gpus]] == [64, 128]
-    assert said[64] == "bound by all-to-all between nodes from 64 GPUs on: 60 % of the epoch"
-    assert not any("GPUs on" in said[number] for number in (1008, 1128, 2000)) and 3000 not in said
+    sentences = reasons(verdicts)
+    assert [gpus for gpus in kinds if "from 64 GPUs on" in sentences[gpus]] == [64, 128]
+    assert sentences[64] == "bound by all-to-all between nodes from 64 GPUs on: 60 % of the epoch"
+    assert not any("GPUs on" in sentences[number] for number in (1008, 1128, 2000)) and 3000 not in sentences
 
 
 @given(st.lists(st.tuples(st.sampled_from([*Op]), st.sampled_from([*Lane]), st.floats(0.01, 1)), min_size=1, max_size=8))
@@ -87,10 +87,10 @@ def test_from_how_many_gpus_on_a_bound_holds():
 def test_every_row_has_a_bound(rows):
     """Whatever the operation and lane, and no share is lost."""
     blames = [PathShare(op.name, lane.name, "inside a node" if op in COLLECTIVES else "", share) for op, lane, share in rows]
-    found = bounds(blames)
-    assert sum(bound.share for bound in found) == pytest.approx(sum(one.share for one in blames), rel=1e-9)
-    assert [bound.share for bound in found] == sorted((bound.share for bound in found), reverse=True)
-    assert len({bound.kind for bound in found}) == len(found)
+    bottlenecks = bounds(blames)
+    assert sum(bound.share for bound in bottlenecks) == pytest.approx(sum(one.share for one in blames), rel=1e-9)
+    assert [bound.share for bound in bottlenecks] == sorted((bound.share for bound in bottlenecks), reverse=True)
+    assert len({bound.kind for bound in bottlenecks}) == len(bottlenecks)
 
 
 def test_what_an_objective_ranks_by():
@@ -108,9 +108,9 @@ def test_what_an_objective_ranks_by():
 
 def test_of_equals_the_one_that_takes_less_is_first():
     equal = [(candidate(gpus=gpus), verdict(2.0, gpus=gpus)) for gpus in (8, 2, 4)]
-    found = ranked(*equal)
-    assert [one.candidate.gpus for one in found] == [2, 4, 8] and [one.front for one in found] == [True, False, False]
-    assert headline(found, "time") == (
+    choices = ranked(*equal)
+    assert [one.candidate.gpus for one in choices] == [2, 4, 8] and [one.front for one in choices] == [True, False, False]
+    assert headline(choices, "time") == (
         "First by time: psg on 2 GPUs of h200, 2.00 s an epoch, as for psg on 4 GPUs of h200. No uncertainty was stated, so that nothing "
         "says how sure this is. 2 others are closer than 1 %: take them for equal."
     )
@@ -142,17 +142,22 @@ def test_how_sure_the_first_is():
 
 
 def test_a_single_one_and_none():
-    alone = ranked((candidate(), verdict(1e-3)), (candidate("esdg"), Verdict(None, refused="no vertices")))
-    assert headline(alone, "time") == ("First by time: psg on 4 GPUs of h200, 1.00 ms an epoch; nothing else fits and keeps to the budget.")
-    assert [one.why for one in alone] == ["", "no vertices"]
+    choices = ranked((candidate(), verdict(1e-3)), (candidate("esdg"), Verdict(None, refused="no vertices")))
+    assert headline(choices, "time") == (
+        "First by time: psg on 4 GPUs of h200, 1.00 ms an epoch; nothing else fits and keeps to the budget."
+    )
+    assert [one.why for one in choices] == ["", "no vertices"]
     assert headline(ranked((candidate(), verdict(1.0)), budget={"gpu_hours": 1.0}), "time") == ""
 
 
 def test_what_does_not_rank_for_one_reason_is_one_line():
     over, no = {"out_of_memory": "out of memory"}, Verdict(None, refused="no vertices")
-    found = [(candidate(name, gpus), no) for name in ("a", "b") for gpus in (1, 2)] + [(candidate("c", 1), no), (candidate("c", 1024), no)]
-    found += [(candidate("a", 1, size=4), no), (candidate("a", 1, "a100"), no), (candidate("d", 8), verdict(1.0, gpus=8, **over))]
-    assert not_ranked(ranked(*found)) == [
+    verdicts = [(candidate(name, gpus), no) for name in ("a", "b") for gpus in (1, 2)] + [
+        (candidate("c", 1), no),
+        (candidate("c", 1024), no),
+    ]
+    verdicts += [(candidate("a", 1, size=4), no), (candidate("a", 1, "a100"), no), (candidate("d", 8), verdict(1.0, gpus=8, **over))]
+    assert not_ranked(ranked(*verdicts)) == [
         "a, b on 1, 2 GPUs of h200: no vertices",
         "c on 1, 1,024 GPUs of h200: no vertices",
         "a on 1 GPU of h200, size 4: no vertices",
@@ -162,8 +167,8 @@ def test_what_does_not_rank_for_one_reason_is_one_line():
 
 
 def test_points_that_take_no_time():
-    found = ranked((candidate("a"), verdict(0.0)), (candidate("b"), verdict(0.0)), (candidate("c"), verdict(1.0)))
-    assert [one.behind for one in found] == [0.0, 0.0, float("inf")] and "as for b" in headline(found, "time")
+    choices = ranked((candidate("a"), verdict(0.0)), (candidate("b"), verdict(0.0)), (candidate("c"), verdict(1.0)))
+    assert [one.behind for one in choices] == [0.0, 0.0, float("inf")] and "as for b" in headline(choices, "time")
 
 
 def test_candidates_in_words():

@@ -72,15 +72,15 @@ EXPERIMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), EXPERIMENTS)
-def test_an_experiment_file_that_says_something_else(tmp_path, change, said):
-    kept = [line for line in GOOD.splitlines() if line.split(":")[0] not in {part.split(":")[0] for part in change.splitlines()[:1]}]
+@pytest.mark.parametrize(("change", "message"), EXPERIMENTS)
+def test_an_experiment_file_that_says_something_else(tmp_path, change, message):
+    lines = [line for line in GOOD.splitlines() if line.split(":")[0] not in {part.split(":")[0] for part in change.splitlines()[:1]}]
     path = tmp_path / "x.yaml"
-    path.write_text("\n".join([*kept, *[""] * (3 - len(kept)), change]))
+    path.write_text("\n".join([*lines, *[""] * (3 - len(lines)), change]))
     with pytest.raises(UserError) as caught:
         load(path)
     line = str(caught.value)
-    assert line.startswith(f"{path}: ") and re.search(said, line) and "\n" not in line
+    assert line.startswith(f"{path}: ") and re.search(message, line) and "\n" not in line
     assert not re.search(r"Input should|Field required|valid \w+ type|Experiment|SnapshotT", line)
 
 
@@ -178,12 +178,12 @@ def run(sound: Path, tmp_path: Path) -> Run:
     return Run(tmp_path / "runs" / sound.name)
 
 
-@pytest.mark.parametrize(("file", "happens", "said"), RUNS)
-def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, said):
+@pytest.mark.parametrize(("file", "happens", "message"), RUNS)
+def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, message):
     happens(run.folder / file)
     command("report", run.folder, "--out", tmp_path / "report", expect=2)
     line = one_line(capsys)
-    assert re.search(said, line) and str(run.folder) in line
+    assert re.search(message, line) and str(run.folder) in line
     assert "not a run" in line or (str(run.folder / file) in line and line.endswith(("required, and not there", AGAIN)))
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_checkpoint(run, happens):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         (errno.EROFS, "runs/x: the file system is read-only; choose a folder that can be written"),
         (errno.EACCES, "runs/x: no permission"),
@@ -239,11 +239,11 @@ def test_a_damaged_checkpoint(run, happens):
         (errno.EIO, f"runs/x: {os.strerror(errno.EIO)}"),
     ],
 )
-def test_what_the_system_refuses_is_said_in_words(experiment, monkeypatch, capsys, code, said):
-    assert in_words(OSError(code, os.strerror(code), "runs/x")) == said
+def test_errors_of_the_system_are_printed_in_words(experiment, monkeypatch, capsys, code, message):
+    assert in_words(OSError(code, os.strerror(code), "runs/x")) == message
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(code, os.strerror(code), "runs/x")))
     command("simulate", experiment(gpus=[1]), expect=1)
-    assert one_line(capsys) == f"error: {said}"
+    assert one_line(capsys) == f"error: {message}"
 
 
 @pytest.mark.parametrize("published", [False, True])

@@ -41,14 +41,14 @@ def candidate(label: str, schedule: Schedule) -> ProbeCandidate:
     return ProbeCandidate(label, schedule, lambda: pytest.fail("written before it is taken"))
 
 
-def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
+def budget(requested: Schedule, allowed: float, **more: bool) -> Budget:
     known = CostRequests(NsCosts())
-    known.note(asked)
+    known.note(requested)
     return Budget(known.ranges, allowed, NsCosts(), **more)
 
 
 def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> None:
-    found = [
+    candidates = [
         candidate("middle", rows(*[50] * SAMPLES)),
         candidate("again", rows(*[50] * SAMPLES)),  # brings nothing, and there is nothing left for it
         candidate("low", rows(10)),
@@ -56,19 +56,19 @@ def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> N
         candidate("other", rows(1, op="COPY")),  # nobody asks for copies
         candidate("small", rows(20)),
     ]
-    asked = rows(10, 1050)  # a tenth above what is timed is taken
-    assert [one.label for one in budget(asked, 100).choose(found)] == ["middle", "low", "high"]
-    assert [one.label for one in budget(asked, 10**4).choose(found)] == ["middle", "again", "low", "high", "small"]
-    assert [one.label for one in budget(asked, 10**4, incomplete=True).choose(found)] == [one.label for one in found]
+    requested = rows(10, 1050)  # a tenth above what is timed is taken
+    assert [one.label for one in budget(requested, 100).choose(candidates)] == ["middle", "low", "high"]
+    assert [one.label for one in budget(requested, 10**4).choose(candidates)] == ["middle", "again", "low", "high", "small"]
+    assert [one.label for one in budget(requested, 10**4, incomplete=True).choose(candidates)] == [one.label for one in candidates]
 
 
 def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
-    def found():
+    def candidates():
         yield candidate("all", rows(*[10] * SAMPLES, 100))
         yield candidate("looked at", rows(50))
         pytest.fail("made in vain")
 
-    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(found())
+    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(candidates())
     assert [one.label for one in taken] == ["all"]
 
 
@@ -76,22 +76,22 @@ def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> No
 @given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=12), min_size=1, max_size=12), st.integers(0, 400))
 def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowed: int) -> None:
     """As much as all candidates together; and each beyond the budget brought something when it was taken."""
-    asked, found = rows(1, 20, 60), [candidate(str(i), rows(*one)) for i, one in enumerate(sizes)]
-    chosen = budget(asked, allowed)
-    taken = chosen.choose(found)
+    requested, candidates = rows(1, 20, 60), [candidate(str(i), rows(*one)) for i, one in enumerate(sizes)]
+    chosen = budget(requested, allowed)
+    taken = chosen.choose(candidates)
     edges = np.concatenate([one.schedule.edges for one in taken])
-    every = np.concatenate([one.schedule.edges for one in found])
+    every = np.concatenate([one.schedule.edges for one in candidates])
     assert min(every.min() * (1 - SLACK), 1) == min(edges.min() * (1 - SLACK), 1) or edges.min() * (1 - SLACK) <= 1
     assert edges.max() == every.max() or edges.max() * (1 + SLACK) >= 60
     assert len(edges) >= min(SAMPLES, len(every))
     assert chosen.spent_ns == sum(work_ns(one.schedule, NsCosts()) for one in taken)
-    order = {one.label: i for i, one in enumerate(found)}
+    order = {one.label: i for i, one in enumerate(candidates)}
     assert [order[one.label] for one in taken] == sorted(order[one.label] for one in taken)
 
 
 def test_rows_that_are_all_alike_need_fewer() -> None:
-    found = [candidate(str(i), rows(5)) for i in range(SAMPLES)]
-    assert len(budget(rows(5, 5), 0).choose(found)) == ALIKE
+    candidates = [candidate(str(i), rows(5)) for i in range(SAMPLES)]
+    assert len(budget(rows(5, 5), 0).choose(candidates)) == ALIKE
 
 
 def test_probes_and_strategies_take_turns() -> None:
@@ -147,9 +147,9 @@ def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
     for name, epochs in (("short", 1e-3), ("long", 1e3)):
         command("profile", experiment(name, strategies=["psg"], profile_epochs=epochs))
         taken.append({one.label for one in jobs.pop().items})
-        said = " ".join(capsys.readouterr().err.split())
+        output = " ".join(capsys.readouterr().err.split())
         over = re.search(
-            r"profile: 2 passes over what 1 rank has to know take about \d+ epochs, more than profile_epochs: 0.001; fewer", said
+            r"profile: 2 passes over what 1 rank has to know take about \d+ epochs, more than profile_epochs: 0.001; fewer", output
         )
         assert (over is not None) == (epochs < 1)
     assert taken[0] < taken[1] and not any("delta" in label for label in taken[0] | taken[1])  # nobody increments
@@ -185,10 +185,10 @@ def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypa
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
     command("validate", experiment(strategies=["psg"], repeats=7, profile_epochs=1e-3), "--json")
     shown = capsys.readouterr()
-    said = "on 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts"
-    assert said in " ".join(shown.err.split())
-    found = {row["op"]: row["noise"] for row in json.loads(shown.out)}
-    assert found["TOTAL"].startswith("not to be believed: passes vary by 20%") and found["H2D"] == ""
+    sentence = "on 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts"
+    assert sentence in " ".join(shown.err.split())
+    noise_by_op = {row["op"]: row["noise"] for row in json.loads(shown.out)}
+    assert noise_by_op["TOTAL"].startswith("not to be believed: passes vary by 20%") and noise_by_op["H2D"] == ""
     command("report", "runs/small-validate-1", "--out", "page")
     assert (
         "On 1 rank: not to be believed: passes vary by 20% (more than 10%); the quietest of 3 attempts."

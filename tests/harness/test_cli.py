@@ -28,8 +28,8 @@ def imported_by(code: str) -> set[str]:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("module", ["main", "strategies", "data_list"])
 def test_what_is_listed_at_once_imports_nothing_heavy(module):
-    found = imported_by(f"import chronoscale.harness.cli.{module}")
-    assert not found & HEAVY, found & HEAVY
+    modules = imported_by(f"import chronoscale.harness.cli.{module}")
+    assert not modules & HEAVY, modules & HEAVY
 
 
 @pytest.mark.parametrize(("table", "before"), [(Commands, ()), (DataCommands, ("data",))])
@@ -61,22 +61,22 @@ def test_an_unknown_command_names_the_nearest(capsys):
 @pytest.mark.slow
 def test_version_module_and_completion(capsys):
     command("--version")
-    said = capsys.readouterr().out
-    assert said.startswith("chronoscale 0.")
+    output = capsys.readouterr().out
+    assert output.startswith("chronoscale 0.")
     run = forked.run(["-m", "chronoscale", "--version"])
-    assert run.stdout == said and run.returncode == 0
+    assert run.stdout == output and run.returncode == 0
     command("--help")
     assert "--install-completion" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("typed", "found"), [("st", "strategies"), ("data l", "list")])
-def test_completion_knows_the_commands(typed, found, monkeypatch, capsys):
+@pytest.mark.parametrize(("typed", "completions"), [("st", "strategies"), ("data l", "list")])
+def test_completion_knows_the_commands(typed, completions, monkeypatch, capsys):
     words = typed.split()
     monkeypatch.setenv("_CHRONOSCALE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"chronoscale {typed}")
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     command()
-    assert found in capsys.readouterr().out.split()
+    assert completions in capsys.readouterr().out.split()
 
 
 @pytest.mark.parametrize("words", [("data", "list"), ("strategies",), ("keys",)])

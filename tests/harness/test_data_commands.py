@@ -26,26 +26,26 @@ from chronoscale.harness.workflows.registry import WORKFLOWS
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+def json_output(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     capsys.readouterr()
     command(*arguments, "--json")
     return json.loads(capsys.readouterr().out)
 
 
 def info(capsys: pytest.CaptureFixture[str], name: object) -> dict[str, Any]:
-    return {row["what"]: row["value"] for row in said(capsys, "data", "info", name)}
+    return {row["what"]: row["value"] for row in json_output(capsys, "data", "info", name)}
 
 
 def test_a_signal_is_made_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "city.yaml"
     file.write_text(CITY)
-    assert said(capsys, "data", "make", file, tmp_path / "a") == {"folder": str(tmp_path / "a")}
+    assert json_output(capsys, "data", "make", file, tmp_path / "a") == {"folder": str(tmp_path / "a")}
     command("data", "make", file, tmp_path / "b", "--seed", 5)
     for folder, seed in (("a", 4), ("b", 5)):
-        made, held = store.load(tmp_path / folder), TrafficSignal(300, 2_000, 2, 0.05, seed=seed, name="city").signal()
+        made, generated = store.load(tmp_path / folder), TrafficSignal(300, 2_000, 2, 0.05, seed=seed, name="city").signal()
         assert (made.name, made.verified) == ("city", True)
         for field in ("values", "missing", "edge_index", "edge_weight"):
-            assert_array_equal(getattr(made, field), getattr(held, field))
+            assert_array_equal(getattr(made, field), getattr(generated, field))
     command("data", "make", file, tmp_path / "a", expect=2)
     assert "already exists" in one_line(capsys)
 
@@ -54,23 +54,23 @@ def test_snapshots_are_made_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "g.yaml"
     file.write_text("{kind: dygraph, nodes: 50, edges: 40, snapshots: 30, seed: 3, name: town}")
     command("data", "make", file, tmp_path / "d")
-    made, held = store.load(tmp_path / "d"), EvolvingGraph(50, 40, 30, seed=3).sequence()
+    made, generated = store.load(tmp_path / "d"), EvolvingGraph(50, 40, 30, seed=3).sequence()
     assert made.name == "town"
-    assert_array_equal(made.ptr, held.ptr)
-    assert_array_equal(made.src, held.src)
+    assert_array_equal(made.ptr, generated.ptr)
+    assert_array_equal(made.src, generated.src)
 
 
 def test_events_are_made_from_a_file_and_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "talk.yaml"
     file.write_text("{kind: events, nodes: 90, items: 30, events: 2_000, pairs: 400, features: 3, node_features: 2, labels: 0.1, seed: 3}")
     command("data", "make", file, tmp_path / "d")
-    held = RandomStream(90, 2_000, 400, 30, features=3, node_features=2, labels=0.1, seed=3).stream()
-    assert_array_equal(store.load(tmp_path / "d").node_features, held.node_features)
+    generated = RandomStream(90, 2_000, 400, 30, features=3, node_features=2, labels=0.1, seed=3).stream()
+    assert_array_equal(store.load(tmp_path / "d").node_features, generated.node_features)
     capsys.readouterr()
     shown = info(capsys, tmp_path / "d")
     assert (shown["nodes with an event"], shown["events"], shown["distinct pairs"], shown["repetition"]) == (90, 2_000, 400, 0.8)
     assert (shown["features"], shown["node features"], shown["distinct labels"]) == (3, 2, 2)
-    measured = stream_shape(held)
+    measured = stream_shape(generated)
     assert (shown["source skew"], shown["destination skew"], shown["burstiness"]) == measured[1:]
     command("data", "info", tmp_path / "d")
     text = capsys.readouterr().out
@@ -90,12 +90,12 @@ def test_a_generated_dataset_is_made_by_name(tmp_path: Path, name: str) -> None:
 def test_a_longer_signal_takes_no_more_memory(tmp_path: Path) -> None:
     peaks = []
     for steps in (1_000, 6_000):
-        told: list[int] = []
+        progress: list[int] = []
         tracemalloc.start()
-        generators.write_dataset(tmp_path / str(steps), TrafficSignal(1_000, steps, missing=0.02), told.append)
+        generators.write_dataset(tmp_path / str(steps), TrafficSignal(1_000, steps, missing=0.02), progress.append)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert told[-1] == steps and len(told) > 2 and told == sorted(told)
+        assert progress[-1] == steps and len(progress) > 2 and progress == sorted(progress)
     assert peaks[1] < 1.2 * peaks[0] < 6_000 * 1_000 * 4
 
 
@@ -209,7 +209,7 @@ def test_info_says_what_was_understood(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_text(SIGNED)
     command("data", "info", file, expect=2)
     assert "4 fields ('6,2,4,1289241911')" in one_line(capsys)
-    shown = {row["what"]: row["value"] for row in said(capsys, "data", "info", file, "--option", USUAL)}
+    shown = {row["what"]: row["value"] for row in json_output(capsys, "data", "info", file, "--option", USUAL)}
     assert (shown["reader"], shown["files"], shown["columns"]) == ("plain", ["a b.csv"], ["src", "dst", "weight", "time"])
     assert (shown["first time"], shown["last time"], shown["events"], shown["nodes"]) == (1289241911, 1289241950, 4, 3)
     assert (shown["self-loops"], shown["repeated events"], shown["distinct pairs"], shown["dropped"]) == (2, 1, 3, [])
@@ -230,7 +230,7 @@ def test_files_of_one_stream_are_converted_together_and_the_folder_remembers(tmp
     command("data", "convert", *files, tmp_path / "told", "--option", USUAL)
     said_so = " ".join(capsys.readouterr().err.split())
     assert "warning: " in said_so and "order: sorted by time: 1 of 8 events came after a later one" in said_so
-    made = said(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
+    made = json_output(capsys, "data", "convert", *files, tmp_path / "d", "--option", USUAL, "--sort")
     assert made["folder"] == str(tmp_path / "d") and made["columns"] == ["src", "dst", "weight", "time"]
     assert len(store.load(tmp_path / "d")) == 8
     shown = info(capsys, tmp_path / "d")
@@ -268,8 +268,8 @@ def test_options_that_were_not_understood_are_refused(
 def test_a_folder_without_a_dataset_says_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "graph.txt").write_text("1 2 3\n")
     command("data", "info", tmp_path, expect=2)
-    said = one_line(capsys)
-    assert "no meta.json, which `chronoscale data convert` writes with the arrays (.npy)" in said and "it holds graph.txt" in said
+    line = one_line(capsys)
+    assert "no meta.json, which `chronoscale data convert` writes with the arrays (.npy)" in line and "it holds graph.txt" in line
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,6 @@ def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict
 
 
 def test_the_list_in_json_has_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {row["name"]: row for row in said(capsys, "data", "list")}
+    rows = {row["name"]: row for row in json_output(capsys, "data", "list")}
     assert rows["arxiv"]["nodes"] == 169_300 and rows["uci_messages"]["nodes"] is None
     assert info(capsys, "arxiv")["published (real, table 3)"]["nodes"] == 169_300

@@ -27,11 +27,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "stream"
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, object]]:
+def partition_rows(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, object]]:
     capsys.readouterr()
     command("data", "partition", *arguments, "--json")
-    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
-    return found
+    rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return rows
 
 
 def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,15 +39,15 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
     assert isinstance(stream, EventStream)
     settings = ("--parts", 4, "--shared", 0.2, "--decay", 0.5, "--seed", 3, "--batch", 20, "--neighbours", 3)
     settings += ("--node-bytes", 8, "--edge-bytes", 6)
-    rows = said(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
+    rows = partition_rows(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
     assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
     for row in rows:
         made = partition_stream(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
-        found = PartitionQuality.of(stream, made, 20)
-        assert (row["shared"], row["cut"], row["remote"]) == (8, found.cut_ratio, found.remote_ratio)
-        assert (row["max/mean"], row["worst"]) == (found.balance.mean(), found.balance.max())
-        assert row["batches"] == {"max/mean": found.balance.tolist(), "cut": found.cut_ratios.tolist()}
-        assert row["worst cut"] == found.cut_ratios.max()
+        quality = PartitionQuality.of(stream, made, 20)
+        assert (row["shared"], row["cut"], row["remote"]) == (8, quality.cut_ratio, quality.remote_ratio)
+        assert (row["max/mean"], row["worst"]) == (quality.balance.mean(), quality.balance.max())
+        assert row["batches"] == {"max/mean": quality.balance.tolist(), "cut": quality.cut_ratios.tolist()}
+        assert row["worst cut"] == quality.cut_ratios.max()
         around = Remoteness.of(stream, made, 3, 80)
         for theta, key in ((0.1, "0.1"), (1.0, "1")):
             exact, printed = (
@@ -59,7 +59,7 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
                 variant: {name: value / 900 for name, value in asdict(one).items()}
                 for variant, one in (("exact", exact), ("as-published", printed))
             }
-        assert (row["nodes"], row["events"], row["digest"]) == (found.nodes.tolist(), found.events.tolist(), made.digest)
+        assert (row["nodes"], row["events"], row["digest"]) == (quality.nodes.tolist(), quality.events.tolist(), made.digest)
 
 
 def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +75,9 @@ def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str],
 
 
 def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = said(capsys, folder, "--parts", 3, "--out", tmp_path / "one")
+    (row,) = partition_rows(capsys, folder, "--parts", 3, "--out", tmp_path / "one")
     assert EventPartition.load(tmp_path / "one").digest == row["digest"]
-    rows = said(capsys, folder, "--parts", 3, "--policy", "distgl", "--policy", "random", "--out", tmp_path / "two")
+    rows = partition_rows(capsys, folder, "--parts", 3, "--policy", "distgl", "--policy", "random", "--out", tmp_path / "two")
     assert [EventPartition.load(tmp_path / "two" / str(row["policy"])).digest for row in rows] == [row["digest"] for row in rows]
     command("data", "partition", folder, "--parts", 4, "--out", tmp_path / "one", expect=2)
     assert "parts of another stream or other settings" in one_line(capsys)
@@ -86,7 +86,7 @@ def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.slow
 def test_all_partitioners(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("dgl")
-    rows = said(capsys, folder, "--parts", 3, "--policy", "all")
+    rows = partition_rows(capsys, folder, "--parts", 3, "--policy", "all")
     assert [row["policy"] for row in rows] == ["shared-nodes", "metis", "distgl", "random"]
 
 

@@ -30,13 +30,13 @@ def test_traces_of_a_run_in_every_format(experiment, inline, capsys):
     for run in ("runs/small-bench-1", "runs/small-simulate-1"):
         paths = exported(capsys, run, "chakra")
         for folder in {path.parent for path in paths}:
-            found = chakra_reader.read(sorted(folder.glob("*.et")))
-            kept = Run(Path(run)).folder
-            piece = kept / folder.name if "sim-" in folder.name else kept / "ranks-1"
+            recording = chakra_reader.read(sorted(folder.glob("*.et")))
+            run_folder = Run(Path(run)).folder
+            piece = run_folder / folder.name if "sim-" in folder.name else run_folder / "ranks-1"
             name = folder.name.removesuffix("-ranks-1")
             files = ("schedule.parquet", "trace.parquet") if "sim-" in folder.name else (f"{name}.schedule.parquet", f"{name}-r0.parquet")
-            assert (found.schedule.op == Schedule.load(piece / files[0]).op).all()
-            assert (found.trace.end_ns == Trace.load(piece / files[1]).end_ns).all()
+            assert (recording.schedule.op == Schedule.load(piece / files[0]).op).all()
+            assert (recording.trace.end_ns == Trace.load(piece / files[1]).end_ns).all()
             assert json.loads((folder / "comm_groups.json").read_text()) == ({"1": [0, 1]} if "00002" in folder.name else {})
         for path in exported(capsys, run, "simgrid"):
             if path.suffix == ".xml":
@@ -54,21 +54,21 @@ def test_a_recorded_trace_is_replayed(experiment, capsys):
     """On the cluster that it was simulated on it takes what it took; slower links change collectives alone."""
     command("simulate", experiment(strategies=["psg"], gpus=[2]))
     files = [path for path in exported(capsys, "runs/small-simulate-1", "chakra") if path.suffix == ".et"]
-    found = {}
+    tables = {}
     for cluster in ("h200", "polaris"):
         command("replay", *files, "--cluster", cluster, "--out", cluster, "--json")
-        found[cluster] = {row["op"]: row for row in json.loads(capsys.readouterr().out)}
-    assert all(row["change_pct"] == pytest.approx(0, abs=1e-9) for op, row in found["h200"].items() if op != "TOTAL")
-    assert abs(found["h200"]["TOTAL"]["change_pct"]) < 1 and found["polaris"]["ALLREDUCE"]["change_pct"] != 0
+        tables[cluster] = {row["op"]: row for row in json.loads(capsys.readouterr().out)}
+    assert all(row["change_pct"] == pytest.approx(0, abs=1e-9) for op, row in tables["h200"].items() if op != "TOTAL")
+    assert abs(tables["h200"]["TOTAL"]["change_pct"]) < 1 and tables["polaris"]["ALLREDUCE"]["change_pct"] != 0
     trace, schedule = Trace.load(Path("polaris/trace.parquet")), Schedule.load(Path("polaris/schedule.parquet"))
     assert len(trace) == len(schedule) and "recorded on" in trace.device and Path("polaris/timeline.json").exists()
-    for arguments, said in (
+    for arguments, message in (
         ((files[0],), f"{files[0]}: one of 2 ranks of 'psg', and 1 files are named"),
         ((*files, "--cluster", "h2000"), "unknown cluster 'h2000'; did you mean 'h200'?"),
         (("none.et",), "none.et: no such file, a Chakra trace is expected"),
     ):
         command("replay", *arguments, expect=2)
-        assert said in one_line(capsys)
+        assert message in one_line(capsys)
 
 
 def test_a_profile_of_another_program_gives_costs_of_its_copies(experiment, capsys):
@@ -76,17 +76,19 @@ def test_a_profile_of_another_program_gives_costs_of_its_copies(experiment, caps
     events = [copy("HtoD (Pinned -> Device)", 100.0 * i, 2 + size / 25e3, size) for i, size in enumerate(sizes)]
     save(Path("step.json"), *events, gpu="NVIDIA H200")
     command("kineto", "step.json", "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert [(row["name"], row["count"]) for row in found["names"]] == [("Memcpy HtoD (Pinned -> Device)", 12)]
-    assert [(row["op"], row["samples"]) for row in found["fits"]] == [("H2D", 12)] and found["said"] == []
+    output = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["count"]) for row in output["names"]] == [("Memcpy HtoD (Pinned -> Device)", 12)]
+    assert [(row["op"], row["samples"]) for row in output["fits"]] == [("H2D", 12)] and output["said"] == []
     assert (
         json.loads(Path("kineto/costs.json").read_text())["device"] == "NVIDIA H200" and len(Trace.load(Path("kineto/step.parquet"))) == 12
     )
     save(Path("few.json"), *events[:3])
     command("kineto", "few.json", "--out", "few")
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert (
-        "too few samples for a curve: H2D at width 0 (3)" in said and "no samples for a fit" in said and not Path("few/costs.json").exists()
+        "too few samples for a curve: H2D at width 0 (3)" in output
+        and "no samples for a fit" in output
+        and not Path("few/costs.json").exists()
     )
     for arguments, line in (
         (("none.json",), "none.json: no such file, a trace of torch.profiler is expected"),

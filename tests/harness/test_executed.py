@@ -25,8 +25,8 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     monkeypatch.setattr(real_executed, "weekly", lambda *_: GRAPHS)
     monkeypatch.setattr(real_executed, "Hyper", lambda: Hyper(groups_per_rank=2))
     rate, width = 0.002, 16
-    found = real_executed.losses(StudyPoint.of({"strategy": "blad", "epochs": 3, "groups": 8, "width": width, "rate": rate, "week_s": 1}))
-    assert found["steps"] == 4
+    result = real_executed.losses(StudyPoint.of({"strategy": "blad", "epochs": 3, "groups": 8, "width": width, "rate": rate, "week_s": 1}))
+    assert result["steps"] == 4
 
     hyper = Hyper(groups_per_rank=2)
     work = Workload("w", statistics_of(GRAPHS), model_shape("wd-gcn", width, width), hyper)
@@ -35,4 +35,4 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     item = Item("blad", str(tmp_path / "schedule.parquet"), str(tmp_path / "data"), hyper)
     settings = Settings(learning_rate=2 * rate, device="cpu")
     expected = run_job(Job("j", (item,), str(tmp_path), ModelChoice("wd-gcn", width, 1, width), 3, settings=settings))["blad"]
-    np.testing.assert_allclose(found["losses"], [one.losses.mean() for one in expected], rtol=1e-5)
+    np.testing.assert_allclose(result["losses"], [one.losses.mean() for one in expected], rtol=1e-5)

@@ -51,8 +51,8 @@ def test_every_family_is_found_by_its_name_its_models_and_its_data():
 
 def test_a_run_of_an_earlier_version_is_read(experiment):
     experiment()
-    found = parse(EARLIER, "resolved.json")
-    assert (found.family, found.training.horizon, found.model.inputs) == ("snapshots", 1, 8)
+    parsed = parse(EARLIER, "resolved.json")
+    assert (parsed.family, parsed.training.horizon, parsed.model.inputs) == ("snapshots", 1, 8)
     run = Run(Path("runs/old-simulate-1"))
     run.folder.mkdir(parents=True)
     changed = {**EARLIER["model"], "hops": 3}  # another family's default of then, if it were another now
@@ -66,7 +66,7 @@ def test_a_run_of_an_earlier_version_is_read(experiment):
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "value", "said"),
+    ("part", "key", "value", "message"),
     [
         ("training", "window", 13, "training.window: for signals alone, and model 't-gcn' trains on snapshots"),
         ("model", "hops", 3, "model.hops: for signals alone"),
@@ -74,16 +74,16 @@ def test_a_run_of_an_earlier_version_is_read(experiment):
         ("training", "widow", 1, "unknown key 'training.widow'"),
     ],
 )
-def test_what_is_not_read_is_not_taken(part, key, value, said):
-    with pytest.raises(UserError, match=said):
+def test_what_is_not_read_is_not_taken(part, key, value, message):
+    with pytest.raises(UserError, match=message):
         parse({**EARLIER, part: {**EARLIER[part], key: value}}, "x.yaml")
 
 
 def test_a_dry_run_tells_what_it_has_executed_where_it_refuses(experiment, capsys):
     Path("mine.py").write_text("")
     command("simulate", experiment("lab", strategies=["psgg"], modules=["mine.py"]), "--dry-run", expect=2)
-    told, refused = capsys.readouterr().err.replace(f"{Path.cwd()}/", "").splitlines()
-    assert told.startswith("--dry-run has executed mine.py: experiments run") and "psgg" in refused
+    note, refused = capsys.readouterr().err.replace(f"{Path.cwd()}/", "").splitlines()
+    assert note.startswith("--dry-run has executed mine.py: experiments run") and "psgg" in refused
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_two_strategies_of_one_name(experiment, capsys):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("return 1 / 0", "ZeroDivisionError"),
         ("return deal(workload.groups - 2, ranks)", "expected a place for each of 6 groups on 2 ranks, got int64 \\[4\\]"),
@@ -145,16 +145,16 @@ def test_two_strategies_of_one_name(experiment, capsys):
         ),
     ],
 )
-def test_a_place_that_is_none_is_one_line(experiment, capsys, body, said):
+def test_a_place_that_is_none_is_one_line(experiment, capsys, body, message):
     Path("lab.py").write_text(
         PLANNER.replace("return deal(workload.groups, ranks, EACH)", body).replace("import deal", "import Placement, deal  # noqa")
     )
     command("simulate", experiment(strategies=["lab.py:Mine"], gpus=[2]), expect=2)
-    assert re.search(f"strategy 'mine': .*{said}", one_line(capsys))
+    assert re.search(f"strategy 'mine': .*{message}", one_line(capsys))
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("return None", "expected a Schedule, got NoneType"),
         (
@@ -165,7 +165,7 @@ def test_a_place_that_is_none_is_one_line(experiment, capsys, body, said):
         ("return replace(PSG.plan(workload, ranks, costs), name='mine', kind='parts')", "kind 'parts'"),
     ],
 )
-def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, body, said):
+def test_a_plan_of_another_kind_is_one_line(experiment, capsys, body, message):
     Path("lab.py").write_text(
         "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.whole_groups import PSG\n"
         + PLANNER.replace("    def place(self", f"    def plan(self, workload, ranks, costs):\n        {body}\n\n    def place(self")
@@ -173,7 +173,7 @@ def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, b
     file = experiment(strategies=["lab.py:Mine"], gpus=[2])
     for arguments in (("simulate", file), ("simulate", file, "--dry-run")):
         command(*arguments, expect=2)
-        assert said in one_line(capsys)
+        assert message in one_line(capsys)
 
 
 def test_a_kind_that_nothing_executes_is_refused_before_anything_runs(experiment, capsys):

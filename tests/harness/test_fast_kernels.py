@@ -62,11 +62,11 @@ def played(reads: reuse.Reads, gpu: Gpu) -> tuple[float, float]:
               for sm in range(gpu.sms)]  # fmt: skip
     l1, l2 = [OrderedDict() for _ in queues], OrderedDict()
     sizes = [16 * max(size // (reads.size * 16), 1) for size in (gpu.l1, gpu.l2)]
-    found: dict[str, list[bool]] = {"l1": [], "l2": []}
+    hit_lists: dict[str, list[bool]] = {"l1": [], "l2": []}
 
     def ask(cache: OrderedDict, unit: int, size: int, name: str) -> bool:
         hit = unit in cache
-        found[name].append(hit)
+        hit_lists[name].append(hit)
         cache[unit] = None
         cache.move_to_end(unit)
         if len(cache) > size:
@@ -79,7 +79,7 @@ def played(reads: reuse.Reads, gpu: Gpu) -> tuple[float, float]:
                 unit, atomic = queue[turn]
                 if atomic or not ask(l1[sm], unit, sizes[0], "l1"):
                     ask(l2, unit, sizes[1], "l2")
-    return tuple(float(np.mean(hits)) if hits else np.nan for hits in found.values())  # type: ignore[return-value]
+    return tuple(float(np.mean(hits)) if hits else np.nan for hits in hit_lists.values())  # type: ignore[return-value]
 
 
 @given(degrees.filter(lambda counts: counts.sum() > 0), st.integers(0, 3))
@@ -88,8 +88,8 @@ def test_caches_read_by_read(counts, seed) -> None:
     forms = (reuse.by_node(one, 8, 4), reuse.by_edge(one, 8, 4), reuse.softmax_looping(one, 2, 16), reuse.softmax_shuffling(one, 2, 4, 16))
     for reads in forms:
         expected = played(reads, Gpu(gpu.sms, l1=16 * reads.size, l2=16 * reads.size))
-        found = reuse.hit_rates(reads, Gpu(gpu.sms, l1=16 * reads.size, l2=16 * reads.size))
-        assert found == pytest.approx(expected, nan_ok=True)
+        rates = reuse.hit_rates(reads, Gpu(gpu.sms, l1=16 * reads.size, l2=16 * reads.size))
+        assert rates == pytest.approx(expected, nan_ok=True)
 
 
 def test_what_operators_read() -> None:
@@ -106,17 +106,17 @@ def test_what_operators_read() -> None:
 
 
 def test_the_outer_hop_is_as_sampled() -> None:
-    for found in tiny().neighbourhoods():
-        one, hop, tree = outer(found), found.trees[0].hops[-1], found.trees[0]
+    for neighbourhood in tiny().neighbourhoods():
+        one, hop, tree = outer(neighbourhood), neighbourhood.trees[0].hops[-1], neighbourhood.trees[0]
         assert one.counts.tolist() == hop.there.sum(1).tolist() and one.source.size == hop.there.sum()
-        met = found.nodes[tree.levels[-1][hop.slot[hop.there]]]
+        met = neighbourhood.nodes[tree.levels[-1][hop.slot[hop.there]]]
         assert len(set(zip(met.tolist(), one.source.tolist(), strict=True))) == one.rows == len(set(met.tolist()))
         assert one.indptr[-1] == one.target.size == one.source.size and (np.diff(one.indptr) == one.counts).all()
 
 
 def test_kernels_of_a_subgraph() -> None:
-    found = kernels(largest(tiny()))
-    assert set(found) == {("edge softmax", "dgnn"), ("edge softmax", "fast"), ("aggregation", "fastgl"), ("aggregation", "fast")}
-    assert found["aggregation", "fast"].threads > found["aggregation", "fastgl"].threads
-    assert found["edge softmax", "fast"].l1 > found["edge softmax", "dgnn"].l1
-    assert found["edge softmax", "dgnn"].threads == warps.LANES > found["edge softmax", "dgnn"].useful
+    kernel_counts = kernels(largest(tiny()))
+    assert set(kernel_counts) == {("edge softmax", "dgnn"), ("edge softmax", "fast"), ("aggregation", "fastgl"), ("aggregation", "fast")}
+    assert kernel_counts["aggregation", "fast"].threads > kernel_counts["aggregation", "fastgl"].threads
+    assert kernel_counts["edge softmax", "fast"].l1 > kernel_counts["edge softmax", "dgnn"].l1
+    assert kernel_counts["edge softmax", "dgnn"].threads == warps.LANES > kernel_counts["edge softmax", "dgnn"].useful

@@ -25,12 +25,12 @@ counts = st.lists(st.integers(0, 5), min_size=1, max_size=8).map(lambda drawn: n
 def test_one_pass_counts_what_the_planner_counts(ratio: float) -> None:
     one = tiny()
     ways = {name: loading(name, ratio, 3, presample=4) for name in NAMES}
-    found = traffic(one, ways, one.data.row_frequencies(1, BATCH, SAMPLING, 0, 4))
+    moved = traffic(one, ways, one.data.row_frequencies(1, BATCH, SAMPLING, 0, 4))
     for name, way in ways.items():
         work = one.data.work(False, 1, BATCH, SAMPLING, loading=way)
         expected = work.sent_nodes.sum(), work.sent_edges.sum(), work.index.sum()
-        assert (found[name].nodes, found[name].edges, found[name].numbers) == expected, name
-        assert found[name].bytes == 12 * (work.sent_nodes + work.sent_edges).sum()
+        assert (moved[name].nodes, moved[name].edges, moved[name].numbers) == expected, name
+        assert moved[name].bytes == 12 * (work.sent_nodes + work.sent_edges).sum()
 
 
 def test_rows_entry_by_entry() -> None:
@@ -38,25 +38,25 @@ def test_rows_entry_by_entry() -> None:
     one = tiny()
     seen = one.data.row_frequencies(1, BATCH, SAMPLING, 0, 4)
     ways = {name: loading(name, 0.3, 1) for name in ("tgl", "taser", "fast", "fast-compressed")}
-    found = traffic(one, ways, seen)
-    held = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else (NO_ROWS, NO_ROWS) for name, way in ways.items()}
+    moved = traffic(one, ways, seen)
+    resident = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else (NO_ROWS, NO_ROWS) for name, way in ways.items()}
     for name, once in (("tgl", False), ("taser", False), ("fast", True), ("fast-compressed", True)):
         sent = [0, 0]
         for batch in one.neighbourhoods():
             for table, ids in enumerate((batch.nodes.tolist(), batch.edges.tolist())):
-                missing = [row for row in ids if row not in set(held[name][table].tolist())]
+                missing = [row for row in ids if row not in set(resident[name][table].tolist())]
                 sent[table] += len(set(missing)) if once else len(missing)
-        assert (found[name].nodes, found[name].edges) == tuple(sent)
-    assert found["tgl"].bytes > found["fast-compressed"].bytes > found["fast"].bytes > 0
+        assert (moved[name].nodes, moved[name].edges) == tuple(sent)
+    assert moved["tgl"].bytes > moved["fast-compressed"].bytes > moved["fast"].bytes > 0
 
 
 def test_the_last_whole_batch_is_the_epochs() -> None:
     one = tiny()
-    events, found = one.last()
+    events, sampled = one.last()
     assert len(one.deal.part) % BATCH, "a part of a batch follows"
     assert events == one.deal.all_events(one.deal.iterations - 2)
-    np.testing.assert_array_equal(found.nodes, list(one.neighbourhoods())[-2].nodes)
-    np.testing.assert_array_equal(found.edges, list(one.neighbourhoods())[-2].edges)
+    np.testing.assert_array_equal(sampled.nodes, list(one.neighbourhoods())[-2].nodes)
+    np.testing.assert_array_equal(sampled.edges, list(one.neighbourhoods())[-2].edges)
 
 
 def test_what_is_looked_through_for_repetitions() -> None:
@@ -96,11 +96,11 @@ def test_the_best_split_by_brute_force(nodes, edges, data, total, node, edge) ->
         for n, e in product(range(len(nodes) * bool(node) + 1), range(len(edges) * bool(edge) + 1))
         if n * node + e * edge <= total
     ]
-    found = best(seen, real, room)
-    assert found.hits == max(hits for hits, _, _ in fits)
-    assert found.nodes * node + found.edges * edge <= total
+    choice = best(seen, real, room)
+    assert choice.hits == max(hits for hits, _, _ in fits)
+    assert choice.nodes * node + choice.edges * edge <= total
     for placement in (Greedy(), Even()):
-        assert chosen(placement, seen, real, room).hits <= found.hits
+        assert chosen(placement, seen, real, room).hits <= choice.hits
 
 
 @given(counts, counts, st.integers(0, 16))

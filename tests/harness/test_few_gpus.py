@@ -33,7 +33,7 @@ def there(monkeypatch, count):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "given", "kept", "said"),
+    ("gpus", "given", "remaining", "message"),
     [
         (
             1,
@@ -53,14 +53,14 @@ def there(monkeypatch, count):
         (0, {}, (1, 2), None),
     ],
 )
-def test_ranks_that_find_no_gpu_are_left_out_and_said(monkeypatch, gpus, given, kept, said):
+def test_ranks_without_a_gpu_are_left_out_and_reported(monkeypatch, gpus, given, remaining, message):
     there(monkeypatch, gpus)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
         experiment = fit_ranks_to_gpus(check({**NO_RANKS, **given}, "x"))
     lines = [str(one.message) for one in caught]
-    assert experiment.ranks == kept and len(lines) == (said is not None)
-    assert said is None or said in lines[0]
+    assert experiment.ranks == remaining and len(lines) == (message is not None)
+    assert message is None or message in lines[0]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -99,9 +99,9 @@ def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp
 def test_what_is_printed(one_gpu, experiment, capsys):
     for name in ("bench", "validate"):
         command(name, experiment(ranks=[1, 2], strategies=["psg"]), "--dry-run", "--json")
-        said = capsys.readouterr()
-        assert [row["ranks"] for row in json.loads(said.out)] == [1]
-        assert "warning: ranks: 1 GPU here, and a rank takes one: runs on 1 rank, not on 2; set device: cpu" in " ".join(said.err.split())
+        output = capsys.readouterr()
+        assert [row["ranks"] for row in json.loads(output.out)] == [1]
+        assert "warning: ranks: 1 GPU here, and a rank takes one: runs on 1 rank, not on 2; set device: cpu" in " ".join(output.err.split())
     command("bench", experiment(ranks=[1, 2], device="cuda"), "--dry-run", expect=2)
     assert "ranks: 2 ranks, and 1 GPU; run fewer ranks, or set device: cpu" in one_line(capsys)
 
@@ -110,10 +110,10 @@ def test_ranks_that_share_a_gpu_say_so(one_gpu, monkeypatch, experiment, capsys)
     """In words, in what a run keeps, and in what its figures are compared by."""
     monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
     command("bench", experiment(ranks=[1, 2], share_gpu=True, device="cuda", strategies=["psg"]), "--dry-run", "--json")
-    said = capsys.readouterr()
-    assert [row["ranks"] for row in json.loads(said.out)] == [1, 2]
+    output = capsys.readouterr()
+    assert [row["ranks"] for row in json.loads(output.out)] == [1, 2]
     words = "ranks: 2 ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
-    assert words in " ".join(said.err.split())
+    assert words in " ".join(output.err.split())
     facts = []
     for shares in (True, False):
         file = experiment(share_gpu=shares, ranks=[1])
@@ -140,7 +140,7 @@ def test_what_was_fitted_on_a_shared_gpu_is_no_cost_of_others(experiment, tmp_pa
     assert not cluster_costs(check({**given, "share_gpu": True}, "x"), cluster).taken_for
 
 
-def test_a_gpu_that_is_asked_for_and_absent_is_refused(monkeypatch, experiment, capsys):
+def test_a_gpu_that_is_requested_and_absent_is_refused(monkeypatch, experiment, capsys):
     there(monkeypatch, 0)
     command("bench", experiment(device="cuda"), expect=2)
     assert "device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out" in one_line(capsys)

@@ -55,8 +55,8 @@ def gpu(inline: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("name", ["bench", "validate", "profile", "train"])
 def test_without_a_gpu_it_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     command(name, written(tmp_path), "--runs", tmp_path / "runs", expect=2)
-    said = one_line(capsys)
-    assert said == (
+    line = one_line(capsys)
+    assert line == (
         "error: launch: graph is of a GPU, and this would run on the CPU, which launches no kernels; set launch: eager, or leave it out"
     )
 
@@ -65,10 +65,10 @@ def test_without_a_gpu_it_is_refused_in_one_line(tmp_path: Path, capsys: pytest.
 def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two passes come before the one that is timed; what was not captured is warned of; a run of the other launch is another setting."""
     command("bench", written(tmp_path), "--runs", tmp_path / "runs")
-    said = " ".join(capsys.readouterr().err.split())
+    output = " ".join(capsys.readouterr().err.split())
     why = "groups that are spread over ranks are not captured yet"
-    assert f"warning: launch: graph: strategy 'esdg' on 1 rank was launched row by row, not as CUDA graphs: {why}" in said
-    assert "'psg'" not in said
+    assert f"warning: launch: graph: strategy 'esdg' on 1 rank was launched row by row, not as CUDA graphs: {why}" in output
+    assert "'psg'" not in output
     run = Run(next((tmp_path / "runs").iterdir()))
     (one,), (other,) = passes_of(run, 1, "psg"), passes_of(run, 1, "esdg")
     assert one.launched == LaunchSummary(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}

@@ -85,7 +85,7 @@ def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"strategies": ["psq"]}, r"unknown strategy 'psq'; did you mean 'psg'"),
         ({"model": "wdgcn"}, r"unknown model 'wdgcn'; did you mean 'wd-gcn'"),
@@ -107,10 +107,10 @@ def test_dry_runs_refuse_what_the_command_refuses(experiment, capsys):
         ({"dataset": "stackoverflow"}, r"'stackoverflow' is not at hand: fetch SNAP sx-stackoverflow"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, said):
+def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, message):
     for name in ("bench", "simulate"):
         command(name, experiment(**changes), expect=2)
-        assert re.search(said, one_line(capsys))
+        assert re.search(message, one_line(capsys))
 
 
 def test_files_that_are_not_what_they_should_be(experiment, capsys):
@@ -141,8 +141,8 @@ def test_a_schedule_larger_than_memory_is_a_result(experiment, capsys):
     """Counts times a million do not fit an H200: the point says so, others go on, the report notes it."""
     file = experiment(dataset={"name": "dygraph_small", "scale": 1_000_000}, gpus=[1, 2], strategies=["psg"])
     command("simulate", file, expect=2)
-    said = one_line(capsys)
-    assert all(f"psg on {gpus} GPUs does not fit: out of memory" in said for gpus in (1, 2))
+    line = one_line(capsys)
+    assert all(f"psg on {gpus} GPUs does not fit: out of memory" in line for gpus in (1, 2))
     point = json.loads(Path("runs/small-simulate-1/sim-00001-psg/point.json").read_text())
     assert re.match(r"out of memory: rank 0 needs [\d.,]+ GB at task \d+ \(\w+", point["out_of_memory"])
 
@@ -211,12 +211,12 @@ def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys)
         assert one_line(capsys).startswith("error: the disk is full")
         run = find_runs(small / "runs")[0]
         assert not run.complete
-        kept = [path.name for path in run.pieces("sim-")]
-        assert kept
+        pieces = [path.name for path in run.pieces("sim-")]
+        assert pieces
         subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
         (run.folder / ".lock").unlink()  # which this process holds to its end
         command("simulate", file, "--runs", small / "runs")
-        assert run.complete and {path.name for path in run.pieces("sim-")} > set(kept)
+        assert run.complete and {path.name for path in run.pieces("sim-")} > set(pieces)
     finally:
         subprocess.run(["umount", "--lazy", str(small)], check=True)
 
@@ -262,8 +262,8 @@ def test_a_stream_without_a_cut_says_what_can_be_done_with_it(experiment, capsys
         Path("s.yaml").write_text(json.dumps({"dataset": {"path": "events.txt"}, "model": model}))
         for name in ("bench", "simulate", "train", "profile"):
             command(name, "s.yaml", expect=2)
-            said = one_line(capsys)
-            assert "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is" in said and "`cut: {count: 1000}`" in said
+            line = one_line(capsys)
+            assert "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is" in line and "`cut: {count: 1000}`" in line
 
 
 def test_digest_ignores_nothing():
@@ -280,18 +280,18 @@ def test_bench_says_at_which_learning_rate_a_strategy_trained(experiment, inline
     rows = json.loads(capsys.readouterr().out)
     assert {row["strategy"]: row["learning_rate"] for row in rows} == {"psg": 0.02, "blad": 0.02}
     command("report", "runs/small-bench-1", "--out", "page")
-    said = (
+    sentence = (
         "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02."
     )
-    assert said in Path("page/index.html").read_text()
+    assert sentence in Path("page/index.html").read_text()
 
 
-def test_more_groups_than_there_are_is_said_before_anything_starts(experiment, capsys):
+def test_more_groups_than_there_are_is_an_error_before_anything_starts(experiment, capsys):
     """Of a file and of what is generated as it is read; to simulate and to execute."""
-    for data, said in (
+    for data, message in (
         ({"path": "graphs"}, r"groups: 100000 need 100004 snapshots, dataset 'graphs' has 12, enough for 8 groups; without"),
         ("growth_small", r"groups: 100000 need 100004 snapshots, dataset 'growth_small' has \d+, enough for \d+ groups"),
     ):
         for name in ("simulate", "bench", "train"):
             command(name, experiment(dataset=data, groups=100_000, gpus=[1], strategies=["psg"], costs="datasheet"), expect=2)
-            assert re.search(said, one_line(capsys))
+            assert re.search(message, one_line(capsys))

@@ -36,20 +36,20 @@ class Command:
 
     def others(self) -> list[str]:
         """Command lines of the other processes of its session."""
-        found = []
+        processes = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(session) == self.process.pid and state != "Z" and int(folder.name) != self.process.pid:
-                    found.append((folder / "cmdline").read_text())
+                    processes.append((folder / "cmdline").read_text())
             except OSError:
                 continue  # it has ended
-        return found
+        return processes
 
     def interrupt(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def said(self) -> str:
+    def last_line(self) -> str:
         """The only line of a command that was interrupted. What is left of it after 5 s is an error."""
         try:
             _, errors = self.process.communicate(timeout=120)
@@ -101,7 +101,7 @@ def test_while_modules_are_imported(tmp_path, module):
     command = Command(tmp_path, "keys", before=waits_at(f"name == 'import' and what[0] == {module!r}"))
     stopped(command)
     go_on(command)
-    assert command.said() == "interrupted"
+    assert command.last_line() == "interrupted"
 
 
 def test_while_a_table_is_read(tmp_path):
@@ -110,14 +110,14 @@ def test_while_a_table_is_read(tmp_path):
     command = Command(tmp_path, "data", "info", "events.txt", before=waits_at("name == 'import' and what[0] == 'pandas'"))
     stopped(command)
     go_on(command)
-    assert command.said() == "interrupted"
+    assert command.last_line() == "interrupted"
 
 
 def test_while_a_dataset_is_written(tmp_path):
     command = Command(tmp_path, "data", "make", "growth_small", "made", before=waits_at("name == 'open' and 'src.npy' in str(what[0])"))
     stopped(command)
     go_on(command)
-    assert command.said() in ("interrupted", "interrupted while writing made; nothing was kept")
+    assert command.last_line() in ("interrupted", "interrupted while writing made; nothing was kept")
     assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
 
 
@@ -128,7 +128,7 @@ def test_while_a_plugin_runs(tmp_path):
     command = Command(tmp_path, "bench", "slow.yaml", "--dry-run")
     stopped(command)
     go_on(command)
-    assert command.said() == "interrupted"
+    assert command.last_line() == "interrupted"
 
 
 STARTS = """
@@ -161,7 +161,7 @@ def started(command: Command) -> None:
     stopped(command)
     assert sum("spawn_main" in line for line in command.others()) == 2
     go_on(command)
-    assert command.said() == "interrupted while simulating; the same command takes it up again"
+    assert command.last_line() == "interrupted while simulating; the same command takes it up again"
 
 
 def test_while_processes_start(tmp_path, monkeypatch):
@@ -245,6 +245,6 @@ def test_at_any_moment(tmp_path, file, words):
         command = Command(folder, *words, before=COUNTED.format(stop=moment))
         if os.WIFSTOPPED(os.waitpid(command.process.pid, os.WUNTRACED)[1]):  # a run may open fewer files than the one before
             go_on(command)
-            assert command.said().startswith("interrupted")
+            assert command.last_line().startswith("interrupted")
             heard += 1
     assert heard > 30

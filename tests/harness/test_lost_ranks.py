@@ -50,12 +50,12 @@ def losses(run: str) -> list[tuple[float, ...]]:
 
 def left() -> list[object]:
     """Processes of the servers of this one, which have a session each, and what lies where they make their folders, but for tracebacks."""
-    servers, found = {server.pid for server in handle._servers.values()}, list[object]()
+    servers, results = {server.pid for server in handle._servers.values()}, list[object]()
     for pid in set(psutil.pids()) - servers:
         with suppress(OSError):
             if os.getsid(pid) in servers:
-                found.append(psutil.Process(pid))
-    return found + [path for path in Path(tempfile.gettempdir()).iterdir() if not path.name.startswith("chronoscale-traceback-")]
+                results.append(psutil.Process(pid))
+    return results + [path for path in Path(tempfile.gettempdir()).iterdir() if not path.name.startswith("chronoscale-traceback-")]
 
 
 def lose(experiment: Write, capsys: pytest.CaptureFixture[str], family: str, way: str) -> None:
@@ -63,10 +63,10 @@ def lose(experiment: Write, capsys: pytest.CaptureFixture[str], family: str, way
     Path("how").write_text(way)
     command("train", path, "--seed", number, expect=1)
     took = time.monotonic() - float(Path("lost").read_text())
-    said = one_line(capsys)
+    line = one_line(capsys)
     assert not Path("how").exists() and not left()
     assert took < LIMIT_S, f"told {took:.1f} s after the loss"
-    assert re.fullmatch(f"error: {WAYS[way]}", said), said
+    assert re.fullmatch(f"error: {WAYS[way]}", line), line
     (Path("runs") / f"{family}-train-{number}" / ".lock").unlink()  # a command that has ended holds it no longer; this process goes on
     command("train", path, "--seed", number)
     capsys.readouterr()

@@ -62,9 +62,9 @@ def test_a_schedule_that_memory_does_not_hold_is_refused_before_it_is_made(exper
     free(monkeypatch, 1)
     file = experiment(gpus=[1, 1_000_000], strategies=["psg"])
     command("simulate", file, expect=2)
-    said = one_line(capsys)
-    assert "strategy 'psg' on 1,000,000 ranks: its schedule would have about 3,000,354 rows and take 4.5 GB to plan and replay" in said
-    assert "1.0 GB are free" in said
+    line = one_line(capsys)
+    assert "strategy 'psg' on 1,000,000 ranks: its schedule would have about 3,000,354 rows and take 4.5 GB to plan and replay" in line
+    assert "1.0 GB are free" in line
     command("simulate", file, "--dry-run", "--json", expect=2)
     rows = {row["ranks"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows[1_000_000] == {
@@ -85,12 +85,12 @@ SIX_OF_EIGHT = "more ranks than work: 2 of 8 ranks under psg train nothing and w
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_more_gpus_than_groups_are_said(experiment, capsys, dry):
+def test_more_gpus_than_groups_are_reported(experiment, capsys, dry):
     file = experiment(gpus=[1, 8], strategies=["psg"])  # 6 groups
     command("simulate", file, "--json", *dry)
-    said = capsys.readouterr()
-    assert {row["ranks"]: row["idle_ranks"] for row in json.loads(said.out)} == {1: 0, 8: 2}
-    assert SIX_OF_EIGHT in " ".join(said.err.split())
+    output = capsys.readouterr()
+    assert {row["ranks"]: row["idle_ranks"] for row in json.loads(output.out)} == {1: 0, 8: 2}
+    assert SIX_OF_EIGHT in " ".join(output.err.split())
 
 
 def test_a_report_says_it(experiment):
@@ -100,14 +100,14 @@ def test_a_report_says_it(experiment):
 
 
 @pytest.mark.parametrize("name", ["bench", "validate"])
-def test_more_ranks_than_groups_are_said_of_what_is_executed(experiment, capsys, name):
+def test_more_ranks_than_groups_are_reported_of_executions(experiment, capsys, name):
     command(name, experiment(groups=1, ranks=[2], strategies=["psg"]), "--dry-run", "--json")
-    said = capsys.readouterr()
-    assert [row["idle_ranks"] for row in json.loads(said.out)] == [1]
-    assert "1 of 2 ranks under psg train nothing" in " ".join(said.err.split())
+    output = capsys.readouterr()
+    assert [row["idle_ranks"] for row in json.loads(output.out)] == [1]
+    assert "1 of 2 ranks under psg train nothing" in " ".join(output.err.split())
 
 
-def test_ranks_that_share_cores_are_said(monkeypatch):
+def test_ranks_that_share_cores_are_reported(monkeypatch):
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1})
     experiment = check({"dataset": "growth_small", "device": "cpu"}, "x")
     machine.check_seats(experiment, [1, 2])

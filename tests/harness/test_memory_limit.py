@@ -43,11 +43,11 @@ def test_what_does_not_fit_is_refused_and_nothing_starts(experiment, inline, cap
     capsys.readouterr()
     for limit in ("40kB", 40_000):
         command("bench", experiment(ranks=[1, 2], memory=limit, costs=costs), expect=2)
-        said = one_line(capsys)
+        line = one_line(capsys)
         assert re.search(
-            r"strategy 'psg' on 1 rank: out of memory: rank 0 needs [\d.]+ (kB|MB) at task \d+ \(\w+, unit \d+, iteration", said
+            r"strategy 'psg' on 1 rank: out of memory: rank 0 needs [\d.]+ (kB|MB) at task \d+ \(\w+, unit \d+, iteration", line
         )
-        assert said.endswith("more than the 40.0 kB of " + FittedCosts.load(Path(costs)).device)
+        assert line.endswith("more than the 40.0 kB of " + FittedCosts.load(Path(costs)).device)
     refused = []
 
     def admit(schedule, machine, costs):
@@ -123,6 +123,6 @@ def test_the_planned_peak_is_what_torch_allocates(name, layers, tmp_path):
         execute(schedule, program, CpuLanes(False), "cpu")
     seen.export_chrome_trace(str(tmp_path / "trace.json"))
     events = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("name") == "[memory]"]
-    held = np.cumsum([e["args"]["Bytes"] for e in sorted(events, key=lambda e: e["ts"])])
+    allocated = np.cumsum([e["args"]["Bytes"] for e in sorted(events, key=lambda e: e["ts"])])
     standing = schedule.resident  # parameters, gradients and moments, taken before
-    assert 0.8 < (held.max() + standing) / planned < 1.2
+    assert 0.8 < (allocated.max() + standing) / planned < 1.2

@@ -20,10 +20,10 @@ def test_training_stops_and_the_run_says_where(experiment, inline, capsys):
     training = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4, "learning_rate": 1e30}
     changes = {"dataset": {"path": "readings"}, "model": {"name": "a3t-gcn", "hidden": 4}, "groups": None}
     command("train", experiment(training=training, strategies=["index"], epochs=3, **changes), expect=2)
-    said = r"strategy 'index', rank 0, iteration 1, epoch 0: the loss is not finite; a smaller training.learning_rate may help"
-    assert re.search(said, one_line(capsys))
+    sentence = r"strategy 'index', rank 0, iteration 1, epoch 0: the loss is not finite; a smaller training.learning_rate may help"
+    assert re.search(sentence, one_line(capsys))
     run = Run(Path("runs/small-train-1"))
-    assert re.search(said, json.loads((run.folder / "status.json").read_text())["not_finite"]) and not run.complete
+    assert re.search(sentence, json.loads((run.folder / "status.json").read_text())["not_finite"]) and not run.complete
     assert not list((run.folder / "train" / "epochs").iterdir()) and not (run.folder / "train" / "test.json").exists()
     run.finish()
     assert run.complete and not run.not_finite
@@ -41,7 +41,7 @@ def test_a_bench_crowns_nobody(experiment, inline, capsys):
     assert "nothing finished to report" in one_line(capsys)
 
 
-def test_what_was_kept_is_reported_with_the_mark(experiment, inline, capsys):
+def test_saved_results_are_reported_with_the_mark(experiment, inline, capsys):
     command("bench", experiment(ranks=[1], repeats=1, strategies=["psg"]))
     run = Run(Path("runs/small-bench-1"))
     with pytest.raises(NotFiniteError), run.recording_not_finite():

@@ -37,17 +37,17 @@ def make(tmp_path):
 
 
 def test_snapshots_at_hand_are_cut_by_metis_once(make, tmp_path, monkeypatch):
-    asked = []
+    calls = []
 
     def cut(sequence, parts):
-        asked.append(parts)
+        calls.append(parts)
         return np.arange(sequence.num_nodes, dtype=np.int32) % parts
 
     monkeypatch.setattr(partitions, "metis_partition", cut)
     experiment, run = make(), Run(tmp_path / "run")
     for _ in range(2):
         works = partitions.partition_for_simulation(experiment, workload(experiment), experiment.gpus, run)
-    assert asked == [1, 3] and works[3].partition.origin == "METIS"
+    assert calls == [1, 3] and works[3].partition.origin == "METIS"
     sequence = load_snapshots(experiment)
     halo = VertexPartition(np.arange(30) % 3, 3).count(sequence)[2]
     assert (works[3].partition.halo == halo).all() and works[1].partition.halo.sum() == 0

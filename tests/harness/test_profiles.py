@@ -21,7 +21,7 @@ from chronoscale.strategies.registry import strategy
 QUICK = {"strategies": ["psg", "real-g+"], "gpus": [1, 2]}
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def stderr_text(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
@@ -69,27 +69,27 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
     path = Path("runs/usual-profile-1/profile", PROFILED)
     path.write_text('{"kinds": 3}')
     command("profile", experiment("other", training={"group_size": 2}, **QUICK))
-    assert "left aside" not in said(capsys)  # another experiment's: not looked at
+    assert "left aside" not in stderr_text(capsys)  # another experiment's: not looked at
     command("bench", experiment("again", **QUICK))
-    assert f"left aside: {path}: not a readable record of a profile" in said(capsys)
+    assert f"left aside: {path}: not a readable record of a profile" in stderr_text(capsys)
 
 
 def test_large_schedules_are_announced(experiment):
-    asked = load(experiment(strategies=["psg"]))
+    settings = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, workflow_of(asked).workload(asked), [700_000])
+        affordable({"psg": strategy("psg")}, workflow_of(settings).workload(settings), [700_000])
 
 
 @pytest.mark.slow
 def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment, inline, capsys):
     file = experiment(**QUICK)
     command("profile", file)
-    assert "costs are those" not in said(capsys)
+    assert "costs are those" not in stderr_text(capsys)
     path = Path("runs/small-profile-1/profile", PROFILED)
     path.write_text(json.dumps({**json.loads(path.read_text()), "at": "2026-01-02T03:04:05+00:00", "load": 1.25}))
     command("validate", file)
-    told = said(capsys)
-    assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", told)
+    output = stderr_text(capsys)
+    assert re.search(r"those that small-profile-1 fitted \d+ days ago \(2026-01-02 03:04 UTC\), when 1\.2 processes were busy", output)
     command("report", "runs/small-validate-1", "--out", "page")
     assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
 

@@ -27,20 +27,20 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Addresses that this process and its children, ranks included, listen on, whenever somebody looks at how ranks are."""
-    found = set[str]()
+    reached = set[str]()
     look: Callable[..., str] = Watch.look
 
     def listening(watch: Watch, ended: dict[int, int]) -> str:
         for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
             try:
-                found.update(one.laddr.ip for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN)
+                reached.update(one.laddr.ip for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN)
             except psutil.Error:
                 continue  # it has ended
         return look(watch, ended)
 
     monkeypatch.setattr(Watch, "look", listening)
     monkeypatch.setattr("chronoscale.real_exec.ranks.launch.LOOK_S", 0.01)
-    return found
+    return reached
 
 
 @pytest.mark.parametrize(

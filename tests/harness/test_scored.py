@@ -25,8 +25,8 @@ def test_a_report_says_what_the_test_came_to(run, tmp_path):
     command("report", run.folder, "--out", tmp_path / "report")
     text = (tmp_path / "report/report.md").read_text()
     assert "Test period, after the last epoch: AP 0.75, MRR 0.5, accuracy 62.50%." in text
-    for name, said in (("better", True), ("equal", True), ("worse", False)):
-        assert (f"The model's AP is no better than that of the {name} alone." in text) is said
+    for name, is_better in (("better", True), ("equal", True), ("worse", False)):
+        assert (f"The model's AP is no better than that of the {name} alone." in text) is is_better
     table = pd.read_csv(tmp_path / "report/tables/executed-errors.csv")
     assert table["predictor"].tolist() == ["t-gcn", "better", "equal", "worse"] and table["ap"].tolist() == [0.75, 0.8, 0.75, 0.7]
 

@@ -59,11 +59,11 @@ def experiment(tmp_path, monkeypatch):
 def test_the_loop_from_file_to_report(experiment, capsys, strategies):
     """Executed and replayed on two ranks, simulated on four; strategies that must agree validate alike."""
     command("validate", experiment(ranks=[2], strategies=strategies, gpus=[1, 4]), "--json")
-    said = capsys.readouterr()
-    rows = [row for row in json.loads(said.out) if row["op"] == "TOTAL"]
+    output = capsys.readouterr()
+    rows = [row for row in json.loads(output.out) if row["op"] == "TOTAL"]
     assert {row["strategy"] for row in rows} == set(strategies)
     assert all(row["predicted_ms"] > 0 and row["measured_ms"] > 0 for row in rows)
-    assert re.search(r"126 of 720 readings are missing \(17\.50%\), 1 of 6 sensors have none \(5\)", " ".join(said.err.split()))
+    assert re.search(r"126 of 720 readings are missing \(17\.50%\), 1 of 6 sensors have none \(5\)", " ".join(output.err.split()))
     command("simulate", experiment(strategies=strategies, gpus=[1, 4]))
     command("report", "runs/small-validate-1", "runs/small-simulate-1", "--out", "page")
     assert "1 of 6 sensors have none" in Path("page/index.html").read_text()
@@ -85,9 +85,9 @@ def test_every_strategy_is_simulated(experiment, capsys):
 def test_readings_of_a_file_are_marked_and_dated(experiment, inline):
     """`missing` and `time_of_day` prepare a copy; without them the user's own folder is mapped."""
     command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
-    found = store.load("runs/small-train-1/data/signal")
-    assert isinstance(found, Signal)
-    assert (found.num_channels, found.calendar) == (2, 1) and found.missing_count == 126 and found.dead_sensors.tolist() == [5]
+    stored = store.load("runs/small-train-1/data/signal")
+    assert isinstance(stored, Signal)
+    assert (stored.num_channels, stored.calendar) == (2, 1) and stored.missing_count == 126 and stored.dead_sensors.tolist() == [5]
     command("train", experiment("own", strategies=["index"], epochs=1))
     assert not Path("runs/own-train-1/data").exists()
 
@@ -113,26 +113,26 @@ def test_any_readings_train_and_profiles_are_enough_to_simulate(experiment, inli
 def test_printed_counts_are_enough_to_simulate(experiment, capsys):
     file = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt", "dist-index"], gpus=[4])
     command("simulate", file, "--json")
-    said = capsys.readouterr()
-    assert [row["strategy"] for row in json.loads(said.out)] == ["dist-index"]
-    assert re.search(r"pgt on 4 GPUs does not fit: out of host memory: 4 ranks of 694\.4 GB", " ".join(said.err.split()))
-    assert "10 a sensor are assumed" in " ".join(said.err.split())
+    output = capsys.readouterr()
+    assert [row["strategy"] for row in json.loads(output.out)] == ["dist-index"]
+    assert re.search(r"pgt on 4 GPUs does not fit: out of host memory: 4 ranks of 694\.4 GB", " ".join(output.err.split()))
+    assert "10 a sensor are assumed" in " ".join(output.err.split())
     command("bench", file, expect=2)
     assert "is not at hand" in one_line(capsys)
-    alone = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt"], gpus=[4])
-    command("simulate", alone, expect=2)  # nothing fits: the run has come to its end
+    one_kind = experiment(dataset="pems", training={"variant": "as-published"}, strategies=["pgt"], gpus=[4])
+    command("simulate", one_kind, expect=2)  # nothing fits: the run has come to its end
     assert "pgt on 4 GPUs does not fit: out of host memory: 4 ranks of 694.4 GB" in one_line(capsys)
     assert json.loads((max(Path("runs").glob("*simulate*")) / "status.json").read_text())["state"] == "complete"
 
 
 def test_defaults_follow_the_family():
     assert check({"dataset": "traffic_small", "model": "dcrnn"}, "here").cluster == "polaris"
-    found = check({"dataset": "growth_small"}, "here")
-    assert (found.cluster, found.training.horizon, found.strategies[0]) == ("h200", 1, "psg")
+    experiment = check({"dataset": "growth_small"}, "here")
+    assert (experiment.cluster, experiment.training.horizon, experiment.strategies[0]) == ("h200", 1, "psg")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"strategies": ["psg"]}, r"strategies: 'psg' is for snapshots, model 'pgt-dcrnn' trains on signals; valid: pgt, ddp"),
         ({"strategies": ["indx"]}, r"unknown strategy 'indx'; did you mean 'index'"),
@@ -147,11 +147,11 @@ def test_defaults_follow_the_family():
         ({"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"window": 3, "horizon": 4}}, r"use 'dcrnn'"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, said):
+def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, message):
     usual = {"strategies": ["psg" if "wd-gcn" in changes.values() else "index"]}
     for name in ("bench", "train"):
         command(name, experiment(**{**usual, **changes}), expect=2)
-        assert re.search(said, one_line(capsys))
+        assert re.search(message, one_line(capsys))
 
 
 def test_a_lost_training_goes_on_from_the_checkpoint(experiment, lose, capsys):
@@ -200,19 +200,19 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
     monkeypatch.setattr(epochs, "wait", lose)
     command("train", file, expect=1)
     assert re.search(r"is a folder, expected a file; \d+ of 400 epochs are kept, the same command goes on after them", one_line(capsys))
-    found, sound = epoch_records(folder), epoch_records(Path("runs/whole-train-1/train"))
-    assert len(found) <= len(sound), "the worker was lost too late to be compared"
-    assert all(ours.losses == theirs.losses for ours, theirs in zip(found, sound, strict=False))
+    records, sound = epoch_records(folder), epoch_records(Path("runs/whole-train-1/train"))
+    assert len(records) <= len(sound), "the worker was lost too late to be compared"
+    assert all(ours.losses == theirs.losses for ours, theirs in zip(records, sound, strict=False))
 
 
 def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, capsys):
     """The trained model's, by hand on the last fifth of the windows, in the data's units; those of naive predictions beside them."""
     training = {**TRAINING, "learning_rate": 1e-30}  # so small that the naive predictions are better
     command("train", experiment(strategies=["index"], epochs=2, training=training), "--json")
-    said = capsys.readouterr()
-    (row,) = json.loads(said.out)
-    found = {line.pop("predictor"): line for line in row["test"]}
-    assert list(found) == ["pgt-dcrnn", "last value", "training mean"]
+    output = capsys.readouterr()
+    (row,) = json.loads(output.out)
+    scores = {line.pop("predictor"): line for line in row["test"]}
+    assert list(scores) == ["pgt-dcrnn", "last value", "training mean"]
     folder = Path("runs/small-train-1/train")
     job, data = Job.load(folder / "train.job.json"), store.load("marked")
     windows = Windows(len(data), 4, 3)
@@ -224,11 +224,11 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     with torch.no_grad():
         inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()
         wrong = (learner.model(inputs) * scale.deviation[0] + scale.mean[0] - batch[:, 4:, :, 0]).abs()
-    assert found["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
+    assert scores["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
     for name, errors in naive_errors(data, windows).items():
-        assert list(found[name]) == ["mae", "rmse", "mape"] and found[name] == pytest.approx(errors)
-    assert f"Test period, after the last epoch: MAE {found['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(said.err.split())
-    assert "The model's MAE is no better than that of the last value alone." in " ".join(said.err.split())
+        assert list(scores[name]) == ["mae", "rmse", "mape"] and scores[name] == pytest.approx(errors)
+    assert f"Test period, after the last epoch: MAE {scores['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(output.err.split())
+    assert "The model's MAE is no better than that of the last value alone." in " ".join(output.err.split())
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
     assert "test period, after the last epoch" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
@@ -240,16 +240,16 @@ def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):
     values = np.concatenate([store.load("readings").values, rng.normal(size=(120, 6, 1)).astype(np.float32)], 2)
     other, edges = values.copy(), np.zeros((2, 1), np.int32)
     other[:, :, 1] = rng.normal(size=(120, 6))
-    model, found = {"name": "st-transformer", "hidden": 8}, {}
+    model, values_by_day = {"name": "st-transformer", "hidden": 8}, {}
     for name, readings in (("pair", values), ("other", other)):
         store.save(name, Signal(readings, edges))
         for day in (24, 7):
             data = {"path": name, "time_of_day": day}
             command("train", experiment(f"{name}-{day}", dataset=data, model=model, strategies=["index"], epochs=1))
-            kept = store.load(f"runs/{name}-{day}-train-1/data/signal")
-            assert isinstance(kept, Signal) and (kept.num_channels, kept.calendar) == (3, 1)
-            found[name, day] = Path(f"runs/{name}-{day}-train-1/train/test.json").read_text()
-    assert len(set(found.values())) == 4
+            stored = store.load(f"runs/{name}-{day}-train-1/data/signal")
+            assert isinstance(stored, Signal) and (stored.num_channels, stored.calendar) == (3, 1)
+            values_by_day[name, day] = Path(f"runs/{name}-{day}-train-1/train/test.json").read_text()
+    assert len(set(values_by_day.values())) == 4
     capsys.readouterr()
     for name in ("train", "bench"):
         command(name, experiment("none", dataset={"path": "pair"}, model=model, strategies=["index"]), expect=2)

@@ -37,8 +37,8 @@ def experiment(tmp_path, monkeypatch) -> Callable[..., Path]:
     monkeypatch.chdir(tmp_path)
     rng, count = np.random.default_rng(0), 300
     src, dst = rng.integers(0, 12, count).astype(np.int32), (12 + rng.integers(0, 6, count)).astype(np.int32)
-    told = rng.normal(size=(count, 2)).astype(np.float32)
-    store.save(tmp_path / "events", EventStream(18, src, dst, np.sort(rng.integers(0, 5 * count, count)), told, name="small"))
+    features = rng.normal(size=(count, 2)).astype(np.float32)
+    store.save(tmp_path / "events", EventStream(18, src, dst, np.sort(rng.integers(0, 5 * count, count)), features, name="small"))
 
     def write(stem: str = "small", **changes: object) -> Path:
         path = tmp_path / f"{stem}.yaml"
@@ -50,8 +50,8 @@ def experiment(tmp_path, monkeypatch) -> Callable[..., Path]:
 
 
 def losses(run: str, name: str, ranks: int = 1) -> np.ndarray:
-    found: np.ndarray = np.load(f"runs/{run}/ranks-{ranks}/{name}-losses.npy")
-    return found
+    values: np.ndarray = np.load(f"runs/{run}/ranks-{ranks}/{name}-losses.npy")
+    return values
 
 
 @pytest.mark.parametrize("others", [("tgl-dist", "memshare"), pytest.param(("mspipe", "disttgl"), marks=pytest.mark.slow)])
@@ -69,11 +69,11 @@ def test_the_loop_from_file_to_report(experiment, inline, capsys, others) -> Non
     assert [row["strategy"] for row in rows] == names
     plain = losses("small-bench-1", "tgl-unique")
     for name in others:
-        found = losses("small-bench-1", name)
+        bench_losses = losses("small-bench-1", name)
         if name == "memshare":
-            assert (found != plain).any()
+            assert (bench_losses != plain).any()
         else:
-            np.testing.assert_allclose(found, plain, rtol=0 if name != "mspipe" else 0.2)
+            np.testing.assert_allclose(bench_losses, plain, rtol=0 if name != "mspipe" else 0.2)
     command("simulate", file, "--json")
     points = json.loads(capsys.readouterr().out)
     assert {(row["strategy"], row["ranks"]) for row in points} == {(name, gpus) for name in names for gpus in (1, 4)}
@@ -127,7 +127,7 @@ def left(folder: Path) -> tuple[object, ...]:
     trained = [(record.losses, record.scores, record.counts) for record in epoch_records(folder)]
     files = {path.name: torch.load(path, weights_only=True) for path in sorted((folder / "memory").glob("*.pt"))}
     tensors = {
-        f"{file} {name}": table.tolist() for file, found in {**files, "best": best["model"]}.items() for name, table in found.items()
+        f"{file} {name}": table.tolist() for file, tables in {**files, "best": best["model"]}.items() for name, table in tables.items()
     }
     return trained, json.loads((folder / "test.json").read_text()), best["epoch"], int(best["state"]["epoch"]), tensors
 
@@ -166,7 +166,7 @@ def of_training(**training: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("order", ["train", "simulate"])
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"ranks": [16], "gpus": [16]}, "16 parts of 'small': only 14 of its 18 nodes are not shared; expected at most as many parts"),
         (of_training(shared=1), "training.shared: expected less than 1 (got 1)"),
@@ -192,9 +192,9 @@ def of_training(**training: object) -> dict[str, object]:
         ({"strategies": ["memshar"]}, "memshar"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, order, changes, said) -> None:
+def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, order, changes, message) -> None:
     command(order, experiment(**{"strategies": ["memshare"], **changes}), expect=2)
-    assert said in one_line(capsys)
+    assert message in one_line(capsys)
 
 
 def test_strategies_are_listed(capsys) -> None:

@@ -28,8 +28,8 @@ def test_a_streamed_point_is_the_point(experiment, capsys, little):
     capsys.readouterr()
     little()
     command("simulate", file)
-    said = " ".join(capsys.readouterr().err.split())
-    assert "distdgl on 2 GPUs: " in said and "rows were streamed, iteration by iteration: figures are kept, no trace" in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert "distdgl on 2 GPUs: " in output and "rows were streamed, iteration by iteration: figures are kept, no trace" in output
     whole, parts = (Run(Path("runs/small-simulate-1")), Run(Path("runs/small-simulate-2")))
     one, other = (SimulatedPoint.load(run.folder / "sim-00002-distdgl") for run in (whole, parts))
     assert one.summary is None and other.summary is not None
@@ -54,8 +54,8 @@ def test_what_was_streamed_has_nothing_to_export(experiment, capsys, little):
     command("simulate", experiment(gpus=[2], strategies=["distdgl"]))
     capsys.readouterr()
     command("trace", "runs/small-simulate-1", "--format", "perfetto", expect=2)
-    said = " ".join(capsys.readouterr().err.split())
-    assert "sim-00002-distdgl was streamed, no trace of it was kept" in said and "no traces to export" in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert "sim-00002-distdgl was streamed, no trace of it was kept" in output and "no traces to export" in output
 
 
 def test_what_cannot_be_streamed_is_refused_still(experiment, capsys, little):

@@ -45,8 +45,8 @@ def stream(events: int = EVENTS, **more: object) -> EventStream:
 def written(folder: Path) -> Callable[..., Path]:
     """Streams in `folder`, and a function that writes experiment files there."""
     rng, source = np.random.default_rng(1), stream().src
-    told = (source[:, None] % 2 + 0.1 * rng.normal(size=(EVENTS, 2))).astype(np.float32)
-    store.save(folder / "events", stream(features=told, labels=(source % 2).astype(np.int64)))
+    features = (source[:, None] % 2 + 0.1 * rng.normal(size=(EVENTS, 2))).astype(np.float32)
+    store.save(folder / "events", stream(features=features, labels=(source % 2).astype(np.int64)))
     store.save(folder / "plain", stream(name="plain"))
     store.save(folder / "short", stream(3))
     store.save(folder / "below", stream(name="below", labels=(source % 2 - 1).astype(np.int64)))
@@ -108,10 +108,10 @@ def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
     """Scores that do not change: the first epoch stays the best, and patience ends the run; nothing is missing then."""
     training = {**SMALL["training"], "learning_rate": 1e-30, "patience": 2}
     command("train", experiment(epochs=9, training=training))
-    said = capsys.readouterr()
-    err = " ".join(said.err.split())
-    assert "test period, with the model of epoch 0, the best of 0..2" in said.out and "parts of the epoch" in said.out
-    assert re.search(r"backward +optimiser", said.out) and "trained 3 epochs on 1 rank" in said.out
+    output = capsys.readouterr()
+    err = " ".join(output.err.split())
+    assert "test period, with the model of epoch 0, the best of 0..2" in output.out and "parts of the epoch" in output.out
+    assert re.search(r"backward +optimiser", output.out) and "trained 3 epochs on 1 rank" in output.out
     assert "Training ended after 3 of 9 epochs: the 2 epochs after epoch 0 have no better AP (training.patience)." in err
     assert "Test period, with the model of epoch 0, the best of 0..2: AP" in err
     run = Run(Path("runs/small-train-1"))
@@ -180,14 +180,14 @@ def test_a_run_that_was_lost_after_its_last_epoch_is_tested(experiment, inline, 
     command("train", file)
     run = Run(Path("runs/small-train-1"))
     folder, status = run.folder / "train", run.folder / "status.json"
-    sound, kept = left(folder), (folder / "checkpoint.pt").read_bytes()
+    sound, checkpoint = left(folder), (folder / "checkpoint.pt").read_bytes()
     for name in ("test.json", "naive.json", *also):
         (folder / name).unlink()
     status.write_text(status.read_text().replace("complete", "running"))
     (run.folder / ".lock").unlink()  # which this process holds to its end
     command("train", file)
     assert "taking up" in capsys.readouterr().err
-    assert left(folder) == sound and (folder / "checkpoint.pt").read_bytes() == kept
+    assert left(folder) == sound and (folder / "checkpoint.pt").read_bytes() == checkpoint
 
 
 def test_more_ranks_than_events_train_all_the_same(experiment, capsys):
@@ -222,9 +222,9 @@ CONFIGURATION = {
 
 def configuration(path: Path, **changes: object) -> None:
     """A file of TGL's, with changes to its section `train`."""
-    found = {**CONFIGURATION, "train": {**CONFIGURATION["train"], **changes}}
+    contents = {**CONFIGURATION, "train": {**CONFIGURATION["train"], **changes}}
     path.parent.mkdir(exist_ok=True)
-    path.write_text(yaml.safe_dump({section: [entries] for section, entries in found.items()}))
+    path.write_text(yaml.safe_dump({section: [entries] for section, entries in contents.items()}))
 
 
 def test_a_configuration_of_tgl_stands_in_for_keys_that_are_not_there(tmp_path):
@@ -234,9 +234,15 @@ def test_a_configuration_of_tgl_stands_in_for_keys_that_are_not_there(tmp_path):
     own = {"dataset": "uci_messages", "tgl": "config/TGN.yml", "model": {"hidden": 12}, "training": {"batch_size": 30}}
     file.write_text(yaml.safe_dump(own))
     with pytest.warns(match="tgl: sampling.num_thread: 32 has no bearing on what is trained"):
-        found = load(file, {"epochs": 3})
-    assert (found.model.name, found.model.hidden, found.model.time, found.model.dropout, found.epochs) == ("tgn", 12, 6, 0.2, 3)
-    given = found.training
+        experiment = load(file, {"epochs": 3})
+    assert (experiment.model.name, experiment.model.hidden, experiment.model.time, experiment.model.dropout, experiment.epochs) == (
+        "tgn",
+        12,
+        6,
+        0.2,
+        3,
+    )
+    given = experiment.training
     assert (given.batch_size, given.learning_rate, given.fanout, given.sampling) == (30, 0.002, (4,), "uniform")
     file.write_text(yaml.safe_dump({**own, "model": "jodie"}))  # a name alone
     with pytest.warns(match="tgl"):
@@ -244,7 +250,7 @@ def test_a_configuration_of_tgl_stands_in_for_keys_that_are_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"tgl": "config/none.yml"}, r"tgl: \S+config/none.yml: no such configuration of TGL"),
         ({"tgl": "config/TGN.yml"}, r"tgl: \S+config/TGN.yml: train: batch_size: expected more than 0 \(got 0\)"),
@@ -252,11 +258,11 @@ def test_a_configuration_of_tgl_stands_in_for_keys_that_are_not_there(tmp_path):
         ({"tgl": "config/TGN.yml", "model": "t-gcn"}, "tgl: for streams alone, and model 't-gcn' trains on snapshots"),
     ],
 )
-def test_a_configuration_that_cannot_be_read(tmp_path, capsys, changes, said):
+def test_a_configuration_that_cannot_be_read(tmp_path, capsys, changes, message):
     configuration(tmp_path / "config" / "TGN.yml", batch_size=0)
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"dataset": "uci_messages", **changes}))
     command("simulate", tmp_path / "mine.yaml", expect=2)
-    assert re.search(said, one_line(capsys))
+    assert re.search(message, one_line(capsys))
 
 
 def of(**training: object) -> dict[str, object]:
@@ -268,7 +274,7 @@ def model(**changes: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"dataset": {"path": "short"}}, "a split needs events in every part, got 2 to train, 0 to validate, 1 to test"),
         ({"dataset": "gdelt"}, "dataset 'gdelt': a paper prints its counts, and its events are not at hand"),
@@ -316,15 +322,20 @@ def model(**changes: object) -> dict[str, object]:
     ],
 )
 @pytest.mark.parametrize("order", ["train", "simulate"])
-def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, changes, said, order):
+def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, changes, message, order):
     command(order, experiment(**changes), expect=2)
-    assert said in one_line(capsys)
+    assert message in one_line(capsys)
 
 
 def test_defaults_are_those_of_streams():
-    found = check({"dataset": "uci_messages", "model": "tgat"}, "x")
-    assert (found.training.learning_rate, found.training.batch_size, found.training.fanout) == (1e-4, 200, (10,))
-    assert (found.model.hidden, found.model.clock, found.strategies[-1], found.cluster) == (100, "linear", "tgl-unique", "h200")
+    experiment = check({"dataset": "uci_messages", "model": "tgat"}, "x")
+    assert (experiment.training.learning_rate, experiment.training.batch_size, experiment.training.fanout) == (1e-4, 200, (10,))
+    assert (experiment.model.hidden, experiment.model.clock, experiment.strategies[-1], experiment.cluster) == (
+        100,
+        "linear",
+        "tgl-unique",
+        "h200",
+    )
 
 
 @pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan"])
@@ -362,15 +373,15 @@ def test_a_cache_that_does_not_fit_is_refused_with_its_key(experiment, inline, c
 def test_a_topology_that_does_not_parse_is_one_line(experiment, inline, capsys, order):
     Path("cpus").write_text("# CPU,Core,Socket,Node,L1d:L1i:L2:L3\n0,0,0,0,0:0:0:0\n1,one,0,0,1:1:1:0\n")
     command(order, experiment(strategies=["fast"], threads=2, topology="cpus"), expect=2)
-    said = one_line(capsys)
-    assert "cpus" in said and "line 3" in said
+    line = one_line(capsys)
+    assert "cpus" in line and "line 3" in line
 
 
 def test_a_machine_without_siblings_says_so(experiment, inline, capsys):
     own = sorted(os.sched_getaffinity(0))
     rows = [f"{cpu},{at},0,0,{at}:{at}:{at}:0" for at, cpu in enumerate(own)]
     Path("cpus").write_text("\n".join(["# CPU,Core,Socket,Node,L1d:L1i:L2:L3", *rows]) + "\n")
-    said = "fast: sampling threads are not bound: no two of "
+    sentence = "fast: sampling threads are not bound: no two of "
     for threads, count in ((2, 1), (1, 0)):  # with one there is nothing to bind
         command("train", experiment(f"t{threads}", strategies=["fast"], threads=threads, topology="cpus", epochs=1))
-        assert " ".join(capsys.readouterr().err.split()).count(said) == count
+        assert " ".join(capsys.readouterr().err.split()).count(sentence) == count

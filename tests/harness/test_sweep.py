@@ -13,9 +13,9 @@ from chronoscale.harness.advice.sweep import sweep
 
 
 def taken(judge, tasks, **where) -> dict[int, int]:
-    found: dict[int, int] = {}
-    sweep(judge, tasks, found.__setitem__, **where)
-    return found
+    results: dict[int, int] = {}
+    sweep(judge, tasks, results.__setitem__, **where)
+    return results
 
 
 WORKERS = 2
@@ -45,10 +45,10 @@ def test_wherever_it_runs_the_results_are_the_same(dask):
 
 def test_results_are_taken_as_they_come():
     """In this process one by one: what was taken before a failure is kept."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     with pytest.raises(UserError, match="three is wrong"):
-        sweep(refuse, TASKS, found.__setitem__)
-    assert found == {0: 1, 1: 2}
+        sweep(refuse, TASKS, results.__setitem__)
+    assert results == {0: 1, 1: 2}
 
 
 def test_a_failure_is_raised_once(dask):
@@ -69,13 +69,13 @@ def test_an_interruption_leaves_none_of_what_processes_keep(tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_a_lost_process_is_said():
+def test_a_lost_process_is_reported():
     with pytest.raises(MachineError, match="a process that simulates was lost, perhaps to the system's memory; the same command goes on"):
         taken(die, {0: 1, 1: 2}, workers=2)
 
 
 @pytest.mark.slow
-def test_a_lost_dask_worker_is_said(dask):
+def test_a_lost_dask_worker_is_reported(dask):
     with pytest.raises(MachineError, match=r"dask: .*the same command goes on with what is left"):
         taken(die, {0: 1}, dask=dask)
 

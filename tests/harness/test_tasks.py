@@ -28,7 +28,7 @@ def test_the_key_knows_all_tasks():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"training": {"task": "degree"}}, "training.task: expected 'in-degree', 'degrees' or 'classes' (got 'degree')"),
         ({"training": {"test": -0.1}}, "training.test: expected at least 0"),
@@ -44,10 +44,10 @@ def test_the_key_knows_all_tasks():
         ({"training": DEGREES, "groups": 9}, "groups: 9 need 21 snapshots, dataset 'graphs' has 12, enough for 3 groups"),
     ],
 )
-def test_mistakes(experiment, capsys, changes, said):
+def test_mistakes(experiment, capsys, changes, message):
     changes = {"groups": None, "model": {"name": "t-gcn"}, **changes}
     command("bench", experiment(strategies=["psg"], **changes), expect=2)
-    assert said in one_line(capsys)
+    assert message in one_line(capsys)
 
 
 @pytest.mark.parametrize("name", ["bench", "train", "simulate"])
@@ -55,27 +55,27 @@ def test_what_carries_aggregates_over_refuses_features_that_change(experiment, c
     """And names the key and those that do not."""
     file = experiment(strategies=["real-g"], training=DEGREES, model={"name": "t-gcn"}, groups=None)
     command(name, file, expect=2)
-    said = one_line(capsys)
-    assert "strategies: 'real-g' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'" in said
-    assert "valid: psg, esdg, distdgl, blad, dgc, dynahb, flaredtdg" in said
+    line = one_line(capsys)
+    assert "strategies: 'real-g' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'" in line
+    assert "valid: psg, esdg, distdgl, blad, dgc, dynahb, flaredtdg" in line
 
 
 def test_a_task_that_makes_its_features_gives_their_width(experiment):
     experiment()
-    asked = experiment_of(training=DEGREES)
-    assert asked.model.inputs == 2 and workload(asked).model.outputs == 2
-    again = check({**asked.model_dump(mode="json")}, "resolved")  # as a run keeps it
-    assert again == asked
+    settings = experiment_of(training=DEGREES)
+    assert settings.model.inputs == 2 and workload(settings).model.outputs == 2
+    again = check({**settings.model_dump(mode="json")}, "resolved")  # as a run keeps it
+    assert again == settings
     assert experiment_of().model.inputs == 64 and workload(experiment_of()).model.outputs == 1
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_groups_are_as_many_as_asked(experiment, groups):
     experiment()
-    asked = experiment_of(training=DEGREES, groups=groups)
-    assert workload(asked).groups == groups
-    found = len(load_snapshots(asked))
-    parts = asked.hyper.held.split(found)
+    settings = experiment_of(training=DEGREES, groups=groups)
+    assert workload(settings).groups == groups
+    length = len(load_snapshots(settings))
+    parts = settings.hyper.held.split(length)
     assert len(parts.training) == 4 + groups and parts.validation and parts.test
 
 
@@ -89,8 +89,8 @@ def trained(experiment, name, **changes):
 def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
     """One stage; scores in the table, in JSON, in words, in files, beside naive ones; psg, too, where REAL's stages do not serve."""
     command("train", trained(experiment, name, training=DEGREES, model={"name": "t-gcn", "hidden": 4}), "--json")
-    said = capsys.readouterr()
-    (row,) = json.loads(said.out)
+    output = capsys.readouterr()
+    (row,) = json.loads(output.out)
     folder = Path("runs/small-train-1/train")
     errors = [record.scores["mse"] for record in epoch_records(folder)]
     assert (row["stage"], row["strategy"], row["epochs"]) == ("training", name, [0, 1])
@@ -99,10 +99,10 @@ def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
     assert [list(one.values()) for one in row["test"]] == [
         ["t-gcn", test["mse"]], ["last value", naive["last value"]["mse"]], ["training mean", naive["training mean"]["mse"]]
     ]  # fmt: skip
-    found = store.load("runs/small-train-1/data/snapshots")
-    degrees = np.log1p([[s.in_degree(), s.out_degree()] for s in found])
+    snapshots = store.load("runs/small-train-1/data/snapshots")
+    degrees = np.log1p([[s.in_degree(), s.out_degree()] for s in snapshots])
     assert naive["last value"]["mse"] == pytest.approx(((degrees[10:] - degrees[9:11]) ** 2).mean(), rel=1e-5)
-    assert f"the best of 0..1: MSE {test['mse']:.4g}" in " ".join(said.err.split())
+    assert f"the best of 0..1: MSE {test['mse']:.4g}" in " ".join(output.err.split())
     command("report", "runs/small-train-1", "--out", "report")
     assert "MSE" in Path("report/report.md").read_text()
 
@@ -121,7 +121,7 @@ def test_a_bench_shows_the_test(experiment, capsys):
     assert 0 < first < 1 and others == pytest.approx([first] * 2, abs=2e-3)
 
 
-def test_classes_of_a_dataset_are_told(experiment, capsys):
+def test_classes_of_a_dataset_are_printed(experiment, capsys):
     command("data", "info", "communities_small", "--json")
     facts = {row["what"]: row["value"] for row in json.loads(capsys.readouterr().out)}
     assert (facts["classes"], facts["labelled nodes"]) == (8, 480)

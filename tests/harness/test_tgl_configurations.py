@@ -130,10 +130,10 @@ def test_the_five_configurations_are_read_unchanged(tmp_path: Path, name: str, k
     ],
 )
 def test_each_key_goes_to_its_place(tmp_path: Path, name: str, changes: dict[str, Any], where: tuple[str, ...], value: object) -> None:
-    found: Any = tgl.read(write(tmp_path, name, changes)).keys
+    read_value: Any = tgl.read(write(tmp_path, name, changes)).keys
     for key in where:
-        found = found[key]
-    assert found == value
+        read_value = read_value[key]
+    assert read_value == value
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_is_not_followed_is_noted(tmp_path: Path, name: str, changes: dict[
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "said"),
+    ("name", "changes", "message"),
     [
         ("TGN", {"sampling.strategy": "identity"}, "sampling: strategy: expected 'recent' or 'uniform' (got 'identity')"),
         ("TGN", {"sampling.neighbour": [10]}, "sampling: unknown key 'neighbour'; did you mean 'neighbor'?"),
@@ -207,15 +207,15 @@ def test_what_is_not_followed_is_noted(tmp_path: Path, name: str, changes: dict[
         ),
     ],
 )
-def test_what_is_not_to_be_had_is_one_line(tmp_path: Path, name: str, changes: dict[str, Any], said: str) -> None:
+def test_what_is_not_to_be_had_is_one_line(tmp_path: Path, name: str, changes: dict[str, Any], message: str) -> None:
     path = write(tmp_path, name, changes)
     with pytest.raises(UserError) as caught:
         tgl.read(path)
-    assert str(caught.value).startswith(f"{path}: {said}") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: {message}") and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("sampling: [", "not valid YAML"),
         ("- sampling", "expected keys and values in the sections sampling, memory, gnn, train, each a list of one mapping"),
@@ -226,11 +226,11 @@ def test_what_is_not_to_be_had_is_one_line(tmp_path: Path, name: str, changes: d
         ("sampling: [7]", "sampling: expected keys and values (got 7)"),
     ],
 )
-def test_a_file_of_another_form_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_of_another_form_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.yml"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
         tgl.read(path)
-    assert str(caught.value).startswith(f"{path}: {said}") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: {message}") and "\n" not in str(caught.value)
     with pytest.raises(UserError, match=r"none\.yml: no such configuration of TGL"):
         tgl.read(tmp_path / "none.yml")

@@ -42,7 +42,7 @@ def moved(folder: Path, to: str) -> Job:
 class Ranks:
     """The data plane in this process, one epoch after another, until `enough` says so; no more than `epochs` of them."""
 
-    def __init__(self, enough=lambda found: False):
+    def __init__(self, enough=lambda records: False):
         self.enough, self.killed = enough, False
 
     def start(self, entry, path, ranks, threads):
@@ -64,7 +64,7 @@ class Ranks:
 def here(monkeypatch):
     """Let `train` use such ranks."""
 
-    def use(enough=lambda found: False):
+    def use(enough=lambda records: False):
         ranks = Ranks(enough)
         for name in ("start", "wait", "stop"):
             monkeypatch.setattr(training, name, getattr(ranks, name))
@@ -74,7 +74,7 @@ def here(monkeypatch):
 
 def last(number, strategy):
     """That many epochs of the strategy have been trained."""
-    return lambda found: [record.strategy for record in found[-number:]] == [strategy] * number
+    return lambda records: [record.strategy for record in records[-number:]] == [strategy] * number
 
 
 @pytest.mark.slow
@@ -124,9 +124,9 @@ def test_losses_go_on_across_stages(experiment, here, capsys):
     mixed = epoch_records(Path("runs/small-train-1/train"))
     assert {record.stage for record in mixed} >= {"cold start", "profiling"}
     train(replace(moved(Path("runs/small-train-1/train"), "alone"), repeats=len(mixed)))
-    alone = epoch_records(Path("alone"))
-    assert {record.strategy for record in alone} == {"psg"}
-    np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
+    records = epoch_records(Path("alone"))
+    assert {record.strategy for record in records} == {"psg"}
+    np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in records], rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -143,11 +143,11 @@ def test_epochs_never_wait_for_a_plan(experiment, here, monkeypatch, capsys):
     done = result(run_folder.Run(Path("runs/small-train-1")), 1)
     assert len(done.epochs) == 12 and list(done.stages) == ["cold start"]
     (note,) = done.notes
-    said = (
+    sentence = (
         "strategy 'real-g' has not trained a single epoch, 'psg' has trained the last: training ended after 12 epochs in stage 'cold start'"
     )
-    assert note.startswith(said) and note.endswith("give it more epochs (--epochs, or epochs: in the file)")
-    assert " ".join(capsys.readouterr().err.split()).count(said) == 1
+    assert note.startswith(sentence) and note.endswith("give it more epochs (--epochs, or epochs: in the file)")
+    assert " ".join(capsys.readouterr().err.split()).count(sentence) == 1
 
 
 def test_a_schedule_that_comes_too_late_is_not_passed_over(experiment, here, monkeypatch, capsys):
@@ -162,11 +162,11 @@ def test_a_schedule_that_comes_too_late_is_not_passed_over(experiment, here, mon
     here(last(training.PROFILED + 2, "real-type1"))
     monkeypatch.setattr(training.ControlPlane, "publish", late)
     command("train", experiment(epochs=100_000), "--strategy", "real-g+", "--json")
-    said = capsys.readouterr()
-    rows = json.loads(said.out)
+    output = capsys.readouterr()
+    rows = json.loads(output.out)
     assert [row["strategy"] for row in rows] == ["psg", "real-type1", "real-g+"]
     assert rows[-1]["stage"] == "optimised" and rows[-1]["epochs"] == [] and rows[-1]["last_loss"] is None
-    assert "'real-g+' has not trained a single epoch, 'real-type1' has trained the last" in " ".join(said.err.split())
+    assert "'real-g+' has not trained a single epoch, 'real-type1' has trained the last" in " ".join(output.err.split())
 
 
 @pytest.mark.slow
@@ -175,13 +175,13 @@ def test_the_learning_rate_grows_with_the_groups_of_a_step(experiment, here, cap
     here(last(1, "blad"))  # deals as psg does; with two groups a rank and step from the start, here
     training_ = {"learning_rate": 0.01, "groups_per_rank": 2}
     command("train", experiment(epochs=100_000, training=training_), "--strategy", "blad", "--json")
-    said = capsys.readouterr()
-    assert {row["learning_rate"] for row in json.loads(said.out)} == {0.02}
-    assert "0.01 times its groups on all ranks (REAL §7.4): at most 0.02 in stage 'cold start'" in " ".join(said.err.split())
-    kept = {**training_, "scale_learning_rate": False}
-    command("train", experiment("kept", epochs=100_000, training=kept), "--strategy", "blad", "--json")
-    said = capsys.readouterr()
-    assert {row["learning_rate"] for row in json.loads(said.out)} == {0.01} and "§7.4" not in said.err
+    output = capsys.readouterr()
+    assert {row["learning_rate"] for row in json.loads(output.out)} == {0.02}
+    assert "0.01 times its groups on all ranks (REAL §7.4): at most 0.02 in stage 'cold start'" in " ".join(output.err.split())
+    changed = {**training_, "scale_learning_rate": False}
+    command("train", experiment("kept", epochs=100_000, training=changed), "--strategy", "blad", "--json")
+    output = capsys.readouterr()
+    assert {row["learning_rate"] for row in json.loads(output.out)} == {0.01} and "§7.4" not in output.err
 
 
 @pytest.fixture(params=["here", pytest.param("in a process of its own", marks=pytest.mark.slow)])
@@ -192,7 +192,7 @@ def solved(request, monkeypatch):
         if seconds is not None:
             monkeypatch.setattr(training, "MARGIN_S", seconds)
         if request.param == "here":
-            plan = (lambda _, planner, *asked: planner.plan(*asked)) if seconds is None else lambda *_: None
+            plan = (lambda _, planner, *arguments: planner.plan(*arguments)) if seconds is None else lambda *_: None
             monkeypatch.setattr(training, "plan_within", plan)
 
     return use
@@ -204,13 +204,13 @@ def test_time_out_falls_back_to_the_greedy(experiment, here, solved, monkeypatch
     monkeypatch.setitem(STRATEGIES, "slow", Slow())
     command("train", experiment(epochs=100_000), "--strategy", "slow")
     done = result(run_folder.Run(Path("runs/small-train-1")), 1)
-    said = f"{training.GREEDY.name} instead"
-    assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(said), done.notes[0])
-    assert done.epochs[-1].strategy == training.GREEDY.name and said in " ".join(capsys.readouterr().err.split())
+    sentence = f"{training.GREEDY.name} instead"
+    assert re.search(r"slow had no schedule after [\d.e-]+ s \(2 epochs and 0 s\): " + re.escape(sentence), done.notes[0])
+    assert done.epochs[-1].strategy == training.GREEDY.name and sentence in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow
-def test_what_a_planner_says_is_said_once(experiment, here, solved, monkeypatch, capfd):
+def test_a_planners_warning_is_printed_once(experiment, here, solved, monkeypatch, capfd):
     """A warning of a planner, in a process of its own, too; a note that is no warning."""
     planner = Uneasy()
     here(last(1, planner.name))
@@ -218,17 +218,17 @@ def test_what_a_planner_says_is_said_once(experiment, here, solved, monkeypatch,
     monkeypatch.setitem(STRATEGIES, planner.name, planner)
     command("train", experiment(epochs=100_000), "--strategy", planner.name)
     done = result(run_folder.Run(Path("runs/small-train-1")), 1)
-    said = " ".join(capfd.readouterr().err.split())
-    assert done.notes == ("as planned",) and "as planned" not in said
-    assert said.count("worse than it might be") == 1
+    output = " ".join(capfd.readouterr().err.split())
+    assert done.notes == ("as planned",) and "as planned" not in output
+    assert output.count("worse than it might be") == 1
 
 
 def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch, capsys):
     """Where it names any, and the command does not."""
-    asked = []
+    calls = []
 
     def note(experiment, run, rough):
-        asked.append(experiment.strategies)
+        calls.append(experiment.strategies)
         raise UserError("")
 
     monkeypatch.setattr(type(registry.WORKFLOWS["snapshots"]), "train", staticmethod(note))
@@ -236,7 +236,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
     command("train", named, "--strategy", "real-g", expect=2)
-    assert asked == [("real-g+",), (families.FAMILIES["snapshots"].preferred,), ("real-g",)]
+    assert calls == [("real-g+",), (families.FAMILIES["snapshots"].preferred,), ("real-g",)]
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
     """A schedule that cannot be made leaves training as it is, and is told; a defect ends it."""
     monkeypatch.setitem(STRATEGIES, "wrong", Wrong())
     folder = Path("runs/small-train-1/train")
-    here(lambda found: (folder / "control.json").exists() and "no such thing" in (folder / "control.json").read_text())
+    here(lambda records: (folder / "control.json").exists() and "no such thing" in (folder / "control.json").read_text())
     command("train", experiment(epochs=100_000), "--strategy", "wrong")
     done = result(run_folder.Run(folder.parent), 1)
     assert "stage 'optimised' was not reached, training went on with the schedule it had: no such thing" in done.notes[0]
@@ -289,7 +289,7 @@ def goes_on(file, name, capsys):
 
 
 def test_mistakes(experiment, capsys):
-    for changes, said in (
+    for changes, message in (
         ({"strategy": "dgc"}, "strategy 'dgc' is simulated only"),
         ({"strategy": "real-gg"}, "did you mean 'real-g'"),
         ({"epochs": 0}, "epochs: "),
@@ -297,7 +297,7 @@ def test_mistakes(experiment, capsys):
     ):
         options = [text for key, value in changes.items() for text in (f"--{key}", str(value))]
         command("train", experiment(), *options, expect=2)
-        assert said in one_line(capsys)
+        assert message in one_line(capsys)
     command("train", experiment(strategies=["psg", "dgc"]), expect=2)  # the file's last
     assert "simulated only" in one_line(capsys)
     command("train", experiment(memory="30kB"), expect=2)
@@ -318,14 +318,14 @@ def test_the_table_and_the_figure():
     table = done.table().to_dict("records")
     assert [row["epochs"] for row in table] == ["0..1", "2..4"] and [row["epoch_s"] for row in table] == [0.09, 0.05]
     assert [row["control_s"] for row in table] == [0.1, 0.03] and [row["switch_s"] for row in table] == [0.005, 0.007]
-    found = stages(done, "stages-1")
-    assert "a note" in found.caption and "cold start: psg" in found.svg and "difference maps" in found.svg
-    assert found == stages(done, "stages-1")
+    by_stage = stages(done, "stages-1")
+    assert "a note" in by_stage.caption and "cold start: psg" in by_stage.svg and "difference maps" in by_stage.svg
+    assert by_stage == stages(done, "stages-1")
 
 
 def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkeypatch, capsys):
     """Without a profile: costs fitted here, not a datasheet's; a datasheet's where it is asked for."""
-    asked = []
+    calls = []
 
     class Told:
         """Plans as real-type1 does, and keeps the costs that it is given."""
@@ -333,11 +333,11 @@ def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkey
         refuses = staticmethod(training.PSG.refuses)
 
         def plan(self, work, ranks, costs):
-            asked.append(costs.name)
+            calls.append(costs.name)
             return training.PSG.plan(work, ranks, costs)
 
     monkeypatch.setattr(training, "REUSING", Told())
-    for costs, said in (("auto", "fitted on "), ("datasheet", "NVIDIA H200 datasheet")):
-        here(lambda found: found[-1].plan >= 1)
+    for costs, message in (("auto", "fitted on "), ("datasheet", "NVIDIA H200 datasheet")):
+        here(lambda records: records[-1].plan >= 1)
         command("train", experiment(costs, epochs=100_000, costs=costs), "--strategy", "psg")
-        assert asked.pop().startswith(said) and not asked
+        assert calls.pop().startswith(message) and not calls

@@ -33,7 +33,7 @@ def written(folder: Path, **changes: Any) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"training": {"validation": 0.0}},
@@ -46,17 +46,17 @@ def written(folder: Path, **changes: Any) -> Path:
         ({"training": {"lags": [2]}}, "training.tune: it looks for how much older snapshots keep; leave out training.lags, got [2]"),
     ],
 )
-def test_what_cannot_be_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str) -> None:
     command("train", str(written(tmp_path, **changes)), "--runs", str(tmp_path / "runs"), expect=2)
-    assert said in one_line(capsys)
+    assert message in one_line(capsys)
 
 
-def trained(asked: list[tuple[int, int, float, int]], key: str, worth: Any) -> Any:
+def trained(trials: list[tuple[int, int, float, int]], key: str, worth: Any) -> Any:
     """Leaves what validation came to in two epochs; the last counts."""
 
     def train(one: SnapshotExperiment, folder: Path) -> None:
         t = one.training
-        asked.append((t.full, t.decayed, t.alpha, one.epochs))
+        trials.append((t.full, t.decayed, t.alpha, one.epochs))
         (folder / "epochs").mkdir(parents=True)
         for epoch, value in enumerate((9.0 if key == "mse" else 0.0, worth(t.full, t.alpha))):
             record = EpochRecord(epoch, 0, "training", "flaredtdg", 0, 0, 1, (0.0,), {key: value})
@@ -68,21 +68,23 @@ def trained(asked: list[tuple[int, int, float, int]], key: str, worth: Any) -> A
 @pytest.mark.parametrize(("key", "sign"), [("mse", 1), ("accuracy", -1)])
 def test_the_best_setting_trains(tmp_path: Path, key: str, sign: int) -> None:
     """Least loss, or most accuracy; each is trained for so many epochs, and a run that goes on trains none again."""
-    experiment, asked, folder = load(written(tmp_path)), list[tuple[int, int, float, int]](), tmp_path / "train"
+    experiment, trials, folder = load(written(tmp_path)), list[tuple[int, int, float, int]](), tmp_path / "train"
     assert isinstance(experiment, SnapshotExperiment)
 
     def worth(full: int, alpha: float) -> float:
         return 0.5 + sign * (0.01 * abs(full - 2) + abs(alpha - 0.3))
 
-    train = trained(asked, key, worth)
-    found = tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: one.training.full < 3)
-    assert (found.training.full, found.training.decayed, found.training.alpha, found.epochs) == (2, 1, 0.3, 2)
-    assert asked and all(full + decayed == 3 and epochs == 1 for full, decayed, _, epochs in asked) and all(full < 3 for full, *_ in asked)
-    (said,) = noted(folder)
-    assert "full 2 and alpha 0.3 validated best; " in said and "did not fit in memory (tuning.json): (2, 0.1) " in said
+    train = trained(trials, key, worth)
+    best = tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: one.training.full < 3)
+    assert (best.training.full, best.training.decayed, best.training.alpha, best.epochs) == (2, 1, 0.3, 2)
+    assert (
+        trials and all(full + decayed == 3 and epochs == 1 for full, decayed, _, epochs in trials) and all(full < 3 for full, *_ in trials)
+    )
+    (note,) = noted(folder)
+    assert "full 2 and alpha 0.3 validated best; " in note and "did not fit in memory (tuning.json): (2, 0.1) " in note
     assert {trial["fits"] for trial in json.loads((folder / TUNING).read_text())["trials"]} == {True, False}
-    count = len(asked)
-    assert tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: True) == found and len(asked) == count
+    count = len(trials)
+    assert tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: True) == best and len(trials) == count
 
 
 def test_without_the_key_nothing_is_tried(tmp_path: Path) -> None:

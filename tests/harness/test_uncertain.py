@@ -34,10 +34,10 @@ def test_every_point_has_the_band_of_its_draws(experiment, capsys):
     command("simulate", experiment(**BOTH, **DRAWN), "--json")
     table = rows(capsys)
     for row in table:
-        found, trace = point(f"sim-{row['ranks']:05d}-{row['strategy']}")
-        assert len(found.draws_s) == 7
-        assert (row["epoch_low_s"], row["epoch_high_s"]) == tuple(np.quantile(found.draws_s, [0.05, 0.95])) == found.band
-        assert row["epoch_s"] == trace.span_ns / 1e9 == sorted(found.draws_s)[3]
+        summary, trace = point(f"sim-{row['ranks']:05d}-{row['strategy']}")
+        assert len(summary.draws_s) == 7
+        assert (row["epoch_low_s"], row["epoch_high_s"]) == tuple(np.quantile(summary.draws_s, [0.05, 0.95])) == summary.band
+        assert row["epoch_s"] == trace.span_ns / 1e9 == sorted(summary.draws_s)[3]
     ours, base = (point(f"sim-00002-{name}")[0].draws_s for name in ("real-g+", "psg"))
     low, high = np.quantile(np.divide(base, ours), [0.05, 0.95])
     assert (table[-1]["speedup_low"], table[-1]["speedup_high"]) == (low, high)
@@ -55,7 +55,7 @@ def test_without_anything_uncertain_there_is_one_replay_and_no_band(experiment, 
     assert all(np.isnan(point("sim-00001-psg")[0].band))
 
 
-def test_classes_alone_need_no_draws(experiment, capsys):
+def test_only_classes_need_no_draws(experiment, capsys):
     command("simulate", experiment(strategies=["psg"], gpus=[2]), "--json")
     usual = rows(capsys)[0]
     half = {"classes": [{"share": 0.5, "speed": 0.01}]}
@@ -65,15 +65,15 @@ def test_classes_alone_need_no_draws(experiment, capsys):
 
 
 def test_the_seed_is_the_experiments(experiment, capsys):
-    found = []
+    epochs = []
     for seed in (0, 0, 1):
         command("simulate", experiment(strategies=["psg"], gpus=[1], **DRAWN), "--json", "--seed", seed)
-        found.append(rows(capsys)[0]["epoch_high_s"])
-    assert found[0] == found[1] != found[2]
+        epochs.append(rows(capsys)[0]["epoch_high_s"])
+    assert epochs[0] == epochs[1] != epochs[2]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"uncertainty": {"jitters": 0.1}}, "unknown key 'uncertainty.jitters'; did you mean 'uncertainty.jitter'?"),
         ({"uncertainty": {"jitter": -0.1}}, "uncertainty.jitter: expected at least 0 (got -0.1)"),
@@ -90,10 +90,10 @@ def test_the_seed_is_the_experiments(experiment, capsys):
         ({"failures": {"times_s": [1], "policy": "resume"}}, "failures.policy: expected 'restart', 'shrink' or 'stop' (got 'resume')"),
     ],
 )
-def test_mistakes_are_one_line(experiment, capsys, changes, said):
+def test_mistakes_are_one_line(experiment, capsys, changes, message):
     command("simulate", experiment(**changes), expect=2)
     line = one_line(capsys)
-    assert said in line and "small.yaml" in line
+    assert message in line and "small.yaml" in line
 
 
 def test_a_task_that_no_schedule_has(experiment, capsys):
@@ -101,7 +101,7 @@ def test_a_task_that_no_schedule_has(experiment, capsys):
     assert "failures: tasks: no task 99999 in epoch 0: 'psg' on 1 ranks has " in one_line(capsys)
 
 
-def test_a_training_that_fails_is_told(experiment, capsys):
+def test_a_training_that_fails_is_reported(experiment, capsys):
     """A failure long after the last epoch comes too late; one at a task does not."""
     plain = {"strategies": ["psg"], "gpus": [2], "epochs": 3}
     command("simulate", experiment(**plain, failures={"times_s": [1e6]}), "--json")
@@ -110,11 +110,11 @@ def test_a_training_that_fails_is_told(experiment, capsys):
     assert row["training_s"] == pytest.approx(3 * row["epoch_s"], rel=1e-9)
     failing = {"tasks": [{"epoch": 1, "task": 0}], "restart_s": 7.0, "checkpoint_s": 0.25}
     command("simulate", experiment(**plain, failures=failing), "--json")
-    found, trace = point("sim-00002-psg", "small-simulate-2")
+    summary, trace = point("sim-00002-psg", "small-simulate-2")
     epoch, into = trace.span_ns / 1e9, ((trace.start_ns[0] + trace.end_ns[0]) // 2 - trace.start_ns.min()) / 1e9
-    assert found.endured is not None
+    assert summary.endured is not None
     assert rows(capsys)[0]["training_s"] == pytest.approx(3 * epoch + 2 * 0.25 + into + 7.0, rel=1e-9)
-    assert (found.endured.lost_s, found.endured.ended) == (pytest.approx(into + 7.0), {"trained": 1})
+    assert (summary.endured.lost_s, summary.endured.ended) == (pytest.approx(into + 7.0), {"trained": 1})
 
 
 def test_fewer_gpus_run_schedules_of_their_own(experiment, capsys):
@@ -130,22 +130,22 @@ def test_what_an_answer_rests_on_is_told_at_the_most_gpus(experiment, capsys):
     command("simulate", experiment(**BOTH), "--json")
     table = rows(capsys)
     assert [row["assumptions"] is not None for row in table] == [row["ranks"] == 2 for row in table]
-    told = table[-1]["assumptions"]
+    effects_shown = table[-1]["assumptions"]
     effects = {one.assumption: one for one in point("sim-00002-real-g+")[0].effects}
     base = {one.assumption: one for one in point("sim-00002-psg")[0].effects}
-    assert 0 < len(told) <= 5
-    for one in told:
-        found, usual = effects[one["assumption"]], base[one["assumption"]]
-        assert one["epoch_s"] == [found.low_s, found.high_s]
-        assert one["speedup"] == [usual.low_s / found.low_s, usual.high_s / found.high_s]
-    most = [max(effects[one["assumption"]].size, base[one["assumption"]].size) for one in told]
+    assert 0 < len(effects_shown) <= 5
+    for one in effects_shown:
+        effect, usual = effects[one["assumption"]], base[one["assumption"]]
+        assert one["epoch_s"] == [effect.low_s, effect.high_s]
+        assert one["speedup"] == [usual.low_s / effect.low_s, usual.high_s / effect.high_s]
+    most = [max(effects[one["assumption"]].size, base[one["assumption"]].size) for one in effects_shown]
     assert most == sorted(most, reverse=True) and most[0] == max(one.size for one in (*effects.values(), *base.values()))
     command("simulate", experiment(**BOTH, seed=1))
     out = capsys.readouterr().out
     assert "what the answers on 2 GPUs rest on" in out and "kernel launch" in out
     command("report", "runs/small-simulate-1", "--out", "page")
     assert "tornado" in Path("page/report.md").read_text() and Path("page/figures/tornado.svg").exists()
-    assert Path("page/tables/assumptions.csv").read_text().count("\n") == 1 + 2 * len(told)
+    assert Path("page/tables/assumptions.csv").read_text().count("\n") == 1 + 2 * len(effects_shown)
 
 
 def test_what_limits_a_number_stands_beside_it(experiment, capsys):
@@ -159,7 +159,7 @@ def test_what_limits_a_number_stands_beside_it(experiment, capsys):
     assert f"; {idle} of 16 ranks idle under psg" in answers[-1]["said"] and "idle" not in answers[0]["said"]
 
 
-def test_few_samples_are_told_by_operation(experiment, capsys):
+def test_few_samples_are_reported_by_operation(experiment, capsys):
     command("simulate", experiment(strategies=["psg"], gpus=[1]))
     schedule = Schedule.load(Path("runs/small-simulate-1/sim-00001-psg/schedule.parquet"))
 
@@ -171,8 +171,8 @@ def test_few_samples_are_told_by_operation(experiment, capsys):
 
 
 def test_keys_are_documented():
-    found = check({"dataset": "x", "uncertainty": {"classes": [{"share": 0.5, "speed": 0.8}]}}, "t")
-    assert found.uncertainty.stated.classes[0].speed == 0.8 and not found.uncertainty.stated.random
+    experiment = check({"dataset": "x", "uncertainty": {"classes": [{"share": 0.5, "speed": 0.8}]}}, "t")
+    assert experiment.uncertainty.stated.classes[0].speed == 0.8 and not experiment.uncertainty.stated.random
 
 
 def test_a_training_that_never_ends_has_no_duration(experiment, capsys):
@@ -196,7 +196,7 @@ def test_runs_with_and_without_contention_are_apart(experiment, capsys):
 def test_the_busiest_links_stand_in_the_report(experiment, capsys):
     command("simulate", experiment(strategies=["psg"], gpus=[1, 16]))
     command("report", "runs/small-simulate-1")
-    told, counted = pd.read_csv("report/tables/links.csv"), pd.read_csv("runs/small-simulate-1/sim-00016-psg/links.csv")
-    assert set(told["ranks"]) == {16} and told["link"].tolist() == counted["link"].tolist()[:5]
-    assert told["link_bytes"].tolist() == counted["bytes"].tolist()[:5] and told["mean_use"].between(0, 1).all()
+    links, counted = pd.read_csv("report/tables/links.csv"), pd.read_csv("runs/small-simulate-1/sim-00016-psg/links.csv")
+    assert set(links["ranks"]) == {16} and links["link"].tolist() == counted["link"].tolist()[:5]
+    assert links["link_bytes"].tolist() == counted["bytes"].tolist()[:5] and links["mean_use"].between(0, 1).all()
     assert "The busiest links on the most GPUs" in Path("report/report.md").read_text()

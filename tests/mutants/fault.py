@@ -61,7 +61,7 @@ class Fault:
         return PYTHON(text).find(self.scope, anchor.as_statements(find)), self.put.strip()
 
     def _in_tokens(self, text: str) -> tuple[list[Place], str]:
-        find, put = ([token.text for token in tokens.tokens_of(said)] for said in (self.find, self.put))
+        find, put = ([token.text for token in tokens.tokens_of(source)] for source in (self.find, self.put))
         if find == put:
             raise Unfit("the replacement changes nothing")
         return OTHER(text).find(self.scope, find), self.put

@@ -47,8 +47,8 @@ UNTRIED = {
 
 def faults() -> list[Fault]:
     """Return all of them, in order of files and lines; names number those of a file."""
-    found = [fault for file in sorted((SOURCES / "real_exec").rglob("*.py")) for fault in _of(file)]
-    return [fault for fault in found if (fault.file, fault.scope, fault.find) not in UNTRIED]
+    all_faults = [fault for file in sorted((SOURCES / "real_exec").rglob("*.py")) for fault in _of(file)]
+    return [fault for fault in all_faults if (fault.file, fault.scope, fault.find) not in UNTRIED]
 
 
 def _of(file: Path) -> Iterator[Fault]:
@@ -88,5 +88,5 @@ def _changes(root: ast.AST) -> Iterator[tuple[str, str, str]]:
                     yield "unpinned", ast.unparse(node), ast.unparse(value)
             for spared, kind in (("pin_memory", "unpinned"), ("non_blocking", "blocking")):
                 if any(keyword.arg == spared for keyword in node.keywords):
-                    kept = [keyword for keyword in node.keywords if keyword.arg != spared]
-                    yield kind, ast.unparse(node), ast.unparse(ast.Call(node.func, node.args, kept))
+                    keywords = [keyword for keyword in node.keywords if keyword.arg != spared]
+                    yield kind, ast.unparse(node), ast.unparse(ast.Call(node.func, node.args, keywords))

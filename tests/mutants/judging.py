@@ -31,14 +31,14 @@ def judge(fault: Fault, twin: Twin, unsound: set[str], key: str, *, fast: bool) 
             if not fast and verdict.passed and not verdict.failed:
                 verdict = twin.test(tests, full=True)
         if verdict.failed:
-            said, by = "noticed", verdict.failed[0].removeprefix("tests/")
+            verdict_word, by = "noticed", verdict.failed[0].removeprefix("tests/")
         elif verdict.skipped and not verdict.passed:
             raise Unfit("its tests are skipped here")
         else:
-            said, by = "survives", "" if verdict.passed else "all its tests are slow" if fast else "no test ran"
+            verdict_word, by = "survives", "" if verdict.passed else "all its tests are slow" if fast else "no test ran"
     except Unfit as reason:
-        said, by = "unfit", str(reason)
-    return Result(fault.name, said, by, said == "noticed" and not verdict.slow, verdict.seconds, verdict.cpu, key)
+        verdict_word, by = "unfit", str(reason)
+    return Result(fault.name, verdict_word, by, verdict_word == "noticed" and not verdict.slow, verdict.seconds, verdict.cpu, key)
 
 
 def judge_batch(batch: list[Fault], twin: Twin, keys: dict[str, str], *, fast: bool, until: float, sound: bool) -> Iterator[Result]:
@@ -70,7 +70,7 @@ def judge_all(
     """All results that there are when the time is up; the fault that is being judged then is judged to its end."""
     until = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
     work = batches(faults)
-    lock, found = threading.Lock(), []
+    lock, verdicts = threading.Lock(), []
 
     def run(twin: Twin) -> None:
         while time.monotonic() < until:
@@ -80,10 +80,10 @@ def judge_all(
                 return
             for result in judge_batch(batch, twin, keys, fast=fast, until=until, sound=sound):
                 with lock:
-                    found.append(result)
+                    verdicts.append(result)
                     on_result(result)
 
     with ThreadPoolExecutor(len(twins)) as pool:
         for done in [pool.submit(run, twin) for twin in twins]:
             done.result()
-    return found
+    return verdicts

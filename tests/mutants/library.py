@@ -24,13 +24,13 @@ def content_of(path: Path, seen: set[Path]) -> bytes:
     return text + b"".join(content_of((path.parent / name.decode()).resolve(), seen) for name in INCLUDE.findall(text))
 
 
-def build(sources: list[Path], kept: Path, out: Path) -> None:
+def build(sources: list[Path], object_folder: Path, out: Path) -> None:
     """Compile what `kept` has no object file of, and link. Raises Unfit where that fails."""
-    kept.mkdir(parents=True, exist_ok=True)
+    object_folder.mkdir(parents=True, exist_ok=True)
     objects = []
     for source in sorted(sources):
         key = hashlib.sha256(COMPILE.encode() + content_of(source.resolve(), set())).hexdigest()
-        objects.append(kept / f"{source.stem}-{key[:24]}.o")
+        objects.append(object_folder / f"{source.stem}-{key[:24]}.o")
         if not objects[-1].exists():
             part = objects[-1].with_suffix(f".{os.getpid()}-{out.stat().st_ino}")
             _run([*COMPILE.split(), "-c", str(source), "-o", str(part)])

@@ -41,14 +41,14 @@ def key_of(fault: Fault, tree: str, *, fast: bool) -> str:
 
 def read_results(path: Path | None) -> dict[str, Result]:
     """Results by fingerprint. A last line that was cut off is left out."""
-    found = {}
+    verdicts = {}
     for line in path.read_text().split("\n") if path and path.exists() else []:
         try:
             result = Result(**json.loads(line))
         except ValueError:
             continue
-        found[result.fingerprint] = result
-    return found
+        verdicts[result.fingerprint] = result
+    return verdicts
 
 
 def append(path: Path | None, result: Result) -> None:

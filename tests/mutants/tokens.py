@@ -50,7 +50,7 @@ class Source:
 
     @cached_property
     def scopes(self) -> dict[str, list[tuple[int, int]]]:
-        found: dict[str, list[tuple[int, int]]] = {}
+        places: dict[str, list[tuple[int, int]]] = {}
         opened: list[tuple[str, int]] = []
         start = 0
         for at, token in enumerate(self.tokens):
@@ -59,10 +59,10 @@ class Source:
             elif token.text == "}" and opened:
                 name, begin = opened.pop()
                 if name:
-                    found.setdefault(name, []).append((begin, at + 1))
+                    places.setdefault(name, []).append((begin, at + 1))
             if token.text in INNER:
                 start = at + 1
-        return found
+        return places
 
     def find(self, scope: str, pattern: list[str]) -> list[Place]:
         """All places in definitions of that name, or in the file if it is '', where the pattern's tokens stand.

@@ -143,10 +143,12 @@ class Twin:
         line = self.server.stdout.readline()
         if not line:
             raise Unfit("the warm server ended")
-        said = json.loads(line)
-        verdict = Verdict(said["failed"], full or said["slow"][:1] == [True], said["passed"], said["skipped"], said["seconds"], said["cpu"])
-        if said["code"] == "limit":
+        answer = json.loads(line)
+        verdict = Verdict(
+            answer["failed"], full or answer["slow"][:1] == [True], answer["passed"], answer["skipped"], answer["seconds"], answer["cpu"]
+        )
+        if answer["code"] == "limit":
             return Verdict([f"the time limit of {LIMIT_S} s"], True, 0, 0, verdict.seconds, verdict.cpu)
-        if not verdict.failed and said["code"] not in (0, 5):
-            raise Unfit(f"pytest ended with {said['code']}")
+        if not verdict.failed and answer["code"] not in (0, 5):
+            raise Unfit(f"pytest ended with {answer['code']}")
         return verdict

@@ -89,13 +89,13 @@ def answer(request: dict[str, Any], package: Path) -> dict[str, Any]:
     os.close(writer)
     with contextlib.suppress(OSError):
         os.setpgid(child, child)
-    said = b""
+    received = b""
     ready = [reader]
     while ready and (left := begin + request["limit_s"] - time.monotonic()) > 0:
         ready, _, _ = select.select([reader], [], [], left)
         if not ready or not (more := os.read(reader, 1 << 16)):
             break
-        said += more
+        received += more
     else:
         ready = []
     with contextlib.suppress(ProcessLookupError):
@@ -104,22 +104,22 @@ def answer(request: dict[str, Any], package: Path) -> dict[str, Any]:
     _end_all()
     os.close(reader)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = (
-        json.loads(said)
-        if said
+    processes = (
+        json.loads(received)
+        if received
         else {"failed": [], "slow": [], "passed": 0, "skipped": 0, "code": f"status {status}" if ready else "limit"}
     )
     cpu = used.ru_utime + used.ru_stime - spent.ru_utime - spent.ru_stime
-    return {**found, "seconds": time.monotonic() - begin, "cpu": cpu}
+    return {**processes, "seconds": time.monotonic() - begin, "cpu": cpu}
 
 
 def _end_all() -> None:
     """Kill what a fault has let outlive its test: by now children of this process."""
-    while found := psutil.Process().children(recursive=True):
-        for process in found:
+    while children := psutil.Process().children(recursive=True):
+        for process in children:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(found, timeout=5)
+        psutil.wait_procs(children, timeout=5)
 
 
 def main() -> None:
@@ -129,11 +129,11 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert not [name for name in sys.modules if name.startswith("chronoscale")]
-    said = os.fdopen(os.dup(1), "w")
+    answers = os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 1)
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line), package)), file=said, flush=True)
+        print(json.dumps(answer(json.loads(line), package)), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -67,9 +67,9 @@ class Recorder:
 
         def again() -> None:
             again_args, again_given = tree_map(self._tensor, given_)
-            for into, found, new in zip(made, tree_leaves(func(*again_args, **again_given)), fresh, strict=True):
+            for into, recorded, new in zip(made, tree_leaves(func(*again_args, **again_given)), fresh, strict=True):
                 if new and into.storage in self.memory.known():  # what went to the host is not the device's any more
-                    copy(self._tensor(into), found)
+                    copy(self._tensor(into), recorded)
 
         self.calls.append(again)
 

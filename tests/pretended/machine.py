@@ -138,9 +138,9 @@ def _declarations() -> str:
 @cache
 def parameters(function: str) -> Sequence[bool | None]:
     """Return, for each parameter of a function of the C ABI, whether it is memory that is only read; None for what is no memory."""
-    found = re.search(rf"\b{function}\(([^)]*)\)", _declarations())
-    assert found is not None, function
-    return [("const " in one) if "*" in one else None for one in found[1].split(",")]
+    match = re.search(rf"\b{function}\(([^)]*)\)", _declarations())
+    assert match is not None, function
+    return [("const " in one) if "*" in one else None for one in match[1].split(",")]
 
 
 class Handed(RowThreads):
@@ -183,11 +183,11 @@ def pretended(library: Any) -> Iterator[Findings]:
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
     def counters(place: torch.device, stream: int, pieces: int) -> Tensor:
-        kept = zeros(place, stream, pieces)
+        counter_block = zeros(place, stream, pieces)
         if at.capture is not None:
-            return kept
-        device.memory.use(kept, device.operators.stream()[0], writes=True)
-        return kept
+            return counter_block
+        device.memory.use(counter_block, device.operators.stream()[0], writes=True)
+        return counter_block
 
     def applied(cls: Any, *args: Any, **given: Any) -> Any:
         returned = apply(cls, *args, **given)

@@ -112,15 +112,15 @@ class Memory:
 
     def addressed(self, address: object) -> Tensor | None:
         """Return the tensor whose address was asked for last."""
-        found = self._at.get(address) if isinstance(address, int) else None
-        return self.tensor(found) if isinstance(found, Place) else found
+        place_of = self._at.get(address) if isinstance(address, int) else None
+        return self.tensor(place_of) if isinstance(place_of, Place) else place_of
 
     def tensor(self, place: Place) -> Tensor:
         """Return the tensor there."""
-        found: Tensor
+        view: Tensor
         with unwatched():
-            found = torch.empty(0, dtype=place.dtype).set_(self._blocks[place.storage].storage, place.offset, place.size, place.stride)
-        return found
+            view = torch.empty(0, dtype=place.dtype).set_(self._blocks[place.storage].storage, place.offset, place.size, place.stride)
+        return view
 
     def known(self) -> set[int]:
         """Return the numbers of all storages."""

@@ -42,7 +42,7 @@ def test_every_kind_has_a_program_and_another_is_refused() -> None:
             bind_program(ITEM, replace(all_reduces(1), kind=kind), MODEL, Context())
 
 
-def test_collectives_alone_train_nothing() -> None:
+def test_a_schedule_of_only_collectives_trains_nothing() -> None:
     schedule = all_reduces(1)
     done = execute(schedule, bind_program(ITEM, schedule, MODEL, Context()), CpuLanes(False), "cpu")
     assert len(done.trace) == len(MESSAGES) and not done.losses.any()

@@ -29,13 +29,13 @@ def test_a_transfer_takes_its_bytes_time_and_no_other_row_does(threaded: bool) -
     assert max(taken[2:]) < 1_000_000_000  # of ten, were they held to it
 
 
-def test_what_takes_longer_is_not_held_up() -> None:
+def test_a_slower_transfer_is_not_delayed() -> None:
     """The time of the copy itself counts."""
     begin, end = CpuLanes(False, 1e12).run([task(0, Lane.H2D, 1000)], lambda task: time.sleep(0.002))
     assert 2_000_000 <= end[0] - begin[0] < 1_000_000_000
 
 
-def test_ranks_have_the_rate_that_is_asked_for(tmp_path) -> None:
+def test_ranks_have_the_requested_rate(tmp_path) -> None:
     folder = prepared(tmp_path, stream())
     schedule: Schedule = planned(folder, choice("tgn"), hyper("tgn"))
     built = {bus: Context(Settings(bus=bus)).lanes(schedule) for bus in (0.0, RATE)}

@@ -29,19 +29,19 @@ def case(targets: int = 7, fanout: int = 4, edge: int = 2, share: float = 0.6) -
 
 
 @pytest.mark.parametrize("operators", EDGEWISE)
-@pytest.mark.parametrize(("edge", "kept", "share"), [(2, True, 1.0), (0, False, 1.0), (2, False, 0.0)])
-def test_it_is_the_other_with_its_gradients(operators: Operators, edge: int, kept: bool, share: float) -> None:
+@pytest.mark.parametrize(("edge", "has_keep", "share"), [(2, True, 1.0), (0, False, 1.0), (2, False, 0.0)])
+def test_it_is_the_other_with_its_gradients(operators: Operators, edge: int, has_keep: bool, share: float) -> None:
     leaves, slots, keep, filled = case(edge=edge, share=share)
     queries, source, *encoding = leaves[:4]
-    keep = keep if kept else None
+    keep = keep if has_keep else None
     clock = encoding[0], encoding[1]
     first = edgewise.attend(queries, source, slots, filled, clock, keep, operators)
     other = in_one_pass(queries, source, slots, clock, keep)
     torch.testing.assert_close(first, other, rtol=0, atol=1e-12)
     into = torch.randn_like(first)
     built = (torch.autograd.grad(out, leaves, into, allow_unused=True, materialize_grads=True) for out in (first, other))
-    for got, wanted_grad in zip(*built, strict=True):
-        torch.testing.assert_close(got, wanted_grad, rtol=0, atol=1e-12)
+    for actual, wanted_grad in zip(*built, strict=True):
+        torch.testing.assert_close(actual, wanted_grad, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["tgn", "tgat"])

@@ -75,19 +75,19 @@ def test_predicted_sums_are_those_that_were_measured() -> None:
     rng = np.random.default_rng(7)
     nodes, edges = rng.integers(100, 1000, 160), rng.integers(500, 9000, 160)
     true = 3.0 * nodes + 2.0 * edges + 500
-    asked = np.stack([nodes[:40] * 0.7, edges[:40] * 0.9, np.ones(40)], axis=1)  # other rows than those that were fitted
+    others = np.stack([nodes[:40] * 0.7, edges[:40] * 0.9, np.ones(40)], axis=1)  # other rows than those that were fitted
     off, before = [], []
     for _ in range(100):
         drawn = true * noise(rng, 7, len(true))
         remaining = drawn[counted_passes(np.rint(drawn.sum(1)).astype(np.int64))].mean(0)
         (curve,) = fit(profile("AGGREGATE", remaining, nodes=nodes, edges=edges), "d", {}).fits
         features = np.stack([nodes, edges, np.ones(160)], axis=1)
-        predicted = FORMS[curve.form].features({name: np.ones(40) for name in DESCRIBED} | {"nodes": asked[:, 0], "edges": asked[:, 1]})
-        exact = float(asked @ [3, 2, 500] @ np.ones(40))
+        predicted = FORMS[curve.form].features({name: np.ones(40) for name in DESCRIBED} | {"nodes": others[:, 0], "edges": others[:, 1]})
+        exact = float(others @ [3, 2, 500] @ np.ones(40))
         off.append(float((predicted @ np.asarray(curve.coefficients)).sum()) / exact - 1)
         middle = np.median(drawn[:3], axis=0)
         old = LinearRegression(fit_intercept=False, positive=True).fit(features, middle, sample_weight=middle**-2.0).coef_
-        before.append(float((asked @ old).sum()) / exact - 1)
+        before.append(float((others @ old).sum()) / exact - 1)
     error = np.std(off) / np.sqrt(len(off))
     assert abs(np.mean(off)) < 0.01 and error < 0.0025, (np.mean(off), error)
     assert np.mean(before) < -0.04, np.mean(before)

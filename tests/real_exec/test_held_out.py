@@ -150,13 +150,13 @@ def test_what_a_task_cannot_be():
         lower("mine", work, deal(work.groups, 1), Reuse(snapshots=True), UNUSED)
 
 
-def job_of(folder: Path, name: str, repeats: int, held: HeldOut = HELD, task: str = "degrees") -> Job:
+def job_of(folder: Path, name: str, repeats: int, held_out: HeldOut = HELD, task: str = "degrees") -> Job:
     """One rank; `folder`/out is the training's."""
     if not (folder / "data").exists():
         store.save(folder / "data", GRAPHS)
         np.save(folder / "parts.npy", np.zeros(40, np.int32))
     (folder / "out" / "epochs").mkdir(parents=True, exist_ok=True)
-    hyper, ones = Hyper(3, task=task, held=held), np.ones((14, 1), np.int64)
+    hyper, ones = Hyper(3, task=task, held=held_out), np.ones((14, 1), np.int64)
     partition = Partition(40 * ones, statistics_of(GRAPHS).edges[:, None], 0 * ones, 0 * ones)
     work = Workload("w", statistics_of(GRAPHS), shape_for("t-gcn", task, 1), hyper, partition)
     strategy(name).plan(work, 1, UNUSED).save(folder / f"{name}.parquet")

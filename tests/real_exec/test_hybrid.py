@@ -146,7 +146,7 @@ def test_every_step_is_in_the_mean_once():
         np.testing.assert_allclose(weights(model), begun + total, rtol=1e-4, atol=1e-5)
 
 
-def test_one_rank_alone_is_its_optimiser():
+def test_a_single_rank_is_its_optimiser():
     model, plain = SnapshotModel(CASES[0].shape, 1), SnapshotModel(CASES[0].shape, 1)
     averaging, optimisers = Averaging(model, SingleRankCollective()), [torch.optim.Adam(m.parameters()) for m in (model, plain)]
     averaging.begin(torch.zeros(TOLD))

@@ -89,5 +89,5 @@ def test_moments_of_another_optimiser_are_refused(tmp_path):
     (tmp_path / "epochs").mkdir()
     save_epoch(tmp_path, EpochRecord(0, 0, "training", "tgl", 0, 0, 1, (0.5,), {}), before, {})
     with pytest.raises(UserError, match="not a readable checkpoint of this model") as raised:
-        restore(tmp_path, SimpleNamespace(learner=now, restore=lambda kept: None), torch.device("cpu"))
+        restore(tmp_path, SimpleNamespace(learner=now, restore=lambda state: None), torch.device("cpu"))
     assert "delete it to train from the first epoch on" in str(raised.value) and "\n" not in str(raised.value)

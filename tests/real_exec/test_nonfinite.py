@@ -73,7 +73,7 @@ SnapshotModel.loss = loss
 
 
 @pytest.mark.parametrize(
-    ("put", "said"),
+    ("put", "message"),
     [
         ("sound(self, output, target, aim) * (float('nan') if there else 1)", "rank 1, iteration 2, pass 0: the loss is not finite"),
         (  # sqrt has no slope at zero
@@ -83,9 +83,9 @@ SnapshotModel.loss = loss
         ("sound(self, output, target, aim) + (float('inf') if there else 0)", "rank 1, iteration 2, pass 0: the loss is not finite"),
     ],
 )
-def test_the_rank_that_was_first_is_named_and_all_end(tmp_path: Path, put: str, said: str) -> None:
+def test_the_rank_that_was_first_is_named_and_all_end(tmp_path: Path, put: str, message: str) -> None:
     """Two processes; one number of rank 1 alone goes wrong, in its third step. An infinite loss may leave its gradients finite."""
-    with pytest.raises(NotFiniteError, match=f"strategy 'psg', {said}"):
+    with pytest.raises(NotFiniteError, match=f"strategy 'psg', {message}"):
         launch(job(tmp_path, ranks=2, module=FAULT.format(put=put)), 2, tmp_path)
     assert not list(tmp_path.glob("*-losses.npy"))
 

@@ -60,7 +60,7 @@ def took(schedule: Schedule) -> Ints:
     return np.asarray(np.rint(slow * (2_000 + schedule.bytes / 8 + 3 * schedule.edges)), np.int64)
 
 
-def told(predictor: Predictor, schedule: Schedule) -> Ints:
+def predicted_ns(predictor: Predictor, schedule: Schedule) -> Ints:
     return predictor.predict(schedule, np.arange(len(schedule)))
 
 
@@ -104,7 +104,7 @@ def test_times_that_follow_from_sizes_are_learned(learned: Predictor) -> None:
     assert all(each.median < 0.07 for each in learned.held_out), learned.held_out
     assert {each.kind for each in learned.held_out} >= {"ALLTOALL@COMM", "REMAP@HOST", "REMAP@COMPUTE", "BACKWARD@COMPUTE", "H2D@H2D"}
     schedule = IN_ORDER.plan(work(7), 2, UNUSED)
-    off = np.abs(told(learned, schedule) - took(schedule)) / took(schedule)
+    off = np.abs(predicted_ns(learned, schedule) - took(schedule)) / took(schedule)
     assert np.median(off) < 0.05 and np.quantile(off, 0.9) < 0.2
 
 
@@ -116,12 +116,14 @@ def test_what_is_held_out_was_not_learned_from(table: pd.DataFrame, monkeypatch:
     monkeypatch.setattr(learning, "fit_network", lambda sample, seed: fits.append(sample) or honest(sample, seed))
     monkeypatch.setattr(learning, "_errors", lambda tried, rows: errors_of.append(rows) or errors(tried, rows))
     fit_predictor(table)
-    (tried, whole), (held,) = fits, errors_of
-    several = [rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, held)]  # of those every task is one
+    (tried, whole), (own_error,) = fits, errors_of
+    several = [
+        rows[~rows["kind"].isin(["OPTIMIZE@COMPUTE", "ALLREDUCE@COMM"])] for rows in (tried, own_error)
+    ]  # of those every task is one
     remaining, left = (set(map(tuple, rows[learning.DESCRIPTION].to_numpy().tolist())) for rows in several)
     assert left and remaining and not remaining & left
     assert len(whole) - len(tried) == int(0.25 * len(whole)) and set(tried["kind"]) <= set(whole["kind"])
-    assert set(whole.index) == set(tried.index) | set(held["sample"])
+    assert set(whole.index) == set(tried.index) | set(own_error["sample"])
 
 
 @pytest.mark.slow
@@ -130,7 +132,7 @@ def test_of_repeats_the_median_counts(table: pd.DataFrame, learned: Predictor) -
     spoilt = pd.concat([table, table, table.assign(ns=1_000 * table["ns"])], ignore_index=True)
     schedule = IN_ORDER.plan(work(), 2, UNUSED)
     many = np.isin(schedule.op, [Op.AGGREGATE, Op.BACKWARD, Op.TRANSFORM])
-    off = np.abs(told(fit_predictor(spoilt), schedule) / told(learned, schedule) - 1)[many]
+    off = np.abs(predicted_ns(fit_predictor(spoilt), schedule) / predicted_ns(learned, schedule) - 1)[many]
     assert np.median(off) < 0.1
 
 
@@ -147,9 +149,9 @@ def test_an_order_is_by_what_was_learned(learned: Predictor) -> None:
     schedule = FLAREDTDG.plan(work(), 2, UNUSED)
     plain = FittedCosts("d", (), {}, Link(1e12, 0))
     arguments = replace(plain, predictor=learned)
-    assert (expected_ns(arguments, schedule) == told(learned, schedule)).all()
+    assert (expected_ns(arguments, schedule) == predicted_ns(learned, schedule)).all()
     only = schedule.tasks(Op.ALLTOALL)
-    assert (told(learned, schedule)[only] > 10 * 1_000).all()
+    assert (predicted_ns(learned, schedule)[only] > 10 * 1_000).all()
     slow = FLAREDTDG.plan(work(), 2, arguments)
     assert sorted(slow.op.tolist()) == sorted(schedule.op.tolist())
 
@@ -188,12 +190,12 @@ def test_sizes_beyond_the_profile_are_not_cut_off(learned: Predictor) -> None:
     assert all(each != other for each, other in pairwise(results))
 
 
-def test_it_is_kept_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
+def test_it_is_saved_with_the_costs(learned: Predictor, tmp_path: Path) -> None:
     """Old files have none."""
     some = FittedCosts.load(saved(tmp_path / "new.json", learned))
     assert some.predictor == learned
     schedule = IN_ORDER.plan(work(3), 2, UNUSED)
-    assert (expected_ns(some, schedule) == told(learned, schedule)).all()
+    assert (expected_ns(some, schedule) == predicted_ns(learned, schedule)).all()
     old = saved(tmp_path / "old.json", None)
     old.write_text(old.read_text().replace('"predictor": null,', ""))
     assert "predictor" not in old.read_text() and FittedCosts.load(old).predictor is None
@@ -205,7 +207,7 @@ def saved(path: Path, predictor: Predictor | None) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"means": (0.0,)}, "predictor: expected 8 means and deviations, and a layer; has 1 means"),
         ({"layers": ()}, "predictor: expected 8 means and deviations, and a layer; has 8 means"),
@@ -214,11 +216,11 @@ def saved(path: Path, predictor: Predictor | None) -> Path:
         ({"layers": (DenseLayer((*((1.0,),) * 13, (1.0, 2.0)), (0.0,)),)}, "predictor: a layer takes 14 numbers, and gets 14"),
     ],
 )
-def test_layers_fit_together(change: dict[str, Any], said: str) -> None:
+def test_layers_fit_together(change: dict[str, Any], message: str) -> None:
     sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0)
     with pytest.raises(UserError) as error:
         replace(sound, **change)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
@@ -231,9 +233,9 @@ def test_a_spoilt_file_is_one_line(tmp_path: Path, learned: Predictor) -> None:
 
 
 def test_a_table_shows_its_error() -> None:
-    told = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
-    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, told)
-    found = curves.fit_table(FittedCosts("d", (CURVE,), {}, predictor=sound))
-    assert found["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and found["held-out error %"].tolist() == [10.0, 8.1, 2.0]
-    assert found["others %"][1].text == "90 % of tasks below 25.4" and found["samples"].tolist() == [4, 40, 12]
+    errors = (HeldOutError("ALLTOALL@COMM", 0.081, 0.254, 40), HeldOutError("REMAP@HOST", 0.02, 0.05, 12))
+    sound = Predictor(("A@COMPUTE",), (0.0,) * 8, (1.0,) * 8, (DenseLayer(((1.0,),) * 14, (0.0,)),), 0.0, 1.0, errors)
+    table = curves.fit_table(FittedCosts("d", (CURVE,), {}, predictor=sound))
+    assert table["op"].tolist() == ["H2D", "ALLTOALL@COMM", "REMAP@HOST"] and table["held-out error %"].tolist() == [10.0, 8.1, 2.0]
+    assert table["others %"][1].text == "90 % of tasks below 25.4" and table["samples"].tolist() == [4, 40, 12]
     assert curves.fit_table(FittedCosts("d", (CURVE,), {}))["op"].tolist() == ["H2D"]

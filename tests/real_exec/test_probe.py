@@ -127,16 +127,16 @@ def test_old_snapshots_are_small_ones_and_large_ones(monkeypatch):
         assert (np.diff(result) >= 0).all() == each.label.startswith("rising") and len(result) > hyper.recency.decay.window + 1
 
 
-def covers(found, asked):
+def covers(timed, requested):
     """Every descriptor asked for was measured, within the slack of a fit."""
-    for op, width, lane in {*zip(asked.op.tolist(), asked.width.tolist(), asked.lane.tolist(), strict=True)}:
+    for op, width, lane in {*zip(requested.op.tolist(), requested.width.tolist(), requested.lane.tolist(), strict=True)}:
         if Op(op) in COLLECTIVES:
             continue
-        there = [(p.schedule, chosen(p.schedule, op, width, lane)) for p in found]
+        there = [(p.schedule, chosen(p.schedule, op, width, lane)) for p in timed]
         for column in RANGED:
             seen = np.concatenate([getattr(schedule, column)[rows] for schedule, rows in there])
-            queries = getattr(asked, column)[chosen(asked, op, width, lane)]
-            assert seen.min() * 0.9 <= queries.min() and queries.max() <= seen.max() * 1.1, (asked.name, Op(op), Lane(lane), column)
+            queries = getattr(requested, column)[chosen(requested, op, width, lane)]
+            assert seen.min() * 0.9 <= queries.min() and queries.max() <= seen.max() * 1.1, (requested.name, Op(op), Lane(lane), column)
 
 
 def chosen(schedule, op, width, lane):
@@ -159,15 +159,15 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
     shape, hyper = model_shape(model, 2, 2, 1), Hyper()
     work, count = Workload("toy", statistics_of(snapshots), shape, hyper), len(snapshots)
-    held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
     reuses = [(Reuse(), 1), (Reuse(pipeline=True), 2), (Reuse(snapshots=True), 1), (Reuse(snapshots=True, groups=True), 2)]
-    asked = []
+    requested = []
     for form, (reuse, each) in product(Form, reuses):
         forms = uniform_forms(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else uniform_forms(count)
-        asked.append(lower("asked", work, deal(work.groups, 1, each), reuse, UNUSED, forms))
-    for key, ranges in spans(asked).items():
+        requested.append(lower("asked", work, deal(work.groups, 1, each), reuse, UNUSED, forms))
+    for key, ranges in spans(requested).items():
         for name, (low, high) in ranges.items():
-            least, most = held[key][name]
+            least, most = timed[key][name]
             assert least * 0.9 <= low and high <= most * 1.1, (key, name)
 
 
@@ -179,8 +179,8 @@ def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     drawn = [Snapshot.from_edges(11, rng.integers(0, 11, edges), rng.integers(0, 11, edges)) for _ in range(8)]
     snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
     shape, hyper = model_shape("wd-gcn", 8, 8, 2), Hyper(group_size=3)
-    held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
-    each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in held.items()}
+    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in timed.items()}
     fits = tuple(
         Fit(item.op, item.width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8, lane=item.lane, variant=item.variant)
         for item, (low, high) in each.items()

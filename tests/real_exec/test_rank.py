@@ -22,7 +22,7 @@ def there(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "device", "shares", "found"),
+    ("gpus", "device", "shares", "expected"),
     [
         (2, "auto", False, "cuda:1"),
         (2, "auto", True, "cuda:0"),
@@ -31,9 +31,9 @@ def there(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
         (1, "cpu", True, "cpu"),
     ],
 )
-def test_the_device_of_the_second_rank(monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, shares: int, found: str) -> None:
+def test_the_device_of_the_second_rank(monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, shares: int, expected: str) -> None:
     there(monkeypatch, gpus)
-    assert str(pick_device(device, 1, bool(shares))) == found
+    assert str(pick_device(device, 1, bool(shares))) == expected
 
 
 def test_a_rank_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

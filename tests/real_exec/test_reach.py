@@ -54,7 +54,7 @@ def talking(folder: Path) -> Iterator[RankGroup]:
         ranks.close()
 
 
-def test_ranks_listen_on_loopback_alone_and_meet_where_others_cannot_look(tmp_path: Path) -> None:
+def test_ranks_listen_only_on_loopback_and_meet_where_others_cannot_look(tmp_path: Path) -> None:
     with talking(tmp_path) as ranks, socket.create_server(("0.0.0.0", 0)) as seen:
         family = [psutil.Process(pid) for pid in (os.getpid(), ranks.server.pid, *ranks.pids)]
         result = listening(family)

@@ -135,5 +135,5 @@ def test_evolving_weights_go_on_from_the_oldest_snapshot() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=12))
-def test_kept_ids(kept: list[bool]) -> None:
-    assert kept_ids(torch.tensor(kept, dtype=torch.bool), sum(kept)).tolist() == [i for i, each in enumerate(kept) if each]
+def test_ids_that_are_retained(mask: list[bool]) -> None:
+    assert kept_ids(torch.tensor(mask, dtype=torch.bool), sum(mask)).tolist() == [i for i, each in enumerate(mask) if each]

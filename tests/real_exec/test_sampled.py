@@ -96,7 +96,7 @@ def program_of(case: Case):
     return SampledProgram(schedule, material, Learner(SnapshotModel(case.shape, SEED), Context()), case.hyper, Context())
 
 
-def test_a_pass_depends_on_its_number_alone():
+def test_a_pass_depends_only_on_its_number():
     """As after a training that was cut off: epoch 2 of a new program is epoch 2 of one that has had two."""
     first, second = program_of(CASES[1]), program_of(CASES[1])
     losses = []
@@ -165,10 +165,10 @@ def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
 def test_windows_are_judged_from_the_zero_state():
     case = replace(CASES[0], window=2)
     material = SnapshotMaterial(GRAPHS, 2, task="degrees")
-    held = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
-    judge = window_splits(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
+    hyper = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
+    judge = window_splits(material, hyper, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
     model = SnapshotModel(case.shape, SEED)
-    grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
+    grouped = GroupEvaluation(material, replace(hyper, group_size=2), Context())
     assert judge.test == range(9, 11) and judge.test_scores(model) == grouped.scores(model, range(9, 11))
 
 
@@ -201,7 +201,7 @@ def test_plans_balance_and_ranks_agree(case, ranks):
 
 
 @pytest.mark.parametrize(
-    ("case", "said"),
+    ("case", "message"),
     [
         (Case("evolvegcn-h", 1, "degrees", 3), "model 'evolvegcn-h' reads all features in every step"),
         (Case("gat-lstm", 1, "degrees", 3), "model 'gat-lstm' attends"),
@@ -209,8 +209,8 @@ def test_plans_balance_and_ranks_agree(case, ranks):
         (Case("t-gcn", 1, "degrees", 0), "fanout must be at least 1 neighbour a node, got 0"),
     ],
 )
-def test_mistakes(case, said):
-    with pytest.raises(UserError, match=said):
+def test_mistakes(case, message):
+    with pytest.raises(UserError, match=message):
         strategy("dynagraph").plan(case.workload(), 2, COSTS)
 
 

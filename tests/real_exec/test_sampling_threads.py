@@ -89,16 +89,18 @@ def test_one_thread_has_nobody_to_be_near(folder: Path) -> None:
 
 @several
 @pytest.mark.parametrize(
-    ("threads", "rank", "ranks", "said"),
+    ("threads", "rank", "ranks", "message"),
     [
         (len(MINE) + 2, 0, 1, f"{len(MINE) + 2} threads of each of 1 ranks, and {len(MINE)} CPUs"),
         (2, 0, len(MINE), f"2 threads of each of {len(MINE)} ranks, and {len(MINE)} CPUs"),
         (2, 1, len(MINE) + 1, f"rank 1 of {len(MINE) + 1} on {len(MINE)} CPUs"),
     ],
 )
-def test_threads_that_find_no_place_are_not_bound_and_it_says_why(tmp_path: Path, threads: int, rank: int, ranks: int, said: str) -> None:
+def test_threads_that_find_no_place_are_not_bound_and_it_says_why(
+    tmp_path: Path, threads: int, rank: int, ranks: int, message: str
+) -> None:
     own, note = choose_processors(described(tmp_path, True), threads, rank, ranks)
-    assert own is None and note.startswith("sampling threads are not bound: ") and said in note
+    assert own is None and note.startswith("sampling threads are not bound: ") and message in note
 
 
 def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
@@ -121,10 +123,10 @@ def test_a_launcher_says_how_many_ranks_a_machine_has(tmp_path: Path, folder: Pa
     """The third rank of four is its machine's only one, and has all of its processors to choose from."""
     for name, value in (("RANK", "2"), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")):
         monkeypatch.setenv(name, value)
-    asked = []
-    monkeypatch.setattr(crews, "choose_processors", lambda file, threads, rank, ranks: asked.append((rank, ranks)) or (None, ""))
+    calls = []
+    monkeypatch.setattr(crews, "choose_processors", lambda file, threads, rank, ranks: calls.append((rank, ranks)) or (None, ""))
     SamplingThreads(PreparedStream.load(folder), hyper("tgn"), False, Context(Settings(threads=2), rank=2, collective=AbsentPeers(4)))
-    assert asked == [(0, 1)]
+    assert calls == [(0, 1)]
 
 
 @several

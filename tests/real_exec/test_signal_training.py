@@ -130,17 +130,17 @@ def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
     mapped = store.load(tmp_path / "wide")
     assert isinstance(mapped, Signal)
 
-    def held() -> int:
+    def resident_bytes() -> int:
         maps = Path("/proc/self/smaps").read_text().split("values.npy\n")[1:]
         return sum(int(each.split("Rss:")[1].split()[0]) << 10 for each in maps)
 
     np.testing.assert_array_equal(mapped.values[::64], values[::64])
-    before = held()
+    before = resident_bytes()
     feed = FEEDS[stores.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
     feed.materialise()
     result = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
     np.testing.assert_allclose(result, values[9:4006], atol=2)
-    assert before > 1 << 22 and held() < 1 << 20
+    assert before > 1 << 22 and resident_bytes() < 1 << 20
 
 
 def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ PARTS = EventPartition(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.i
 NODES = np.array([2, 4, 5])
 
 
-def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> MemoryPart:
+def memory_part(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> MemoryPart:
     path = folder if (folder / "events.json").exists() else prepared(folder / f"{model}{rank}", stream(features=features))
     context = Context()
     return MemoryPart(StreamMaterial.on(PreparedStream.load(path), choice(model), hyper(model), context), PARTS, rank)
@@ -136,7 +136,7 @@ def drawn(one: MemoryPart, seed: int) -> MemoryPart:
 @pytest.mark.parametrize("features", [0, 2])
 def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
     """Nodes of a part and shared ones, as they would be read there; as many bytes as a plan counts."""
-    first = drawn(held(tmp_path, 0, model, features), 1)
+    first = drawn(memory_part(tmp_path, 0, model, features), 1)
     assert first.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and first.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
     assert first.shared.tolist() == NODES.tolist()
     for nodes in (np.array([8, 2, 0, 5]), np.array([], np.int64)):
@@ -157,7 +157,7 @@ def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
     assert sum(part.nbytes for part in (*pending, received)) == 3 * pending_bytes(material_shape)
 
 
-def said(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]) -> list[int]:
+def changed_nodes(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]) -> list[int]:
     """Of shared nodes those that have turned, by hand."""
     results = []
     for node in nodes:
@@ -175,7 +175,7 @@ def said(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]
 def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reaches, first, second) -> None:
     """On both of them alike; whose own is as new keeps it; of times that are equal the last rank's counts. As published, copies alone."""
     folder = tmp_path_factory.mktemp("held")
-    sides = [drawn(held(folder, rank), seed + rank) for rank in (0, 1)]
+    sides = [drawn(memory_part(folder, rank), seed + rank) for rank in (0, 1)]
     rng, width = np.random.default_rng(seed), sides[0].state.memory.shape[1]
     for each in sides:  # few different times
         for table in (each.state.updated, each.state.mailed):
@@ -184,7 +184,7 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
     for history in histories:
         history.observe(torch.tensor([0, 2]), torch.ones(2, width), torch.tensor([-1.0, -1.0], dtype=torch.float64))
     common = [SharedNodes(each, history, alpha, reaches) for each, history in zip(sides, histories, strict=True)]
-    spoken = [said(each, history, alpha, nodes) for each, history, nodes in zip(sides, histories, (first, second), strict=True)]
+    spoken = [changed_nodes(each, history, alpha, nodes) for each, history, nodes in zip(sides, histories, (first, second), strict=True)]
     words = [each.changed_rows(np.array(nodes, np.int64)) for each, nodes in zip(common, (first, second), strict=True)]
     assert [each.changes for each in common] == [len(first), len(second)] and [each.sent_changes for each in common] == [*map(len, spoken)]
     before = [{name: table.clone() for name, table in each.state.tables().items()} for each in sides]
@@ -210,7 +210,7 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
 
 def test_nothing_is_told(tmp_path) -> None:
     """By one rank, or all: nothing to hear changes nothing."""
-    first = drawn(held(tmp_path, 0), 3)
+    first = drawn(memory_part(tmp_path, 0), 3)
     common = SharedNodes(first, SharedHistory(3, first.state.memory.shape[1], 0.0), 2.0, True)
     first.state.memory.zero_()  # empty memory is no news
     before = {name: table.clone() for name, table in first.state.tables().items()}
@@ -236,9 +236,9 @@ def test_smoothing_is_learnt() -> None:
 @pytest.mark.parametrize(("name", "learns"), [("memshare", True), ("tgl-dist", False), ("memshare-all", False)])
 def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     """Which hears of nothing, so that nothing is expected of shared nodes, and gamma stays where it begins."""
-    folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
-    schedule = planned(folder, chosen, asked, name)
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    folder, chosen, hyper_ = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
+    schedule = planned(folder, chosen, hyper_, name)
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
     execute(schedule, built, CpuLanes(False), "cpu")
     assert (built.learner.model.smoothing is not None) == learns and built.steps.history is None
     assert not learns or torch.equal(built.learner.model.smoothing.weight, Smoothing().weight)
@@ -284,10 +284,10 @@ def test_tuning_follows_a_change_and_not_one_batch() -> None:
 
 def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After every batch of the first two epochs (docs/memshare.md), and never again, also where a run goes on from the third."""
-    folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
-    schedule = planned(folder, chosen, asked, "memshare")
+    folder, chosen, hyper_ = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
+    schedule = planned(folder, chosen, hyper_, "memshare")
     tuned: list[tuple[int, float]] = []
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
 
     def theta(self: Tuning, theta: float) -> float:
         tuned.append((built.epoch, theta))
@@ -301,7 +301,7 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
     assert [epoch for epoch, _ in tuned] == [0] * steps + [1] * steps
     assert built.theta == pytest.approx(first * 0.9 ** (2 * steps))
     tuned.clear()
-    built = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, hyper_, Context())
     built.epoch = 2
     execute(schedule, built, CpuLanes(False), "cpu")
     assert not tuned
@@ -309,8 +309,8 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
 
 def replica(folder: Path, rank: int, name: str = "disttgl") -> SpreadProgram:
     """One of two ranks, which asks the other for nothing before its epoch ends."""
-    chosen, asked = choice("tgn"), hyper("tgn", events=sharing())
-    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, Context(rank=rank))
+    chosen, hyper_ = choice("tgn"), hyper("tgn", events=sharing())
+    return spread_program(folder, planned(folder, chosen, hyper_, name, ranks=2), chosen, hyper_, Context(rank=rank))
 
 
 def test_replicas_take_turns(tmp_path) -> None:

@@ -7,7 +7,7 @@ from rank_cases import parameters, run_on_ranks
 from spread_ranks import MODELS, NAMES, PIPELINED, cases
 from stream_case import choice, hyper, planned, prepared, stream
 from stream_ranks import GLOBAL
-from stream_ranks import found as alone
+from stream_ranks import train_and_collect as train_on_one_rank
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
@@ -44,8 +44,8 @@ def ranks(tmp_path_factory, request):
     """The folder of a stream, and what every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("spread")
     prepared(folder, stream(features=2))
-    asked = dict.fromkeys((call["label"], call["count"]) for call in parameters(request) if "label" in call)
-    run_on_ranks("spread_ranks", folder, {count: [label for label, on in asked if on == count] for count in (2, 4)})
+    cases = dict.fromkeys((call["label"], call["count"]) for call in parameters(request) if "label" in call)
+    run_on_ranks("spread_ranks", folder, {count: [label for label, on in cases if on == count] for count in (2, 4)})
     return folder, {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in sorted(folder.glob("*-*-*.npz"))}
 
 
@@ -55,7 +55,7 @@ COMPARED = [(model, layers) for model, layers in MODELS if (model == "tgn") == (
 @pytest.fixture(scope="module")
 def whole(ranks):
     """One rank that has everything."""
-    return {(model, layers): alone(ranks[0] / "prepared", model, Context()) for model, layers in COMPARED}
+    return {(model, layers): train_on_one_rank(ranks[0] / "prepared", model, Context()) for model, layers in COMPARED}
 
 
 @pytest.mark.parametrize(("label", "count"), runs(label for label in SPREAD if CASES[label][1:3] in COMPARED))
@@ -81,8 +81,8 @@ def test_lanes_that_overlap_change_no_bit(ranks, label, count):
 @pytest.mark.parametrize(("label", "count"), runs(CASES))
 def test_every_node_is_where_it_belongs(ranks, label, count):
     """Ranks together have all nodes, and each node once, or everywhere."""
-    held = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
-    assert set(held.tolist()) <= ({count} if CASES[label][0] == "disttgl" else {1, count})
+    rows = sum(~np.isnan(ranks[1][label, str(count), str(rank)]["updated"]) for rank in range(count))
+    assert set(rows.tolist()) <= ({count} if CASES[label][0] == "disttgl" else {1, count})
 
 
 def phases(folder, schedule, case, count):

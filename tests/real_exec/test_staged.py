@@ -95,8 +95,8 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     schedule = lower("x", work, deal(work.groups, 2, 2), Reuse(snapshots=True, groups=True), COSTS, forms)
     for rank in (0, 1):
         program_of(job, schedule, sent, rank)
-    held = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
-    write_material(tmp_path / "forms", sent.stores(), held)
+    first_keys = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
+    write_material(tmp_path / "forms", sent.stores(), first_keys)
     map_material(tmp_path / "forms", received.stores(), pin=False)
 
     def flat(form):
@@ -106,7 +106,7 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
 
     seen = 0
     for kind, stored in sent.stores().items():
-        assert received.stores()[kind].keys() == stored.keys() - held[kind]
+        assert received.stores()[kind].keys() == stored.keys() - first_keys[kind]
         for t, form in received.stores()[kind].items():
             assert type(form) is type(stored[t])
             for mine, theirs in zip(flat(form), flat(stored[t]), strict=True):

@@ -152,7 +152,7 @@ def test_with_room_for_all_nothing_is_compressed_or_sent(monkeypatch, folders):
     assert not seen.schedule.bytes[host].any() and plain.schedule.rows[plain.schedule.tasks(Op.H2D)].all()
 
 
-def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
+def test_the_cache_has_the_requested_rows_and_no_more(folders):
     """Of as many batches as are sampled, evenly over the epoch: with all of them no other choice of rows has more hits."""
     own = given("tgat", 0.3, 10**6)
     schedule = planned(folders[3], choice("tgat"), own, "fast")

@@ -260,7 +260,7 @@ def test_parameters_are_counted(name: str, layers: int, features: int, edge: int
 
 
 @pytest.mark.parametrize("name", STREAM_MODELS)
-def test_parameters_come_from_the_seed_alone(name: str) -> None:
+def test_parameters_depend_only_on_the_seed(name: str) -> None:
     shape = shape_of(name, outputs=2)
     torch.manual_seed(1)
     first = stream_model(shape, 3).state_dict()
@@ -274,7 +274,7 @@ def test_parameters_come_from_the_seed_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tgn", "tgat", "dysat", "apan"])
-def test_dropout_works_in_training_alone(name: str) -> None:
+def test_dropout_works_only_in_training(name: str) -> None:
     model, plain = build(name, dropout=0.5), build(name)
     batch = Given(plain)
     trained = [logits_of(model, batch) for _ in range(2)]
@@ -353,7 +353,7 @@ def test_work_is_counted_by_arrays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"),
+    ("choice", "message"),
     [
         (ModelChoice("tgm"), "unknown model of event streams 'tgm'; did you mean 'tgn'?"),
         (ModelChoice("tgn", 10, heads=3), "model 'tgn': hidden must be a multiple of heads, got 10 and 3"),
@@ -363,10 +363,10 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
     ],
 )
-def test_choices_that_cannot_be(choice: ModelChoice, said: str) -> None:
+def test_choices_that_cannot_be(choice: ModelChoice, message: str) -> None:
     with pytest.raises(UserError) as error:
         stream_shape(choice, 0, 0, 0, 1)
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_widths_that_cannot_be() -> None:

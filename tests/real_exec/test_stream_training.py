@@ -167,7 +167,7 @@ def ranks(tmp_path_factory, request):
         if "other" in call:
             labels[2] |= {f"{call[name]},loading" for name in ("one", "other")}
     run(folder, 0, 1, labels.pop(1))
-    run_on_ranks("stream_ranks", folder, {count: sorted(asked) for count, asked in labels.items()})
+    run_on_ranks("stream_ranks", folder, {count: sorted(models) for count, models in labels.items()})
     result = sorted(folder.glob("*-*-*.npz"))
     return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in result}
 

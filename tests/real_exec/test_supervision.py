@@ -53,7 +53,7 @@ class Scene:
         """Look once a second, and say what hangs."""
         for _ in range(int(seconds)):
             self.now += 1
-            self.said = self.watch.look(self.ended)
+            self.report = self.watch.look(self.ended)
         return self.watch.hung
 
 
@@ -207,7 +207,7 @@ def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:
         for _ in range(40):
             scene.compute(0)
             assert not scene.after(1)
-    assert scene.said == "rank 0 has computed for 79 s at row 4 (COMPUTE)"
+    assert scene.report == "rank 0 has computed for 79 s at row 4 (COMPUTE)"
     assert not scene.after(7) and scene.after(4).startswith("rank 0 has not moved for ")
     scene = Scene(tmp_path, 1, Patience(10.0))
     scene.pages[0].enter(Phase.PREPARING)
@@ -250,7 +250,7 @@ def test_who_waits_for_one_that_has_ended_hangs(tmp_path: Path) -> None:
     assert scene.after(12) == "ranks have waited for each other for 11 s; rank 0 waits at row 9 (RECV); rank 1 has ended"
 
 
-def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
+def test_progress_is_reported_once_a_second(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience())
     scene.pages[0].set_text("train: pass 1 of 2")
     message = []

@@ -49,10 +49,10 @@ def test_rows_wait_for_what_they_depend_on(host: bool) -> None:
     lanes = [Lane.COMPUTE, Lane.COMM, Lane.HOST, Lane.H2D]
     rows = [task(i, lanes[rng.integers(4)], *rng.choice(i, min(i, 2), replace=False).tolist()) for i in range(200)]
     result, order, of = CpuLanes(host, beside=True), list[int](), dict[Lane, set[int]]()
-    held = threading.Lock()
+    lock = threading.Lock()
 
     def run(one: Task) -> None:
-        with held:
+        with lock:
             order.append(one.task)
             of.setdefault(one.lane, set()).add(threading.get_ident())
 

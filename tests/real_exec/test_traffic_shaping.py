@@ -22,7 +22,7 @@ OPERATIONS = ("all_reduce", "exchanged", "message", "gathered", "spread", "barri
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, request):
+def results(tmp_path_factory, request):
     """What every rank found, by number of ranks."""
     folder = tmp_path_factory.mktemp("messages")
     numbers = sorted({call["ranks"] for call in parameters(request) if "ranks" in call})
@@ -45,23 +45,23 @@ def moved(operation: str, rank: int, ranks: int) -> float:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-def test_an_exchange_takes_any_dtype_width_and_count(found, ranks):
-    assert [each["misdelivered"] for each in found[ranks]] == [[]] * ranks
+def test_an_exchange_takes_any_dtype_width_and_count(results, ranks):
+    assert [each["misdelivered"] for each in results[ranks]] == [[]] * ranks
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-def test_what_comes_is_the_same_bits(found, ranks):
-    assert all(each["kinds"] == ["ShapedCollective", "ShapedExchange"] for each in found[ranks])
-    assert [each["same"] for each in found[ranks]] == [dict.fromkeys(OPERATIONS, True)] * ranks
+def test_what_comes_is_the_same_bits(results, ranks):
+    assert all(each["kinds"] == ["ShapedCollective", "ShapedExchange"] for each in results[ranks])
+    assert [each["same"] for each in results[ranks]] == [dict.fromkeys(OPERATIONS, True)] * ranks
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("ranks", RANKS)
-def test_an_operation_lasts_its_bytes_time_from_when_the_last_rank_came(found, ranks, operation):
+def test_an_operation_lasts_its_bytes_time_from_when_the_last_rank_came(results, ranks, operation):
     parts = [0, ranks - 1] if operation == "message" else list(range(ranks))
-    begin = max(found[ranks][rank]["times"][operation][0] for rank in parts)
+    begin = max(results[ranks][rank]["times"][operation][0] for rank in parts)
     for rank in parts:
-        assert found[ranks][rank]["times"][operation][1] - begin >= (LATENCY + moved(operation, rank, ranks) / RATE) * 1e9 - 1
+        assert results[ranks][rank]["times"][operation][1] - begin >= (LATENCY + moved(operation, rank, ranks) / RATE) * 1e9 - 1
 
 
 class Noted:
@@ -89,7 +89,7 @@ class Noted:
 
 
 @pytest.fixture
-def held(monkeypatch):
+def delays(monkeypatch):
     """Seconds that each operation was held for, of a clock that stands still."""
     until = []
     monkeypatch.setattr("chronoscale.real_exec.communication.traffic_shaping.time.perf_counter_ns", lambda: 10**12)
@@ -98,7 +98,7 @@ def held(monkeypatch):
 
 
 @pytest.mark.parametrize("link", [Link(1e6, 0.0), Link(1e9, 0.5), Link(float("inf"), 0.25)])
-def test_what_an_operation_is_held_for(held, link):
+def test_what_an_operation_is_held_for(delays, link):
     collective, exchange, values = ShapedCollective(Noted(), link), ShapedExchange(Noted(), link, 1), torch.zeros(100, 5, dtype=torch.int64)
     collective.all_reduce(values)
     collective.all_gather(values[:10], [40, 10, 0, 7])
@@ -111,7 +111,7 @@ def test_what_an_operation_is_held_for(held, link):
     exchange.all_to_all(values[:0], values[:0], [0] * 4, [0] * 4)
     row = 40  # bytes
     sizes = [1.5 * 100 * row, 47 * row, 0, 100 * row, 50 * row, 50 * row, 80 * row, 9 * 5, 0]
-    assert held == pytest.approx([link.latency_s + size / link.bandwidth for size in sizes], abs=1e-9)
+    assert delays == pytest.approx([link.latency_s + size / link.bandwidth for size in sizes], abs=1e-9)
 
 
 def test_one_rank_has_no_network():

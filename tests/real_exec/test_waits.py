@@ -84,9 +84,9 @@ def place() -> tuple[str, str]:
 class Dispatched(TorchDispatchMode):
     """Fills `found`. `counters`: an optimiser's, which stay on the host."""
 
-    def __init__(self, found: Found, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, findings: Found, optimizer: torch.optim.Optimizer) -> None:
         super().__init__()
-        self.found, self._optimizer = found, optimizer
+        self.found, self._optimizer = findings, optimizer
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         name = func.overloadpacket.__name__
@@ -110,9 +110,9 @@ class Dispatched(TorchDispatchMode):
 class Called(TorchFunctionMode):
     """Fills `found` with calls."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, findings: Found) -> None:
         super().__init__()
-        self.found = found
+        self.found = findings
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         arguments, name = kwargs or {}, getattr(func, "__name__", "")
@@ -245,12 +245,12 @@ def test_transfers_do_not_hold_the_host(program: Any) -> None:
             with Called(result):
                 built.run(task)
             sent += 1
-    held = (
+    release = (
         [*built.device_state.features.values()]
         if isinstance(built, SnapshotProgram)
         else [features for _, features in built.grid._held.values()]
     )
-    assert sent and held and all(features.device == elsewhere for features in held) and not result
+    assert sent and release and all(features.device == elsewhere for features in release) and not result
 
 
 def test_a_row_that_several_ranks_return_is_added_up_in_their_order() -> None:
@@ -283,7 +283,7 @@ OFFENCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", OFFENCES)
-def test_offences_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_violations_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The looking itself: each once, in the place of a program."""
     monkeypatch.setattr(f"{__name__}.SOURCES", str(Path(__file__).parent))
     result: Found = set()

@@ -78,8 +78,8 @@ def test_a_slot_counts_as_often_as_its_weight_says(scale: str, edge: int, operat
     result, queries = built(target, source, hop, clock, operators), by_hand(built, clock, target, source, hop)
     torch.testing.assert_close(result, queries, rtol=0, atol=1e-11)
     into = torch.randn_like(result)
-    for got, expected in zip(*(torch.autograd.grad(out, leaves, into) for out in (result, queries)), strict=True):
-        torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
+    for actual, expected in zip(*(torch.autograd.grad(out, leaves, into) for out in (result, queries)), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
     without = built(target, source, hop._replace(weight=None), clock, operators)
     assert (result - without).abs().max() > 1e-3
 

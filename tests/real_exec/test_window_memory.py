@@ -52,6 +52,6 @@ def test_the_planned_peak_is_what_torch_holds(name, model, layers, tmp_path):
         execute(schedule, program, CpuLanes(False), "cpu")
     seen.export_chrome_trace(str(tmp_path / "trace.json"))
     events = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event.get("name") == "[memory]"]
-    held = np.cumsum([event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])])
-    taken = held.max() + 4 * 4 * shape.parameters  # parameters, gradients and moments were taken before
+    allocated = np.cumsum([event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])])
+    taken = allocated.max() + 4 * 4 * shape.parameters  # parameters, gradients and moments were taken before
     assert taken == pytest.approx(planned, rel=0.1)

@@ -24,9 +24,9 @@ LENGTH = 13
 WHOLE = Decay(2, 3, 1.0)
 
 
-def of(strategy, model="t-gcn", layers=2, **asked):
+def of(strategy, model="t-gcn", layers=2, **hyper):
     """The case of these settings."""
-    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **asked), ranks=each.ranks))
+    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **hyper), ranks=each.ranks))
     return case
 
 
@@ -75,7 +75,7 @@ def folder(tmp_path_factory, request):
 
 
 @cache
-def found(folder, label, ranks, rank=0):
+def load_results(folder, label, ranks, rank=0):
     """Losses of all epochs one after another, and weights after them."""
     losses = json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[label]["losses"]
     assert len(losses) == EPOCHS
@@ -101,12 +101,12 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
     window = case.trains.recency.decay.window
     assert len(expected) == EPOCHS * (LENGTH - case.horizon - 2 * (window - 1))
     for rank in range(ranks):
-        losses, own = found(folder, case.label, ranks, rank)
+        losses, own = load_results(folder, case.label, ranks, rank)
         np.testing.assert_allclose(losses, expected, rtol=1e-4)
         assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 3e-3
 
 
-def test_epochs_differ_in_split_and_in_what_is_kept():
+def test_epochs_differ_in_split_and_in_retained_chunks():
     """So that the second is none that was planned."""
     first, second = (EpochDraws(3, number) for number in range(EPOCHS))
     assert first.steps(LENGTH - 1, DECAY.window) != second.steps(LENGTH - 1, DECAY.window)
@@ -118,10 +118,10 @@ COMPARED = [(case, case.ranks) for case in CASES if case.variant == "exact"]
 
 @pytest.mark.parametrize(("case", "ranks"), fast(COMPARED, lambda _, run: run[0] == of("flaredtdg")), ids=label)
 def test_ranks_agree(folder, case, ranks):
-    single, _ = found(folder, case.label, 1)
+    single, _ = load_results(folder, case.label, 1)
     for count in ranks[1:]:
         for rank in range(count):
-            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], single, rtol=1e-5)
+            np.testing.assert_allclose(load_results(folder, case.label, count, rank)[0], single, rtol=1e-5)
 
 
 OVERLAPS = ("flaredtdg", "flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap")
@@ -131,10 +131,10 @@ ALIKE = [(tuple(of(name, model) for name in OVERLAPS), ranks) for model in ("t-g
 @pytest.mark.parametrize(("cases", "ranks"), fast(ALIKE, lambda _, run: run[0][0].model == "t-gcn" and run[1] == 1))
 def test_what_overlaps_changes_nothing(folder, cases, ranks):
     """Nor does building blocks anew; orders of rows change the order in which gradients are added up, and so the last digit."""
-    losses, trained = found(folder, cases[0].label, ranks)
+    losses, trained = load_results(folder, cases[0].label, ranks)
     for other in cases[1:]:
-        np.testing.assert_allclose(found(folder, other.label, ranks)[0], losses, rtol=2e-6)
-        np.testing.assert_allclose(found(folder, other.label, ranks)[1], trained, atol=1e-5)
+        np.testing.assert_allclose(load_results(folder, other.label, ranks)[0], losses, rtol=2e-6)
+        np.testing.assert_allclose(load_results(folder, other.label, ranks)[1], trained, atol=1e-5)
 
 
 UNDECAYED = [
@@ -146,7 +146,7 @@ UNDECAYED = [
 
 @pytest.mark.parametrize(("cases", "ranks"), fast(UNDECAYED, lambda _, run: run[0][0].model == "t-gcn" and run[1] == 1))
 def test_without_decay_it_is_full_history(folder, cases, ranks):
-    whole, decayed = (found(folder, case.label, ranks)[0] for case in cases)
+    whole, decayed = (load_results(folder, case.label, ranks)[0] for case in cases)
     np.testing.assert_allclose(decayed, whole, rtol=1e-5)
 
 
@@ -157,9 +157,9 @@ LOSSES = tuple(of("flaredtdg", "evolvegcn-h", decay=WHOLE, variant=variant) for 
 def test_the_published_loss_is_too_small_by_the_number_of_ranks(folder, cases, ranks):
     """A mean over ranks of shares that already add up to one; shown where all is kept and all is predicted in either variant."""
     exact, published = cases
-    whole = found(folder, exact.label, 1)[0][0]
+    whole = load_results(folder, exact.label, 1)[0][0]
     for count in ranks:
-        assert found(folder, published.label, count)[0][0] * count == pytest.approx(whole, rel=1e-5)
+        assert load_results(folder, published.label, count)[0][0] * count == pytest.approx(whole, rel=1e-5)
 
 
 @pytest.mark.parametrize(("case", "ranks"), RUNS, ids=label)

@@ -13,7 +13,7 @@ from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
 
-def said(*runs: StrategyResult) -> list[str]:
+def answers_text(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
     answered = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
     return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in answered]
@@ -30,39 +30,39 @@ def test_an_answer_names_the_fastest_and_its_gain_over_the_baseline() -> None:
         point("executed", "real", 4, 2.0, 0.03, 5),
         point("executed", "slow", 4, 9.0, 0.1, 5),
     )
-    assert said(*runs) == ["real is fastest: 2.00 ± 0.03 s an epoch, 2.00 ± 0.04 times as fast as psg (4.00 ± 0.04 s)."]
+    assert answers_text(*runs) == ["real is fastest: 2.00 ± 0.03 s an epoch, 2.00 ± 0.04 times as fast as psg (4.00 ± 0.04 s)."]
 
 
 def test_a_baseline_that_wins_is_compared_with_the_next() -> None:
     runs = (point("executed", "psg", 4, 1.0), point("executed", "real", 4, 1.5))
-    assert said(*runs) == ["psg is fastest: 1.00 s an epoch, 1.50 times as fast as the next, real (1.50 s)."]
+    assert answers_text(*runs) == ["psg is fastest: 1.00 s an epoch, 1.50 times as fast as the next, real (1.50 s)."]
 
 
 def test_runs_within_their_spread_are_not_ranked() -> None:
     runs = (point("executed", "psg", 4, 1.02, 0.03, 5), point("executed", "real", 4, 1.0, 0.01, 5))
-    assert said(*runs) == ["psg and real tie: 1.02 ± 0.03 s and 1.00 ± 0.01 s an epoch."]
+    assert answers_text(*runs) == ["psg and real tie: 1.02 ± 0.03 s and 1.00 ± 0.01 s an epoch."]
 
 
 @pytest.mark.parametrize(("other", "text"), [(1.009, "psg and real tie: 1.01 s and 1.00 s an epoch"), (1.011, "real is fastest")])
 def test_less_than_a_hundredth_is_a_tie_however_small_the_spread(other: float, text: str) -> None:
-    assert said(point("simulated", "psg", 4, other), point("simulated", "real", 4, 1.0))[0].startswith(text)
+    assert answers_text(point("simulated", "psg", 4, other), point("simulated", "real", 4, 1.0))[0].startswith(text)
 
 
 def test_ties_may_be_of_many_and_still_beat_the_baseline() -> None:
     runs = [point("executed", name, 2, epoch) for name, epoch in (("psg", 2.0), ("a", 1.0), ("b", 1.004), ("c", 1.008))]
-    assert said(*runs) == ["a, b and c tie: 1.00 s, 1.00 s and 1.01 s an epoch, 1.98 times as fast as psg (2.00 s)."]
+    assert answers_text(*runs) == ["a, b and c tie: 1.00 s, 1.00 s and 1.01 s an epoch, 1.98 times as fast as psg (2.00 s)."]
 
 
 def test_runs_that_disagree_do_not_crown_anyone() -> None:
     """Two runs of one experiment: a strategy leads only if it does beyond what it differs by between them."""
     apart = [point("executed", name, 1, epoch, run=run) for run, name, epoch in (("a", "psg", 1.0), ("a", "real", 0.9), ("b", "psg", 0.8))]
-    assert said(*apart, point("executed", "real", 1, 0.7, run="b")) == ["psg and real tie: 900 ± 100 ms and 800 ± 100 ms an epoch."]
+    assert answers_text(*apart, point("executed", "real", 1, 0.7, run="b")) == ["psg and real tie: 900 ± 100 ms and 800 ± 100 ms an epoch."]
     alike = [point("executed", name, 1, epoch, run=run) for run in "ab" for name, epoch in (("psg", 1.0), ("real", 0.5))]
-    assert said(*alike) == ["real is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
+    assert answers_text(*alike) == ["real is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
 
 
 def test_one_strategy_has_nothing_to_beat() -> None:
-    assert said(point("executed", "psg", 4, 1.0)) == ["psg takes 1.00 s an epoch; nothing to compare with."]
+    assert answers_text(point("executed", "psg", 4, 1.0)) == ["psg takes 1.00 s an epoch; nothing to compare with."]
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def replayed(error: float, costs: str = "fitted on Xeon") -> StrategyResult:
 
 
 def predicted(
-    name: str, told: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
+    name: str, forecast: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
 ) -> StrategyResult:
     """An epoch of so many seconds, predicted and measured five times."""
-    frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
+    frame = pd.DataFrame([("TOTAL", 1e3 * forecast, error)], columns=["op", "predicted_ms", "error_pct"])
     prediction = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
     return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=prediction)
 
@@ -116,7 +116,7 @@ def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> Non
     assert "(simulated, not validated)" in headlines(replayed(-4.5), elsewhere)[1]
 
 
-def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
+def test_the_order_of_strategies_is_stated_pair_by_pair() -> None:
     """Of three measured at 1, 2 and 2.1 s the last two are within their spread, and the first is predicted to be slower than the second."""
     runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
     report = Report("t", runs=runs)
@@ -135,7 +135,7 @@ def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
     )
 
 
-def test_what_was_not_compared_is_said() -> None:
+def test_strategies_that_were_not_compared_are_named() -> None:
     partly = predicted("a", 1.0, 1.0, compared=3, share=0.9, unmeasured=("H2D",))
     assert cautions(Report("t", runs=(partly,))) == [
         "a on 2 ranks: 3 of 4 rows compared (90.0% of the measured time); predicted only: H2D.",
@@ -145,7 +145,7 @@ def test_what_was_not_compared_is_said() -> None:
 def test_extrapolation_stands_in_the_headline() -> None:
     runs = [point("simulated", name, 2, epoch, source="extrapolated, fitted") for name, epoch in (("psg", 2.0), ("real", 1.0))]
     assert headlines(*runs)[0].endswith("(simulated, durations extrapolated, not validated).")
-    assert said(*runs)[0].endswith("(simulated, durations extrapolated, not validated).")
+    assert answers_text(*runs)[0].endswith("(simulated, durations extrapolated, not validated).")
 
 
 def test_what_failed_is_never_crowned_and_is_named() -> None:
@@ -154,7 +154,7 @@ def test_what_failed_is_never_crowned_and_is_named() -> None:
         point("executed", "psg", 2, 1.0, n=5),
         point("executed", "blad", 2, 0.5, n=5),
     )
-    assert said(*runs) == ["blad is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
+    assert answers_text(*runs) == ["blad is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
     assert cautions(Report("t", runs=runs)) == ["real on 2 ranks is not compared: loss not finite at iteration 2."]
     assert headlines(replace(runs[0])) == [""]
 

@@ -36,12 +36,12 @@ def test_a_rewrite_leaves_nothing_of_the_old_report_and_everything_of_others(tmp
     assert (tmp_path / "index.html").read_bytes() == report_folder.render(NEW)["index.html"]
 
 
-@pytest.mark.parametrize("held", ["index.html", "thesis.tex", ".git", "report.json"])
-def test_a_folder_that_holds_something_else_is_refused_and_kept(tmp_path: Path, held: str) -> None:
-    (tmp_path / held).write_text("[1]")
-    with pytest.raises(UserError, match=rf"holds {held}, and no report of ours; empty it, or name another"):
+@pytest.mark.parametrize("content", ["index.html", "thesis.tex", ".git", "report.json"])
+def test_a_folder_that_holds_something_else_is_refused_and_kept(tmp_path: Path, content: str) -> None:
+    (tmp_path / content).write_text("[1]")
+    with pytest.raises(UserError, match=rf"holds {content}, and no report of ours; empty it, or name another"):
         report_folder.write(SMALL, tmp_path)
-    assert files(tmp_path) == {held} and (tmp_path / held).read_text() == "[1]"
+    assert files(tmp_path) == {content} and (tmp_path / content).read_text() == "[1]"
 
 
 def test_a_file_of_others_in_our_folder_is_not_overwritten(tmp_path: Path) -> None:

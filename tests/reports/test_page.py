@@ -87,7 +87,7 @@ def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
     assert len(linked) == len(figures) and set(linked) <= set(drawn)
 
 
-def test_the_first_thing_that_is_said_is_what_was_executed(drawn: dict[str, bytes]) -> None:
+def test_the_first_sentence_is_of_executed_results(drawn: dict[str, bytes]) -> None:
     kinds = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
     assert kinds == ["executed", "simulated"]
     assert "## executed" in (text := drawn["report.md"].decode()) and text.index("## executed") < text.index("## simulated")
@@ -108,7 +108,7 @@ def test_a_report_is_data_too(drawn: dict[str, bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_simulated_is_said_where_it_holds_and_nowhere_else() -> None:
+def test_simulated_is_written_where_it_holds_and_nowhere_else() -> None:
     assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in report_folder.render(executed_only()).values())
     files = report_folder.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated")))
     text = files["index.html"].decode()

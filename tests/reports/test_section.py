@@ -21,7 +21,7 @@ def test_a_section_holds_one_dataset_device_and_source() -> None:
     assert [len(section.runs) for section in sections] == [1, 1, 1, 1]
 
 
-def test_settings_of_one_name_are_told_apart_by_what_differs() -> None:
+def test_settings_of_one_name_are_named_by_what_differs() -> None:
     narrow, wide = (Setting("executed", (("model", "t-gcn"), ("hidden", width), ("seed", "0"))) for width in ("8", "64"))
     deep = replace(wide, work=(*wide.work, ("layers", "2")))
     assert differences([narrow, wide]) == {narrow: (("hidden", "8"),), wide: (("hidden", "64"),)}

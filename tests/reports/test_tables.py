@@ -162,7 +162,7 @@ def test_schedules_of_the_samples_are_not_trivial() -> None:
     assert all(len(schedule) > 100 for schedule in SCHEDULES.values())
 
 
-def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
+def test_columns_distinguish_rows_and_constants_are_stated_once() -> None:
     runs = [point("executed", "psg", 1, 1.0, n=5, run=run, work="a") for run in ("first", "second")]
     runs += [point("executed", "real", 1, 0.5, n=5, run="first", work="a")]
     section = Report("t", runs=tuple(runs)).sections[0]

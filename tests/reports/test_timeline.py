@@ -22,7 +22,7 @@ def test_a_slice_holds_one_iteration_from_zero() -> None:
     assert sorted(timeline.op) == sorted(schedule.op[rows])
 
 
-def test_neighbours_that_overlap_are_kept_and_cut() -> None:
+def test_neighbours_that_overlap_are_drawn_and_cut() -> None:
     schedule, trace = SCHEDULES["real-reuse", 2], TRACES["real-reuse", 2]
     timeline = iteration_timeline(trace, schedule, 2)
     assert timeline.own.sum() == (schedule.iteration == 2).sum()

@@ -33,7 +33,7 @@ def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = CERTAIN
     return {effect.assumption: (effect.epoch_s, effect.low_s, effect.high_s) for effect in by_name}
 
 
-def test_each_assumption_alone_is_a_replay_of_the_same_plan():
+def test_each_single_assumption_is_a_replay_of_the_same_plan():
     schedule, where = write(each(5, *STEP), 4).schedule, cluster()
     costs = DatasheetCosts(where.device)
 

@@ -36,8 +36,8 @@ def test_two_flows_on_a_link(ns, other, share, rest, late):
         together = min(left / mine, other / its)
         ends = late + together + (left - mine * together), late + together + (other - its * together)
     schedule = write(f"w: COPY@COMPUTE2 ns={late}\na: H2D@H2D ns={ns}\nb: AGGREGATE@COMPUTE ns={other} <- w").schedule
-    found = ended(schedule, shares(schedule, [(1, 0, share), (2, 0, rest)]))
-    assert found[1:] == pytest.approx(ends, rel=1e-9)
+    end_times = ended(schedule, shares(schedule, [(1, 0, share), (2, 0, rest)]))
+    assert end_times[1:] == pytest.approx(ends, rel=1e-9)
 
 
 def test_flows_of_different_speeds_get_equal_parts_in_bytes():
@@ -58,11 +58,11 @@ def test_a_fan_in(takes):
     )
     schedule = write(text + f"\nx: D2H@D2H rank=0 ns={SECOND}", 2 * count).schedule
     own = [(2 * i, 1 + i, 1.0) for i in range(count)]
-    found = ended(schedule, shares(schedule, [*((2 * i, 0, 1.0) for i in range(count)), *own, (2 * count, count + 1, 1.0)]))
+    end_times = ended(schedule, shares(schedule, [*((2 * i, 0, 1.0) for i in range(count)), *own, (2 * count, count + 1, 1.0)]))
     order = sorted(takes)
     ends = {ns: done + (count - k) * ns for k, (ns, done) in enumerate(zip(order, accumulate([0, *order[:-1]]), strict=True))}
-    assert found[: 2 * count : 2] == pytest.approx([ends[ns] for ns in takes], rel=1e-9)
-    assert found[1 : 2 * count : 2] == found[: 2 * count : 2] and found[-1] == SECOND
+    assert end_times[: 2 * count : 2] == pytest.approx([ends[ns] for ns in takes], rel=1e-9)
+    assert end_times[1 : 2 * count : 2] == end_times[: 2 * count : 2] and end_times[-1] == SECOND
 
 
 def test_pcie_sharing():

@@ -23,7 +23,7 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def found(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> tuple[CriticalPath, Trace]:
+def path_and_trace(schedule: Schedule, cluster: Cluster, launch_ns: int = 0) -> tuple[CriticalPath, Trace]:
     trace = replay(schedule, cluster, NsCosts(launch_ns))
     return critical_path(schedule, trace, cluster.device, Launches.of(schedule, trace.duration_ns, launch_ns)), trace
 
@@ -40,7 +40,7 @@ def test_it_goes_through_the_last_arriver_of_a_collective():
         o: OPTIMIZE@COMPUTE ns=1 <- r""",
         ranks=3,
     )
-    path, trace = found(written.schedule, gpus(3))
+    path, trace = path_and_trace(written.schedule, gpus(3))
     slow, reduced, step = (written.row[label] for label in ("b/1", "r/0", "o/0"))
     assert steps(path) == [(slow, 1, 0, 30), (reduced, 0, 30, 70), (step, 0, 70, 71)]
     assert path_shares(path, written.schedule, trace, gpus(3)) == (
@@ -48,7 +48,7 @@ def test_it_goes_through_the_last_arriver_of_a_collective():
         PathShare("BACKWARD", "COMPUTE", "", 30 / 71),
         PathShare("OPTIMIZE", "COMPUTE", "", 1 / 71),
     )
-    path, trace = found(written.schedule, gpus(3, per_node=2))
+    path, trace = path_and_trace(written.schedule, gpus(3, per_node=2))
     assert path_shares(path, written.schedule, trace, gpus(3, per_node=2))[0].link == "between nodes"
 
 
@@ -58,7 +58,7 @@ def test_it_changes_lanes_where_one_waits_for_another():
         a0: AGGREGATE@COMPUTE ns=20 <- h0
         h1: H2D@H2D ns=40
         a1: AGGREGATE@COMPUTE ns=1 <- h1""")
-    path, trace = found(written.schedule, gpus(1))
+    path, trace = path_and_trace(written.schedule, gpus(1))
     assert steps(path) == [(written.row["h0/0"], 0, 0, 5), (written.row["h1/0"], 0, 5, 45), (written.row["a1/0"], 0, 45, 46)]
     assert [(one.op, one.share) for one in path_shares(path, written.schedule, trace, gpus(1))] == [("H2D", 45 / 46), ("AGGREGATE", 1 / 46)]
 
@@ -68,14 +68,14 @@ def test_of_what_ends_at_one_time_the_stream_counts_first():
         h: H2D@H2D ns=5
         a: AGGREGATE@COMPUTE ns=5
         b: AGGREGATE@COMPUTE ns=1 <- h""")
-    path, _ = found(written.schedule, gpus(1))
+    path, _ = path_and_trace(written.schedule, gpus(1))
     assert path.row.tolist() == [written.row["a/0"], written.row["b/0"]]
 
 
 def test_kernels_that_wait_for_the_host_are_the_hosts():
     """Four rows of one kernel, 3 ns each, launched 10 ns apart: the epoch is the launches, from the first start on, and the last row."""
     written = write("\n".join(f"a{i}: AGGREGATE@COMPUTE ns=3 kernels=1" for i in range(4)))
-    path, trace = found(written.schedule, gpus(1), 10)
+    path, trace = path_and_trace(written.schedule, gpus(1), 10)
     assert trace.span_ns == 33 and steps(path) == [(HOST, 0, 10, 40), (written.row["a3/0"], 0, 40, 43)]
     assert path_shares(path, written.schedule, trace, gpus(1)) == (
         PathShare("", "", "", 30 / 33),
@@ -88,7 +88,7 @@ def test_the_hosts_turn_waits_for_the_step_that_gates_it():
     text = "\n".join(f"a{i}: AGGREGATE@COMPUTE ns=1 kernels=1 iteration={i}\no{i}: OPTIMIZE@COMPUTE ns={ns} kernels=1 iteration={i}"
                      for i, ns in enumerate((200, 1, 1)))  # fmt: skip
     written = write(text)
-    path, trace = found(written.schedule, gpus(1), 60)
+    path, trace = path_and_trace(written.schedule, gpus(1), 60)
     row = written.row
     assert steps(path) == [(HOST, 0, 60, 120), (row["o0/0"], 0, 120, 320), (HOST, 0, 320, 440), (row["o2/0"], 0, 440, 441)]
     assert trace.span_ns == 381
@@ -96,10 +96,10 @@ def test_the_hosts_turn_waits_for_the_step_that_gates_it():
 
 def test_an_epoch_of_nothing():
     schedule = Builder("none", 1).finish()
-    path, trace = found(schedule, gpus(1))
+    path, trace = path_and_trace(schedule, gpus(1))
     assert len(path) == 0 and path_shares(path, schedule, trace, gpus(1)) == ()
     written = write("a: AGGREGATE@COMPUTE ns=0")
-    path, trace = found(written.schedule, gpus(1))
+    path, trace = path_and_trace(written.schedule, gpus(1))
     assert len(path) == 1 and path_shares(path, written.schedule, trace, gpus(1)) == ()
 
 
@@ -126,7 +126,7 @@ STREAMS = st.sampled_from([None, CPU_STREAMS, ONE_STREAM])
 def test_the_steps_of_a_replay_follow_one_another_and_add_up_to_the_epoch(schedule, streams, per_node, launch_ns):
     cluster = gpus(4, per_node, streams)
     try:
-        path, trace = found(schedule, cluster, launch_ns)
+        path, trace = path_and_trace(schedule, cluster, launch_ns)
     except UserError:
         assume(False)
     assert path.duration_ns.sum() == trace.span_ns and path.start_ns[0] == trace.start_ns.min()
@@ -202,10 +202,10 @@ def test_a_collective_is_blamed_on_the_link_that_it_takes_longest_on():
     """An all-to-all of two machines on their cards, one inside a machine on NVLink; what nobody models is inside or between machines."""
     h200 = presets.cluster("h200")
     costs = DatasheetCosts(h200.device)
-    for ranks, named, alone in ((16, "on NICs", "between nodes"), (8, "on NVLink", "inside a node")):
+    for ranks, named, where in ((16, "on NICs", "between nodes"), (8, "on NVLink", "inside a node")):
         cluster = presets.scaled(h200, ranks)
         schedule = write("a: AGGREGATE@COMPUTE\nx: ALLTOALL@COMM all bytes=1000000000 <- a", ranks).schedule
         trace = replay(schedule, cluster, costs)
         path = critical_path(schedule, trace, cluster.device)
         assert path_shares(path, schedule, trace, cluster, LinkTraffic.of(schedule, cluster))[0].link == named
-        assert path_shares(path, schedule, trace, cluster)[0].link == alone
+        assert path_shares(path, schedule, trace, cluster)[0].link == where

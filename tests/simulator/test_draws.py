@@ -33,9 +33,9 @@ STEP = ("h{b}: H2D@H2D ns=100 iteration={b}", "b{b}: BACKWARD@COMPUTE ns=1000 it
         "r{b}: ALLREDUCE@COMM all bytes=30 iteration={b} <- b{b}", "o{b}: OPTIMIZE@COMPUTE ns=10 iteration={b} <- r{b}")  # fmt: skip
 
 
-def taken(found: Draws, draw: int) -> np.ndarray:
+def taken(draws: Draws, draw: int) -> np.ndarray:
     """What rows take in a draw, ns."""
-    return np.rint(found.uncontended.ns * found.factors(draw)[0]).astype(np.int64)
+    return np.rint(draws.uncontended.ns * draws.factors(draw)[0]).astype(np.int64)
 
 
 def drawn(text: str, ranks: int, uncertainty: Uncertainty, draws: int = 1, per_node: int | None = None) -> list[int]:
@@ -202,7 +202,7 @@ def test_the_middle_draw_is_the_lower_median():
 
 
 @pytest.mark.parametrize(
-    "made, said",
+    "made, message",
     [
         (lambda: Uncertainty(-0.1), "jitter: expected a relative spread of at least 0, got -0.1"),
         (lambda: Uncertainty(sway=float("nan")), "sway: expected a relative spread of at least 0, got nan"),
@@ -213,13 +213,13 @@ def test_the_middle_draw_is_the_lower_median():
         (lambda: Uncertainty(classes=(DeviceClass(0.6, 1), DeviceClass(0.5, 1))), "classes: their shares add up to 1.1, more than 1"),
     ],
 )
-def test_what_is_stated_wrongly_is_refused(made, said):
+def test_what_is_stated_wrongly_is_refused(made, message):
     with pytest.raises(UserError) as error:
         made()
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
-def test_what_is_stated_is_told_in_words():
+def test_uncertainty_is_described_in_words():
     stated = Uncertainty(0.05, 0.1, Stragglers(2, "node", 1.5), (DeviceClass(0.5, 0.8),))
     assert str(stated) == "jitter 0.05, sway 0.1, 2 nodes 1.5 times as slow, 50% of the GPUs at 0.8 of the speed"
     assert str(CERTAIN) == ""
@@ -230,7 +230,7 @@ SEEN = Uncertainty("fitted", "fitted")
 
 
 @pytest.mark.slow
-def test_what_repeats_have_shown_varies_as_it_did_and_leaves_sums_alone():
+def test_measured_variation_is_drawn_and_leaves_sums_unchanged():
     text = "\n".join(f"a{i}: AGGREGATE@COMPUTE iteration={i // 100}" for i in range(400))
     schedule = write(text, ranks=2).schedule
     costs = FittedCosts("d", (LEVEL,), {}, sway=0.05, extrapolate=True)

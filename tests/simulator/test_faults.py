@@ -33,21 +33,21 @@ def plan(policy="restart", every=4, **more) -> FaultPlan:
     return FaultPlan(policy, every, **{"checkpoint_s": 0.5, "detect_s": 2.0, "restart_s": 3.0, **more})
 
 
-def check(found: TrainingResult, ranks: int, policy: str) -> None:
+def check(result: TrainingResult, ranks: int, policy: str) -> None:
     """What holds of every outcome."""
-    assert found.ns == found.useful_ns + found.writing_ns + found.lost_ns
-    assert min(found.ns, found.useful_ns, found.writing_ns, found.lost_ns) >= 0
-    assert 0 <= found.done <= 1 and (found.done == 1) == (found.ended == "trained")
+    assert result.ns == result.useful_ns + result.writing_ns + result.lost_ns
+    assert min(result.ns, result.useful_ns, result.writing_ns, result.lost_ns) >= 0
+    assert 0 <= result.done <= 1 and (result.done == 1) == (result.ended == "trained")
     allowed = {"restart": ("trained", "endless"), "shrink": ("trained", "too few ranks", "endless"), "stop": ("trained", "stopped")}
-    assert found.ended in allowed[policy]
+    assert result.ended in allowed[policy]
     if policy == "shrink":
-        assert found.ranks == ranks - found.failures
+        assert result.ranks == ranks - result.failures
     else:
-        assert found.ranks == ranks
+        assert result.ranks == ranks
     if policy == "stop":
-        assert found.failures == (found.ended == "stopped") and found.restarts == 0
-    assert found.restarts <= found.failures
-    assert found.lost_ns == 0 or found.failures
+        assert result.failures == (result.ended == "stopped") and result.restarts == 0
+    assert result.restarts <= result.failures
+    assert result.lost_ns == 0 or result.failures
 
 
 def test_without_failures_there_are_iterations_and_checkpoints():
@@ -205,7 +205,7 @@ def test_random_failures_cost_what_daly_says():
     assert np.mean(seconds) == pytest.approx(expected, abs=5 * np.std(seconds) / np.sqrt(len(seconds)))
 
 
-def test_draws_fail_at_other_times_and_seeds_are_kept():
+def test_draws_fail_at_other_times_and_repeat_by_seed():
     fault_plan = plan(mtbf_s=100.0)
     results = [simulate_training(fault_plan, TEN, 8, 4, seed=seed, draw=draw) for seed, draw in ((0, 0), (0, 1), (1, 0), (0, 0))]
     assert results[0] == results[3]
@@ -213,7 +213,7 @@ def test_draws_fail_at_other_times_and_seeds_are_kept():
 
 
 @pytest.mark.parametrize(
-    "made, said",
+    "made, message",
     [
         (lambda: plan(every=0), "failures: every: expected at least 1 iteration, got 0"),
         (lambda: plan(mtbf_s=0.0), "failures: mtbf_s: expected a finite number above 0, got 0.0"),
@@ -221,10 +221,10 @@ def test_draws_fail_at_other_times_and_seeds_are_kept():
         (lambda: plan(times_s=(1.0, float("inf"))), "failures: times_s: expected a finite number of at least 0, got inf"),
     ],
 )
-def test_plans_that_cannot_be_are_refused(made, said):
+def test_plans_that_cannot_be_are_refused(made, message):
     with pytest.raises(UserError) as error:
         made()
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 def test_a_task_that_is_not_there():

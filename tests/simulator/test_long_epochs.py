@@ -52,7 +52,7 @@ def work_of(
 def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: str) -> tuple[np.ndarray, np.ndarray]:
     """Start and end of every row of the epoch, replayed stretch by stretch."""
     ranks = stretches[0].schedule.ranks
-    carried, found = ClusterState.idle(ranks), []
+    carried, traces = ClusterState.idle(ranks), []
     for stretch in stretches:
         schedule = stretch.schedule
         ns, _ = durations(costs, schedule)
@@ -65,29 +65,29 @@ def pieces(stretches: list[Stretch], cluster: Cluster, costs: CostModel, how: st
         else:
             launches = Launches.of(schedule, ns, costs.launch_ns)
             *times, carried = replay_stretch(stretch, cluster.device, ns, launches, carried, engine=how)
-        found.append([time[ranks:] for time in times])
-    begin, end = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        traces.append([time[ranks:] for time in times])
+    begin, end = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     return begin, end
 
 
-def assert_told(found: ReplayResult, schedule: Schedule, cluster: Cluster, costs: CostModel) -> None:
+def assert_told(result: ReplayResult, schedule: Schedule, cluster: Cluster, costs: CostModel) -> None:
     """All that is told is what the whole epoch's trace tells."""
     trace = engine.replay(schedule, cluster, costs)
-    assert found.rows == len(schedule) and found.tally.span_ns == trace.span_ns and found.tally.idle == schedule.idle
-    assert found.tally.busy_ns.tolist() == busy_ns(trace).tolist()
-    assert found.tally.peaks.tolist() == peaks(schedule, trace).tolist()
-    assert found.summary == replace(Summary.of([trace]), collective_s=pytest.approx(Summary.of([trace]).collective_s, rel=1e-12))
-    assert found.op_seconds.to_dict() == pytest.approx(time_by_op(trace).to_dict(), rel=1e-12)
+    assert result.rows == len(schedule) and result.tally.span_ns == trace.span_ns and result.tally.idle == schedule.idle
+    assert result.tally.busy_ns.tolist() == busy_ns(trace).tolist()
+    assert result.tally.peaks.tolist() == peaks(schedule, trace).tolist()
+    assert result.summary == replace(Summary.of([trace]), collective_s=pytest.approx(Summary.of([trace]).collective_s, rel=1e-12))
+    assert result.op_seconds.to_dict() == pytest.approx(time_by_op(trace).to_dict(), rel=1e-12)
     crossed = link_utilisation(LinkTraffic.of(schedule, cluster), trace.span_ns).set_index("link").sort_index()
-    by_link = found.links.set_index("link").sort_index()
+    by_link = result.links.set_index("link").sort_index()
     assert by_link.index.tolist() == crossed.index.tolist()
     np.testing.assert_allclose(by_link, crossed, rtol=1e-12)
     for memory in (peaks(schedule, trace).max() - 1, peaks(schedule, trace).max()):
         small = replace(cluster, device=replace(cluster.device, memory=float(memory)))
-        assert said(lambda: check(schedule, trace, small)) == said(lambda: replace(found, cluster=small).check())  # noqa: B023
+        assert error_of(lambda: check(schedule, trace, small)) == error_of(lambda: replace(result, cluster=small).check())  # noqa: B023
 
 
-def said(call) -> str:
+def error_of(call) -> str:
     try:
         call()
     except UserError as error:
@@ -207,21 +207,21 @@ def test_rows_of_a_stretch_share_what_they_share_in_the_epoch(how, launch):
     cluster = presets.scaled(presets.cluster("h200"), ranks)
     costs = DatasheetCosts(replace(cluster.device, launch_s=launch))
 
-    def alone(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
+    def uncontended(schedule: Schedule) -> tuple[np.ndarray, Launches | None]:
         ns, _ = durations(costs, schedule)
         rows, together = collective_times.times(schedule, cluster)
         ns[rows] = together
         return ns, Launches.of(schedule, ns, costs.launch_ns)
 
-    whole, carried, found = DISTDGL.plan(work, ranks, costs), ClusterState.idle(ranks), []
+    whole, carried, traces = DISTDGL.plan(work, ranks, costs), ClusterState.idle(ranks), []
     for stretch in DISTDGL.stretches(work, ranks, costs, 1000):
         shares = copies_share(stretch.schedule, cluster, ranks)
-        begin, end, carried = replay_stretch(stretch, cluster.device, *alone(stretch.schedule), carried, shares, how)
-        found.append((begin[ranks:], end[ranks:]))
-    expected = engine.replay_times(whole, cluster.device, *alone(whole), copies_share(whole, cluster, 0), how)
-    for mine, theirs in zip(zip(*found, strict=True), expected, strict=True):
+        begin, end, carried = replay_stretch(stretch, cluster.device, *uncontended(stretch.schedule), carried, shares, how)
+        traces.append((begin[ranks:], end[ranks:]))
+    expected = engine.replay_times(whole, cluster.device, *uncontended(whole), copies_share(whole, cluster, 0), how)
+    for mine, theirs in zip(zip(*traces, strict=True), expected, strict=True):
         assert np.concatenate(mine).tolist() == theirs.tolist()
-    undisturbed = engine.replay_times(whole, cluster.device, *alone(whole), None, how)
+    undisturbed = engine.replay_times(whole, cluster.device, *uncontended(whole), None, how)
     assert (expected[1] > undisturbed[1]).any()
 
 

@@ -57,7 +57,7 @@ def test_out_of_memory_says_where_and_by_how_much():
     )
 
 
-def test_resident_memory_alone_can_be_too_much():
+def test_resident_memory_by_itself_can_be_too_much():
     written = write("a: AGGREGATE@COMPUTE", resident=3_000_000_000)
     with pytest.raises(UserError, match=r"rank 0 needs 3\.0 GB for resident data, 2\.0 GB more than the 1\.0 GB of Test GPU"):
         memory.check(written.schedule, replay(written.schedule, gpus(1), NsCosts()), gpus(1))

@@ -184,7 +184,7 @@ def test_an_oversubscribed_spine_limits_an_all_to_all():
     assert reduced(cluster, GIGA, 4) == pytest.approx(8.4e-6 + 1.5 * GIGA / 5e9, rel=1e-9)  # one edge of the ring goes up each leaf
 
 
-def test_one_rank_alone_takes_no_time():
+def test_a_single_rank_takes_no_time():
     assert seconds(H200, "r: ALLREDUCE@COMM all bytes=1000000", 1) == 0
 
 

@@ -62,7 +62,7 @@ def test_messages_take_the_link_between_their_ranks():
     assert ns("s: SEND@COMM rank=1 group=0 bytes=1000\nr: RECV@COMM rank=2 group=0 bytes=1000") == [5000 + 100] * 2
 
 
-def test_one_rank_alone_takes_no_time_and_other_rows_are_left_out():
+def test_a_single_rank_takes_no_time_and_other_rows_are_left_out():
     assert ns("a: AGGREGATE@COMPUTE\nr: ALLREDUCE@COMM all bytes=1000000", ranks=1) == [-1, 0]
 
 

@@ -129,8 +129,8 @@ def test_any_shape_ends_and_gives_its_memory_back(name, model, layers, ranks, si
     assert len(trace) == len(schedule)
     for rank in range(ranks):
         mine = np.flatnonzero(schedule.rank == rank)
-        held = np.cumsum(schedule.alloc[mine] - schedule.free[mine])
-        assert held[-1] == 0 and held.min() >= 0
+        allocated = np.cumsum(schedule.alloc[mine] - schedule.free[mine])
+        assert allocated[-1] == 0 and allocated.min() >= 0
     trained = {
         (u, s, n) for u, s, n in zip(*(c[schedule.op == Op.BACKWARD] for c in (schedule.unit, schedule.step, schedule.layer)), strict=True)
     }
@@ -171,7 +171,7 @@ def test_a_missing_partition():
             strategy(name).plan(work, 0, COSTS)
 
 
-def test_kind_is_kept(tmp_path):
+def test_the_kind_is_saved(tmp_path):
     schedule = strategy("esdg").plan(work_of(ranks=2), 2, COSTS)
     schedule.save(tmp_path / "s.parquet")
     assert Schedule.load(tmp_path / "s.parquet").kind == schedule.head(1).kind == "snapshots"
@@ -199,8 +199,8 @@ def test_expected_halo_is_the_mean_over_random_partitions():
     random = np.random.default_rng(0)
     snapshot = GRAPHS[10]
     for parts in (1, 2, 5):
-        found = [VertexPartition(random.integers(0, parts, N).astype(np.int32), parts).count([snapshot])[2].mean() for _ in range(400)]
-        assert expected_halo(snapshot.out_degree(), parts) == pytest.approx(np.mean(found), rel=0.03)
+        cuts = [VertexPartition(random.integers(0, parts, N).astype(np.int32), parts).count([snapshot])[2].mean() for _ in range(400)]
+        assert expected_halo(snapshot.out_degree(), parts) == pytest.approx(np.mean(cuts), rel=0.03)
 
 
 @pytest.mark.slow
@@ -208,8 +208,8 @@ def test_metis_balances_and_cuts_less():
     """Two communities with few edges between them: METIS finds them; a random partition reads many more rows."""
     random = np.random.default_rng(0)
     src, dst = random.integers(0, 200, (2, 3000))
-    kept = ((src < 100) == (dst < 100)) & (src != dst)
-    snapshot = Snapshot.from_edges(200, src[kept], dst[kept])
+    is_local = ((src < 100) == (dst < 100)) & (src != dst)
+    snapshot = Snapshot.from_edges(200, src[is_local], dst[is_local])
     from_metis = metis_partition(SnapshotSequence.from_snapshots([snapshot]), 2)
     assert np.bincount(from_metis).tolist() == [100, 100]
     assert VertexPartition(from_metis, 2).count([snapshot])[2].sum() == 0 < expected_halo(snapshot.out_degree(), 2)

@@ -45,11 +45,15 @@ def case(stream: EventStream, policy: str, count: int, share: float, remote: flo
 
 def test_the_equation_by_hand() -> None:
     """|E| 100, E_k 40, λ 0.3, λ̂ 0.5, n 10, θ 0.1, m 4, η 0.2; d_n 8, d_e 6, d_mem 4."""
-    found = published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 0.1, 0.2)
-    assert (found.hot_nodes, found.hot_edges) == pytest.approx((8 * 10 * 0.1 * 0.5 * 40 * 0.8, 6 * 10 * 0.1 * 0.5 * 40))
-    assert (found.cold_nodes, found.cold_edges) == pytest.approx((8 * 0.3 * (10 * 0.1 * 160 + 100), 6 * 10 * 0.1 * 0.3 * 160))
-    assert found.memory == pytest.approx(4 * 3 * 0.2 * 40) and found.told == 0
-    assert found.total == pytest.approx(128 + 624 + 120 + 288 + 96) and found.fetched == pytest.approx(found.total - 96)
+    communication = published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 0.1, 0.2)
+    assert (communication.hot_nodes, communication.hot_edges) == pytest.approx((8 * 10 * 0.1 * 0.5 * 40 * 0.8, 6 * 10 * 0.1 * 0.5 * 40))
+    assert (communication.cold_nodes, communication.cold_edges) == pytest.approx(
+        (8 * 0.3 * (10 * 0.1 * 160 + 100), 6 * 10 * 0.1 * 0.3 * 160)
+    )
+    assert communication.memory == pytest.approx(4 * 3 * 0.2 * 40) and communication.negatives == 0
+    assert communication.total == pytest.approx(128 + 624 + 120 + 288 + 96) and communication.fetched == pytest.approx(
+        communication.total - 96
+    )
     assert published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 7.0) == published_communication(
         StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 1
     )
@@ -58,18 +62,22 @@ def test_the_equation_by_hand() -> None:
 def test_nothing_costs_nothing() -> None:
     empty = np.empty(0, np.int32)
     parts = partition_stream(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
-    found = Remoteness.of(stream, parts, 5, 4)
-    assert published_communication(StreamCut.of(found), WIDTHS, 5, 0.5).total == estimate_communication(found, WIDTHS, 0.5).total == 0
+    remoteness = Remoteness.of(stream, parts, 5, 4)
+    assert (
+        published_communication(StreamCut.of(remoteness), WIDTHS, 5, 0.5).total
+        == estimate_communication(remoteness, WIDTHS, 0.5).total
+        == 0
+    )
 
 
 def test_cut_is_that_of_the_stream() -> None:
     one = case(power_law(0), "shared-nodes", 4, 0.1)
-    found, stream = one.remoteness(), one.source.stream
-    cut, home = StreamCut.of(found), one.parts.node
+    remoteness, stream = one.remoteness(), one.source.stream
+    cut, home = StreamCut.of(remoteness), one.parts.node
     ends = np.stack([home[stream.src], home[stream.dst]])
-    assert cut.hot_ends == np.count_nonzero(ends == SHARED) and cut.remote == found.edges[HOT] / found.slots[HOT]
+    assert cut.hot_ends == np.count_nonzero(ends == SHARED) and cut.remote == remoteness.edges[HOT] / remoteness.slots[HOT]
     assert cut.cut == np.count_nonzero((ends[0] != ends[1]) & (ends != SHARED).all(0)) / len(stream)
-    assert StreamCut.of(found, 0.25).remote == 0.25
+    assert StreamCut.of(remoteness, 0.25).remote == 0.25
 
 
 @pytest.mark.sample(2)
@@ -79,9 +87,9 @@ def test_cut_is_that_of_the_stream() -> None:
 @pytest.mark.parametrize("count", [2, 8])
 def test_with_all_neighbours_it_is_what_the_sampler_finds(policy: str, share: float, remote: float, count: int) -> None:
     one = case(power_law(count, 200 * (share == 0.2)), policy, count, share, remote)
-    found, sampled = one.remoteness(), slots(one, 1.0)
-    assert {name: getattr(found, name).tolist() for name in COLUMNS} == {name: getattr(sampled, name).tolist() for name in COLUMNS}
-    assert found.cut == sampled.cut
+    remoteness, sampled = one.remoteness(), slots(one, 1.0)
+    assert {name: getattr(remoteness, name).tolist() for name in COLUMNS} == {name: getattr(sampled, name).tolist() for name in COLUMNS}
+    assert remoteness.cut == sampled.cut
 
 
 @pytest.mark.sample(2)
@@ -93,13 +101,13 @@ def test_it_is_within_a_tenth(policy: str, count: int, share: float, theta: floa
     Of what is fetched and synchronised, each row once a batch, it is a bound."""
     for seed, items in ((0, 0), (1, 300)):
         one = case(power_law(seed, items), policy, count, share)
-        found = estimate_communication(one.remoteness(), WIDTHS, theta)
+        communication = estimate_communication(one.remoteness(), WIDTHS, theta)
         drawn = [estimate_communication(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
-        assert fetched(found) == pytest.approx(np.mean([fetched(each) for each in drawn]), rel=0.1)
-        assert found.told == pytest.approx(np.mean([each.told for each in drawn]), rel=0.1)
+        assert fetched(communication) == pytest.approx(np.mean([fetched(each) for each in drawn]), rel=0.1)
+        assert communication.negatives == pytest.approx(np.mean([each.negatives for each in drawn]), rel=0.1)
         work = once(one, theta)
         assert WIDTHS.node * work.asked_nodes.sum() + WIDTHS.edge * work.asked_edges.sum() < drawn[0].fetched
-        assert WIDTHS.memory * (count - 1) * work.shared.sum() <= found.memory
+        assert WIDTHS.memory * (count - 1) * work.shared.sum() <= communication.memory
 
 
 @pytest.mark.parametrize("theta", [0.3, 1.0])
@@ -112,9 +120,9 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
         iteration, rank = divmod(at, 4)
         own = one.allotment.rank_events(iteration, rank)
         roots = source.roots(own, one.others(own)[:, None], one.allotment.before(iteration, rank))
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), local_part=LocalPart(parts, rank))
-        nodes = {int(node) for node in found.nodes if parts.node[node] not in (SHARED, rank)}
-        edges = {int(event) for event in found.edges if parts.event[event] != rank}
+        sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), local_part=LocalPart(parts, rank))
+        nodes = {int(node) for node in sampled.nodes if parts.node[node] not in (SHARED, rank)}
+        edges = {int(event) for event in sampled.edges if parts.event[event] != rank}
         assert (work.asked_nodes[at], work.asked_edges[at]) == (len(nodes), len(edges))
         for what, homes in enumerate(([parts.node[node] for node in nodes], [parts.event[event] for event in edges])):
             np.add.at(served[iteration, what], homes, 1)
@@ -128,10 +136,10 @@ def test_negatives_are_those_that_ranks_draw(remote: float) -> None:
     whole = spreading.parts
     assert whole is not None
     stream, parts = data.whole.stream.span(0, data.training_events), replace(whole, event=whole.event[: data.training_events])
-    found = partition_negatives(stream, parts, remote, seed=2)(np.arange(data.training_events))
+    drawn = partition_negatives(stream, parts, remote, seed=2)(np.arange(data.training_events))
     for rank in range(3):
         own = np.flatnonzero(parts.event == rank)
-        assert np.array_equal(found[own], spreading.negatives(own, rank, 0, 2)[0][:, 0])
+        assert np.array_equal(drawn[own], spreading.negatives(own, rank, 0, 2)[0][:, 0])
 
 
 def test_variance_bound() -> None:

@@ -41,13 +41,13 @@ def test_a_plan_that_needs_no_costs_is_made_without(name: str, asks: bool) -> No
 @pytest.mark.parametrize("name", ["real-type1", "real-g+"])
 def test_what_a_plan_asks_is_remembered(name: str) -> None:
     """All forms of all snapshots, and as a brute force finds them."""
-    asked = CostRequests(UNUSED)
-    schedule = strategy(name).plan(work(), 1, asked)
-    assert {curve.op for curve in asked.ranges} >= {"H2D", "AGGREGATE", "INCREMENT", "TRANSFORM"}
-    assert {curve.variant for curve in asked.ranges if curve.op == "H2D"} == {*Form}
-    asked = CostRequests(UNUSED)
-    asked.note(schedule)
-    assert asked.ranges == descriptor_ranges(schedule)
+    requests = CostRequests(UNUSED)
+    schedule = strategy(name).plan(work(), 1, requests)
+    assert {curve.op for curve in requests.ranges} >= {"H2D", "AGGREGATE", "INCREMENT", "TRANSFORM"}
+    assert {curve.variant for curve in requests.ranges if curve.op == "H2D"} == {*Form}
+    requests = CostRequests(UNUSED)
+    requests.note(schedule)
+    assert requests.ranges == descriptor_ranges(schedule)
     for curve, ranges in descriptor_ranges(schedule).items():
         own = (schedule.op == Op[curve.op]) & (schedule.width == curve.width) & (schedule.variant == curve.variant)
         assert ranges["bytes"] == (schedule.bytes[own].min(), schedule.bytes[own].max())
@@ -55,12 +55,12 @@ def test_what_a_plan_asks_is_remembered(name: str) -> None:
 
 def test_a_sketch_asks_what_the_plan_would() -> None:
     """REAL-L's is made without a solver."""
-    found = []
+    mismatches = []
     for make in (strategy("real-l").sketch, strategy("real-g+").plan):
-        asked = CostRequests(UNUSED)
-        make(work(), 2, asked)
-        found.append(asked.ranges)
-    assert found[0] == found[1]
+        requests = CostRequests(UNUSED)
+        make(work(), 2, requests)
+        mismatches.append(requests.ranges)
+    assert mismatches[0] == mismatches[1]
     assert strategy("real-l").sketch(work(), 2, UNUSED).name == "real-l"
 
 
@@ -86,10 +86,10 @@ def test_implementations_of_a_plan_are_told_apart() -> None:
 def test_curves_are_every_row_once() -> None:
     schedule = strategy("real-g+").plan(work("gat-lstm", 2), 2, UNUSED)
     rows = np.flatnonzero(schedule.rank == 1)
-    found = list(curves(schedule, rows))
-    assert sorted(np.concatenate([own for _, own in found]).tolist()) == list(range(len(rows)))
-    assert len({curve for curve, _ in found}) == len(found)
-    for curve, own in found:
+    items = list(curves(schedule, rows))
+    assert sorted(np.concatenate([own for _, own in items]).tolist()) == list(range(len(rows)))
+    assert len({curve for curve, _ in items}) == len(items)
+    for curve, own in items:
         mine = rows[own]
         assert {(Op(op).name, w, v) for op, w, v in zip(schedule.op[mine], schedule.width[mine], schedule.variant[mine], strict=True)} == {
             (curve.op, curve.width, curve.variant)

@@ -40,8 +40,8 @@ def one(op: str, lane: str, **columns: int) -> Schedule:
     ],
 )
 def test_a_datasheet_by_hand(row: Schedule, ns: int) -> None:
-    found, source = DatasheetCosts(DEVICE, efficiency=0.5).predict(row, np.array([0]))
-    assert found.tolist() == [ns] and source is Source.SPECIFIED
+    duration, source = DatasheetCosts(DEVICE, efficiency=0.5).predict(row, np.array([0]))
+    assert duration.tolist() == [ns] and source is Source.SPECIFIED
 
 
 def test_a_copy_reaches_a_share_of_the_bus() -> None:
@@ -142,20 +142,20 @@ def aggregate(edges: int, width: int = 8) -> Schedule:
 
 def test_a_curve_is_what_it_was_fitted_to_be() -> None:
     for edges in (1000, 3000, 5500):  # a tenth outside is still taken
-        found, source = COSTS.predict(aggregate(edges), np.array([0]))
-        assert found.tolist() == [300 + 2 * edges + 500] and source is Source.FITTED
+        duration, source = COSTS.predict(aggregate(edges), np.array([0]))
+        assert duration.tolist() == [300 + 2 * edges + 500] and source is Source.FITTED
 
 
 @pytest.mark.parametrize("edges", [800, 5600])
 def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path) -> None:
-    said = (
+    sentence = (
         rf"costs fitted on this machine: AGGREGATE at width 8 was fitted on edges 1000\.\.5000, asked for {edges}\.\.{edges}; profile that"
     )
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=sentence):
         COSTS.predict(aggregate(edges), np.array([0]))
     COSTS.save(tmp_path / "costs.json")
-    found, source = FittedCosts.load(tmp_path / "costs.json", extrapolate=True).predict(aggregate(edges), np.array([0]))
-    assert found.tolist() == [300 + 2 * edges + 500] and source is Source.EXTRAPOLATED
+    duration, source = FittedCosts.load(tmp_path / "costs.json", extrapolate=True).predict(aggregate(edges), np.array([0]))
+    assert duration.tolist() == [300 + 2 * edges + 500] and source is Source.EXTRAPOLATED
     with pytest.raises(UserError, match="asked for"):
         FittedCosts.load(tmp_path / "costs.json").predict(aggregate(edges), np.array([0]))
 
@@ -168,8 +168,8 @@ def test_costs_of_another_device_are_not_taken_for_this_one_unless_they_may_be()
     with pytest.raises(UserError, match=r"^fitted on a device without a name, not on NVIDIA H200;"):
         replace(costs, device="").for_device("NVIDIA H200")
     taken = replace(costs, extrapolate=True).for_device("NVIDIA H200")
-    found, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
-    assert found.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
+    duration, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
+    assert duration.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
 
 
 def test_what_was_not_profiled_is_not_guessed() -> None:

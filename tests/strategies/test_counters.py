@@ -44,12 +44,12 @@ def out_degree(rows):
 def gcn_entries(before, after):
     """Per touched row: entries whose weight c_u differs from one snapshot to the next, or the whole row where that is not more."""
     was, now = out_degree(before), out_degree(after)
-    found = {}
+    counts = {}
     for v in after:
         changed = [u for u in before[v] | after[v] if (u in before[v]) != (u in after[v]) or was[u] != now[u]]
         if changed:
-            found[v] = min(len(changed), len(after[v]))
-    return found
+            counts[v] = min(len(changed), len(after[v]))
+    return counts
 
 
 def map_entries(before, after):
@@ -80,9 +80,9 @@ def test_every_row_is_counted_entry_by_entry(graph, model, form, layers):
         if op is Op.AGGREGATE:
             assert schedule.flops[task] == entries * per_entry
         elif op is Op.INCREMENT:
-            found = (map_entries if attends else gcn_entries)(adjacency[snapshot - 1], adjacency[snapshot])
-            assert schedule.flops[task] == sum(found.values()) * per_entry
-            assert schedule.rows[task] == len(found)
+            changes = (map_entries if attends else gcn_entries)(adjacency[snapshot - 1], adjacency[snapshot])
+            assert schedule.flops[task] == sum(changes.values()) * per_entry
+            assert schedule.rows[task] == len(changes)
         elif op is Op.TRANSFORM:
             touched = nodes
             if schedule.layer[task] == 0 and not attends and not shape.evolves_weights and schedule.step[task] > 0 and form is Form.DELTA:

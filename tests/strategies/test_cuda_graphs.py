@@ -62,8 +62,8 @@ def test_graphs_are_compared_as_one_row_each() -> None:
     table = fidelity(predicted, [measured(), measured()], TWO.schedule.iteration).set_index("op")
     assert (1e6 * table.predicted_ms).to_dict() == pytest.approx({"GRAPH": 60, "OPTIMIZE": 10, "ITERATION": 35, "TOTAL": 70})
     assert (1e6 * table.measured_ms).to_dict() == pytest.approx({"GRAPH": 80, "OPTIMIZE": 20, "ITERATION": 50, "TOTAL": 100})
-    said = coverage(predicted, [measured()])
-    assert (said.rows, said.compared, said.share) == (4, 4, 1.0) and not said.unmeasured
+    coverages = coverage(predicted, [measured()])
+    assert (coverages.rows, coverages.compared, coverages.share) == (4, 4, 1.0) and not coverages.unmeasured
 
 
 def test_each_rank_has_graphs_of_its_own() -> None:

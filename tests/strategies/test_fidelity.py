@@ -89,10 +89,12 @@ def test_traces_of_different_schedules_are_refused():
 
 def test_rows_without_a_partner_are_told_and_left_out():
     predicted, measured = UNEVEN.take(np.arange(4)), LONGER.take(np.array([5, 3, 2, 1, 0]))
-    found = coverage(predicted, [measured, LONGER])
-    assert found == Coverage(6, 4, found.share, (), ("OPTIMIZE",), ("ALLREDUCE",)) and not found.whole
-    assert found.share == pytest.approx(np.median([240 / 260, 240 / 280]))
-    assert str(found) == "4 of 6 rows compared (89.0% of the measured time); measured only: OPTIMIZE; predicted without samples: ALLREDUCE"
+    covered = coverage(predicted, [measured, LONGER])
+    assert covered == Coverage(6, 4, covered.share, (), ("OPTIMIZE",), ("ALLREDUCE",)) and not covered.whole
+    assert covered.share == pytest.approx(np.median([240 / 260, 240 / 280]))
+    assert (
+        str(covered) == "4 of 6 rows compared (89.0% of the measured time); measured only: OPTIMIZE; predicted without samples: ALLREDUCE"
+    )
     table = fidelity(predicted, [measured, LONGER]).set_index("op")
     assert table.error_pct.drop("TOTAL").tolist() == pytest.approx([-50.0] * 2) and table.tasks["TOTAL"] == 4
     assert coverage(UNEVEN, [measured]).unmeasured == ("OPTIMIZE",)
@@ -100,7 +102,7 @@ def test_rows_without_a_partner_are_told_and_left_out():
 
 def test_all_rows_with_samples_are_whole():
     sampled = replace(UNEVEN, source=np.full(6, Source.FITTED, np.uint8))
-    found = coverage(sampled, [LONGER])
-    assert found.whole and (found.rows, found.compared, found.share, str(found)) == (6, 6, 1.0, "6 of 6 rows compared")
+    covered = coverage(sampled, [LONGER])
+    assert covered.whole and (covered.rows, covered.compared, covered.share, str(covered)) == (6, 6, 1.0, "6 of 6 rows compared")
     empty = UNEVEN.take(np.zeros(0, np.int64))
     assert np.isnan(coverage(empty, [empty]).share) and len(fidelity(empty, [empty], np.zeros(0, np.int32))) == 1

@@ -43,8 +43,8 @@ def numbers(run) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept = run()  # alive, so that no memory is used twice
-    del kept
+        tensors = run()  # alive, so that no memory is used twice
+    del tensors
     return sum(tensor.untyped_storage().nbytes() // tensor.element_size() for tensor in saved.values())
 
 
@@ -106,19 +106,19 @@ def test_features_of_a_snapshot_are_the_papers_arithmetic() -> None:
 
 
 def test_terms_of_esdg_by_hand() -> None:
-    held = esdg_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 2)
-    assert held.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (7, 5))
-    assert held.inputs == 2 * 10 * 2 * 4
-    assert held.kept == 2 * 10 * (4 + 4 * 4) * 4, "the first cell's input, state and memory of two"
-    assert held.working == 10 * (2 * 7 * 4 + 4 * 4 + 4 * 4) * 4
-    assert held.total == held.adjacency + held.inputs + held.kept + held.working
+    footprint = esdg_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 2)
+    assert footprint.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (7, 5))
+    assert footprint.inputs == 2 * 10 * 2 * 4
+    assert footprint.kept == 2 * 10 * (4 + 4 * 4) * 4, "the first cell's input, state and memory of two"
+    assert footprint.working == 10 * (2 * 7 * 4 + 4 * 4 + 4 * 4) * 4
+    assert footprint.total == footprint.adjacency + footprint.inputs + footprint.kept + footprint.working
 
 
 def test_terms_of_dynagraph_by_hand() -> None:
-    held = dynagraph_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 3)
-    assert held.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (3, 7, 5))
-    assert held.inputs == 3 * 10 * 2 * 4
-    assert held.kept == 3 * 10 * (4 + 2 * 4 + 2 * 7 * 4 + 4) * 4, "outputs, the second layer's sums, cells, the last activation"
+    footprint = dynagraph_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 3)
+    assert footprint.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (3, 7, 5))
+    assert footprint.inputs == 3 * 10 * 2 * 4
+    assert footprint.kept == 3 * 10 * (4 + 2 * 4 + 2 * 7 * 4 + 4) * 4, "outputs, the second layer's sums, cells, the last activation"
 
 
 def test_one_rank_of_dynahb_holds_what_dynagraph_holds_and_features() -> None:
@@ -142,10 +142,10 @@ def test_a_cache_is_of_every_row_within_its_hops() -> None:
 def test_dynahb_computes_lower_layers_for_rows_within_reach() -> None:
     stats, stack = counts(1_000, [3_000]), MPNNSizes(2, 4)
     own, one, two = rows_within_reach(stats, 4, 2)[:, 0]
-    held = dynahb_footprint(stats, stack, 1, 4)
+    footprint = dynahb_footprint(stats, stack, 1, 4)
     assert own < one < two
-    assert held.inputs == pytest.approx(two * 2 * 4)
-    assert held.kept == pytest.approx((one * (2 + 4) + own * (4 + 4) + 1_000 * (2 * 7 * 4 + 4)) * 4)
+    assert footprint.inputs == pytest.approx(two * 2 * 4)
+    assert footprint.kept == pytest.approx((one * (2 + 4) + own * (4 + 4) + 1_000 * (2 * 7 * 4 + 4)) * 4)
 
 
 @pytest.mark.parametrize("mean, ranks", [(0.8, 4), (3.0, 4), (1.5, 16)])
@@ -155,18 +155,18 @@ def test_reach_is_that_of_drawn_graphs_and_partitions(mean: float, ranks: int) -
     edges = int(mean * nodes)
     src, dst = rng.integers(0, nodes, (2, edges))
     part = rng.permutation(np.arange(nodes) % ranks)
-    found = np.zeros(2)
+    sums = np.zeros(2)
     for rank in range(ranks):
         near = part == rank
         for hop in range(2):
             read = near.copy()
             read[src[near[dst]]] = True
             near = read
-            found[hop] += near.sum()
+            sums[hop] += near.sum()
     active = len(np.unique(np.concatenate([src, dst])))
     expected = rows_within_reach(counts(nodes, [edges], active), ranks, 2)[:, 0]
     assert expected[0] == nodes
-    assert expected[1:] == pytest.approx(found, rel=0.05)
+    assert expected[1:] == pytest.approx(sums, rel=0.05)
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 16])
@@ -195,8 +195,8 @@ def test_reach_grows_with_hops_between_own_rows_and_all(nodes, edges, ranks, hop
 def test_the_heaviest_window_is_the_peak(edges, data) -> None:
     window = data.draw(st.integers(1, len(edges)))
     most = max(sum(edges[t : t + window]) for t in range(len(edges) - window + 1))
-    held = esdg_footprint(counts(9, edges), MPNNSizes(1, 1), window)
-    assert held.adjacency == window * WeightedCSR.nbytes_of(9, 0) + 8 * most
+    footprint = esdg_footprint(counts(9, edges), MPNNSizes(1, 1), window)
+    assert footprint.adjacency == window * WeightedCSR.nbytes_of(9, 0) + 8 * most
 
 
 def test_published_size_takes_no_graph() -> None:
@@ -207,7 +207,7 @@ def test_published_size_takes_no_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    "call, said",
+    "call, message",
     [
         (lambda s: esdg_footprint(s, MPNNSizes(1, 1), 0), "window: expected 1..2 snapshots, got 0"),
         (lambda s: dynagraph_footprint(s, MPNNSizes(1, 1), 3), "window: expected 1..2 snapshots, got 3"),
@@ -216,7 +216,7 @@ def test_published_size_takes_no_graph() -> None:
         (lambda s: MPNNSizes(0, 1), "inputs, hidden, convolutions and cells of at least 1, got MPNNSizes(inputs=0, hidden=1"),
     ],
 )
-def test_mistakes_name_what_was_given(call, said) -> None:
+def test_mistakes_name_what_was_given(call, message) -> None:
     with pytest.raises(UserError) as error:
         call(counts(5, [1, 2]))
-    assert said in str(error.value)
+    assert message in str(error.value)

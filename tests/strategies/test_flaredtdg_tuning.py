@@ -27,9 +27,9 @@ def bowl(full: float, alpha: float) -> Callable[[Decay], float]:
 
 @pytest.mark.parametrize(("full", "alpha"), [(2, 0.1), (5, 0.1), (1, 0.1), (3, 0.7), (1, 1.0), (7, 0.4)])
 def test_it_ends_at_the_lowest_point_of_a_bowl(full: int, alpha: float) -> None:
-    found = tune(START, bowl(full, alpha), always)
-    assert found.decay == Decay(full, 8 - full, alpha) and found.loss == pytest.approx(0)
-    assert found.trials[0].taken and (found.trials[0].full, found.trials[0].alpha) == (2, 0.1)
+    tuned = tune(START, bowl(full, alpha), always)
+    assert tuned.decay == Decay(full, 8 - full, alpha) and tuned.loss == pytest.approx(0)
+    assert tuned.trials[0].taken and (tuned.trials[0].full, tuned.trials[0].alpha) == (2, 0.1)
 
 
 def by_hand(window: int, loss: dict[tuple[int, int], float], most: Callable[[int, int], bool]) -> list[tuple[int, int]]:
@@ -52,7 +52,7 @@ def test_any_landscape(window: int, values: list[int], lost: set[int], budget: i
     places = [(k, a) for k in range(1, 7) for a in range(1, 11)]
     loss = {place: math.nan if value in lost else float(value) for place, value in zip(places, values, strict=True)}
     loss[min(2, window), 1] = float(values[0]) + 0.5  # has one
-    asked: list[tuple[int, int]] = []
+    trials: list[tuple[int, int]] = []
 
     def fits(k: int, a: int) -> bool:
         return (k, a) == (min(2, window), 1) or k * 10 + a <= budget
@@ -63,24 +63,24 @@ def test_any_landscape(window: int, values: list[int], lost: set[int], budget: i
 
     def trained(decay: Decay) -> float:
         assert fits(*at(decay))
-        asked.append(at(decay))
+        trials.append(at(decay))
         return loss[at(decay)]
 
-    found = tune(Decay(1, window - 1, 0.5), trained, lambda decay: fits(*at(decay)))
+    tuned = tune(Decay(1, window - 1, 0.5), trained, lambda decay: fits(*at(decay)))
     path = by_hand(window, loss, fits)
-    assert at(found.decay) == path[-1] and found.loss == loss[path[-1]]
-    assert {(trial.full, round(10 * trial.alpha)) for trial in found.trials if trial.taken} == set(path)
-    assert len(asked) == len(set(asked)) == sum(trial.fits for trial in found.trials)
-    assert [trial.loss is None for trial in found.trials] == [not trial.fits for trial in found.trials]
-    assert [trial.step for trial in found.trials] == sorted(trial.step for trial in found.trials)
+    assert at(tuned.decay) == path[-1] and tuned.loss == loss[path[-1]]
+    assert {(trial.full, round(10 * trial.alpha)) for trial in tuned.trials if trial.taken} == set(path)
+    assert len(trials) == len(set(trials)) == sum(trial.fits for trial in tuned.trials)
+    assert [trial.loss is None for trial in tuned.trials] == [not trial.fits for trial in tuned.trials]
+    assert [trial.step for trial in tuned.trials] == sorted(trial.step for trial in tuned.trials)
     if window > 1:
-        assert max(trial.step for trial in found.trials) <= len(path)
+        assert max(trial.step for trial in tuned.trials) <= len(path)
 
 
 def test_the_steepest_neighbour_is_taken() -> None:
     values = {(2, 0.1): 5.0, (3, 0.1): 4.0, (1, 0.1): 4.5, (2, 0.2): 3.0}
-    found = tune(START, lambda decay: values.get((decay.full, decay.alpha), 9.0), always)
-    assert found.decay == Decay(2, 6, 0.2) and [trial.taken for trial in found.trials[:4]] == [True, False, False, True]
+    tuned = tune(START, lambda decay: values.get((decay.full, decay.alpha), 9.0), always)
+    assert tuned.decay == Decay(2, 6, 0.2) and [trial.taken for trial in tuned.trials[:4]] == [True, False, False, True]
 
 
 def test_what_does_not_fit_is_not_trained_and_not_walked_through() -> None:
@@ -90,26 +90,26 @@ def test_what_does_not_fit_is_not_trained_and_not_walked_through() -> None:
         assert decay.full <= 3
         return bowl(5, 0.1)(decay)
 
-    found = tune(START, loss, lambda decay: decay.full <= 3)
-    assert found.decay.full == 3
-    refused = [trial for trial in found.trials if not trial.fits]
+    tuned = tune(START, loss, lambda decay: decay.full <= 3)
+    assert tuned.decay.full == 3
+    refused = [trial for trial in tuned.trials if not trial.fits]
     assert [(trial.full, trial.loss, trial.taken) for trial in refused] == [(4, None, False)]
 
 
 def test_equal_is_not_better() -> None:
-    found: TuningResult = tune(START, lambda decay: 1.0, always)
-    assert found.decay == Decay(2, 6, 0.1) and len(found.trials) == 4
+    tuned: TuningResult = tune(START, lambda decay: 1.0, always)
+    assert tuned.decay == Decay(2, 6, 0.1) and len(tuned.trials) == 4
 
 
 @pytest.mark.parametrize(
-    ("start", "loss", "fits", "said"),
+    ("start", "loss", "fits", "message"),
     [
         (START, 1.0, False, "the first setting, full 2 and alpha 0.1, does not fit in memory; nothing can be compared with it"),
         (START, math.nan, True, "the first setting, full 2 and alpha 0.1, has no validation loss; nothing can be compared with it"),
         (Decay(2, 6, 0.1, (5,)), 1.0, True, "it looks for how much older snapshots keep; leave out training.lags, got [5]"),
     ],
 )
-def test_what_cannot_be_tuned(start: Decay, loss: float, fits: bool, said: str) -> None:
+def test_what_cannot_be_tuned(start: Decay, loss: float, fits: bool, message: str) -> None:
     with pytest.raises(UserError) as error:
         tune(start, lambda decay: loss, lambda decay: fits)
-    assert str(error.value) == f"training.tune: {said}"
+    assert str(error.value) == f"training.tune: {message}"

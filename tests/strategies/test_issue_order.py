@@ -36,11 +36,11 @@ async def run(*rows: Wait) -> None:
 
 def chains() -> list[list[Wait]]:
     """Three snapshots that each compute, exchange and compute; the last waits for the snapshot before."""
-    found = []
+    orders = []
     for step in range(3):
         after = (work(step - 1, 1),) if step else ()
-        found.append([Wait(work(step)), Wait(comm(step)), Wait(work(step, 1), after)])
-    return found
+        orders.append([Wait(work(step)), Wait(comm(step)), Wait(work(step, 1), after)])
+    return orders
 
 
 def log(policy: Policy, ns: dict[Slot, int]) -> list[tuple[str, int]]:
@@ -105,7 +105,7 @@ def test_rows_that_were_issued_before_hold_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_coroutines_that_wait_for_each_other_are_told(policy: Policy) -> None:
+def test_coroutines_that_wait_for_each_other_are_an_error(policy: Policy) -> None:
     first, second = run(Wait(work(0), (work(1),))), run(Wait(work(1), (work(0),)))
     with pytest.raises(ValueError, match=r"rows wait for each other: .*step=0.*step=1"):
         issue_order([first, second], {}, policy)

@@ -104,11 +104,11 @@ def test_reuse_works_in_three_lanes_and_nothing_else_does(model, layers):
     moved, summed, follows = {Op.H2D}, {Op.AGGREGATE, Op.INCREMENT, Op.RECONSTRUCT}, {Op.TRANSFORM, Op.TEMPORAL}
     ends = {Op.BACKWARD, Op.OPTIMIZE}
     for name in ("real-type1", "real-reuse"):
-        found = lanes(plan(name, 1, load))
-        assert moved | follows <= set(found) <= moved | summed | follows | ends
-        assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE2} if op in follows else {Lane.COMPUTE} for op in found} == found
-    found = lanes(plan("psg", 1, load))
-    assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE} for op in found} == found
+        lane_ops = lanes(plan(name, 1, load))
+        assert moved | follows <= set(lane_ops) <= moved | summed | follows | ends
+        assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE2} if op in follows else {Lane.COMPUTE} for op in lane_ops} == lane_ops
+    lane_ops = lanes(plan("psg", 1, load))
+    assert {op: {Lane.H2D} if op in moved else {Lane.COMPUTE} for op in lane_ops} == lane_ops
 
 
 class Even:

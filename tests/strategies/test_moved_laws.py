@@ -30,8 +30,8 @@ def test_no_law_gives_bytes_back() -> None:
 def test_laws_are_linear_in_what_a_graph_has() -> None:
     """But for sensors whose graph is a dense matrix, and edges of every window of a batch."""
     dense = {("nodes", "nodes"), ("edges", "batch")}
-    found = [(*where, term) for *where, law in laws() for term in law if len(counts(term)) > 1]
-    assert all(kind == "windows" and counts(term) in dense for kind, *_, term in found), found
+    products = [(*where, term) for *where, law in laws() for term in law if len(counts(term)) > 1]
+    assert all(kind == "windows" and counts(term) in dense for kind, *_, term in products), products
 
 
 def test_laws_have_few_terms() -> None:
@@ -42,5 +42,5 @@ def test_laws_have_few_terms() -> None:
 def test_a_step_of_a_recurrence_on_many_rows(model: str, numbers: int) -> None:
     """As counted by hand in tests/real_exec/test_memory_traffic.py."""
     sizes = {"nodes": 1_000_000, "rows": 1_000_000, "width": 64}
-    told = kernels.Kernels.of_model("groups", model, {"steps": 4, "hidden": 64, "inputs": 64}).bytes("TEMPORAL", later=1, **sizes)
-    assert told == pytest.approx(4 * numbers * 64 * 1_000_000, rel=0.02)
+    bytes_moved = kernels.Kernels.of_model("groups", model, {"steps": 4, "hidden": 64, "inputs": 64}).bytes("TEMPORAL", later=1, **sizes)
+    assert bytes_moved == pytest.approx(4 * numbers * 64 * 1_000_000, rel=0.02)

@@ -43,7 +43,7 @@ def test_a_file_is_run_once_a_process(tmp_path):
     assert (tmp_path / "ran").read_text() == "x"
 
 
-def test_the_former_name_of_incremental_planning_is_read_and_told(tmp_path):
+def test_the_former_name_of_incremental_planning_is_read_with_a_warning(tmp_path):
     file = written(tmp_path, WHOLE.replace("reuse =", "reuse, streams =").replace("Reuse()", "Reuse(), True"))
     with pytest.warns(ChronoscaleWarning, match="`streams` has become `plans_incrementally`; write that"):
         planner = registry.strategy(f"{file}:Mine")
@@ -57,7 +57,7 @@ def test_relative_files_are_anchored():
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name", "message"),
     [
         ("", "Mine", "no 'Mine' in it; strategies there: none"),
         (WHOLE, "Other", "no 'Other' in it; strategies there: Mine"),
@@ -78,9 +78,9 @@ def test_relative_files_are_anchored():
         (WHOLE.replace("class Mine(GroupStrategy):", "class Mine(GroupStrategy):\n    solves = True"), "Mine", "install it as a package"),
     ],
 )
-def test_what_is_wrong_is_one_line(tmp_path, text, name, said):
+def test_what_is_wrong_is_one_line(tmp_path, text, name, message):
     file = written(tmp_path, text)
-    with pytest.raises(UserError, match=said) as error:
+    with pytest.raises(UserError, match=message) as error:
         registry.strategy(f"{file}:{name}")
     assert str(error.value).startswith(str(file)) and "\n" not in str(error.value)
 
@@ -101,8 +101,8 @@ def installed(tmp_path, monkeypatch):
 
     def install(module: str, text: str, **entries: str) -> None:
         (tmp_path / f"{module}.py").write_text(HEAD + text)
-        found = [entry(name, f"{module}:{attribute}") for name, attribute in entries.items()]
-        monkeypatch.setattr(registry.metadata, "entry_points", lambda group: found if group == registry.GROUP else [])
+        entries_found = [entry(name, f"{module}:{attribute}") for name, attribute in entries.items()]
+        monkeypatch.setattr(registry.metadata, "entry_points", lambda group: entries_found if group == registry.GROUP else [])
 
     return install
 
@@ -116,18 +116,18 @@ def test_an_installed_strategy_goes_by_its_name(installed):
 
 
 @pytest.mark.parametrize(
-    ("module", "text", "entries", "said"),
+    ("module", "text", "entries", "message"),
     [
         ("lab_two", "raise OSError('no licence')", {"mine": "Mine"}, "not importable \\(OSError: no licence\\)"),
         ("lab_three", "", {"mine": "Mine"}, "not importable \\(AttributeError"),
         ("lab_four", WHOLE, {"other": "Mine"}, "its name is 'mine', not the entry point's"),
     ],
 )
-def test_a_broken_one_is_left_out_of_lists_and_refused_by_name(installed, module, text, entries, said):
+def test_a_broken_one_is_left_out_of_lists_and_refused_by_name(installed, module, text, entries, message):
     installed(module, text, **entries)
-    with pytest.warns(ChronoscaleWarning, match=f"left out: .*{said}"):
+    with pytest.warns(ChronoscaleWarning, match=f"left out: .*{message}"):
         assert set(registry.installed_strategies()) == set(registry.STRATEGIES)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         registry.strategy(next(iter(entries)))
 
 

@@ -35,8 +35,8 @@ def test_a_schedule_is_cast_again():
 def test_blocks_with_one_value_may_have_another_one():
     builder = Builder("x", 2)
     recast = Recast(builder, lay(builder, 1, 1, 1))
-    found = [lay(recast, 1, width, 1).width.max() for width in (1, 2, 2, 3)]
-    assert found == [1, 2, 2, 3]
+    widths = [lay(recast, 1, width, 1).width.max() for width in (1, 2, 2, 3)]
+    assert widths == [1, 2, 2, 3]
     lay(recast, 1, np.arange(4), 1)
     assert lay(recast, 1, 3, 1).width.max() == 3
 

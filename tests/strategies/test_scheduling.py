@@ -34,9 +34,9 @@ def test_the_bound_is_never_above_the_optimum(problem: Benefit, gpus: int, alpha
 
 @given(problems, st.integers(1, 4), alphas)
 def test_the_search_stands_between_the_optimum_and_algorithm_1(problem: Benefit, gpus: int, alpha: float) -> None:
-    found = makespan(problem, search(problem, gpus, alpha, QUICK), gpus, alpha)
-    assert optimum(problem, gpus, alpha) <= found * (1 + 1e-12)
-    assert found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus, alpha) * (1 + 1e-12)
+    achieved = makespan(problem, search(problem, gpus, alpha, QUICK), gpus, alpha)
+    assert optimum(problem, gpus, alpha) <= achieved * (1 + 1e-12)
+    assert achieved <= makespan(problem, mates(greedy.place(problem, gpus)), gpus, alpha) * (1 + 1e-12)
 
 
 def test_the_search_finds_most_optima() -> None:
@@ -79,15 +79,15 @@ def test_one_gpu_is_the_most_saving_matching() -> None:
 def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
     for kind in ("even", "one long"):
         problem = generated(gpus, 600, 3, kind)
-        found = makespan(problem, search(problem, gpus, work=QUICK), gpus)
-        assert lower_bound(problem, gpus) <= found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
+        achieved = makespan(problem, search(problem, gpus, work=QUICK), gpus)
+        assert lower_bound(problem, gpus) <= achieved <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
 
 
 @given(problems)
 def test_band_matching_is_the_best_of_all(problem: Benefit) -> None:
     weight = problem.reuse - 0.2
     n, width = weight.shape
-    best = max(sum(max(0.0, weight[a, b - a - 1]) for a, b in found if 0 <= b - a - 1 < width) for found in matchings(list(range(n))))
+    best = max(sum(max(0.0, weight[a, b - a - 1]) for a, b in matching if 0 <= b - a - 1 < width) for matching in matchings(list(range(n))))
     mate, total = band_matching(weight)
     assert total == pytest.approx(best, abs=1e-12)
     other = np.empty(n, np.int32)

@@ -87,9 +87,9 @@ def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
     for seed in range(levels % 2, 60, 2):  # sizes, GPUs and kinds repeat after 60; levels 5 takes what 6 and 0 leave
         groups, gpus = 4 + seed % 4, 1 + seed // 4 % 3
         problem = generated(seed, groups, 3, KINDS[seed % 5])
-        alone, certified = np.full(groups, -1, np.int32), lower_bound(problem, gpus)
+        unpaired, certified = np.full(groups, -1, np.int32), lower_bound(problem, gpus)
         how = ILPSettings(20, 0.0, levels=levels, solver="highs", threads=1, always=True)
-        answer = optimise(problem, gpus, alone, how, certified=certified)
+        answer = optimise(problem, gpus, unpaired, how, certified=certified)
         best = optimum(problem, gpus)
         assert 0 < answer.proved <= best * (1 + 1e-6)
         if not levels:
@@ -171,8 +171,8 @@ def test_the_schedule_says_what_was_proved(always):
 
 
 def test_the_note_keeps_both_bounds_apart(monkeypatch):
-    found = compute_benefit(WORK, COSTS)
-    certified = lower_bound(found, 4)
+    benefit = compute_benefit(WORK, COSTS)
+    certified = lower_bound(benefit, 4)
 
     def solved(proved):
         def optimised(benefits, gpus, start, seconds, **_):
@@ -192,7 +192,7 @@ def test_the_note_keeps_both_bounds_apart(monkeypatch):
 
 @pytest.mark.parametrize("status", ["time limit", "infeasible"])
 def test_a_time_out_falls_back_and_says_so(monkeypatch, status):
-    found = compute_benefit(WORK, COSTS)
+    benefit = compute_benefit(WORK, COSTS)
 
     def late(benefits, gpus, start, seconds, certified, **_):
         return ilp.ILPResult(status, start, makespan(benefits, start, gpus), 0.0, certified / 2, seconds, "HiGHS", "compact", False)
@@ -201,12 +201,12 @@ def test_a_time_out_falls_back_and_says_so(monkeypatch, status):
     with pytest.warns(ChronoscaleWarning, match="REAL-G\\+ instead"):
         schedule = RealL(floor_s=0.01).plan(WORK, 4, COSTS)
     assert "REAL-G+ instead" in schedule.note
-    assert schedule.planned_ns == round(makespan(found, search(found, 4), 4)) and schedule.bound_ns == int(lower_bound(found, 4) / 2)
+    assert schedule.planned_ns == round(makespan(benefit, search(benefit, 4), 4)) and schedule.bound_ns == int(lower_bound(benefit, 4) / 2)
 
 
 def test_the_solver_gets_two_estimated_epochs(monkeypatch):
     """tau of REAL §5.4, and never less than the floor."""
-    found, given = compute_benefit(WORK, COSTS), []
+    benefit, given = compute_benefit(WORK, COSTS), []
 
     def optimised(benefits, gpus, start, how, certified):
         given.append(how.seconds)
@@ -215,13 +215,13 @@ def test_the_solver_gets_two_estimated_epochs(monkeypatch):
     monkeypatch.setattr(ilp, "optimise", optimised)
     for floor in (0.0, 60.0):
         RealL(floor_s=floor).plan(WORK, 4, COSTS)
-    assert given == [pytest.approx(2 * makespan(found, search(found, 4), 4) / 1e9), 60.0]
+    assert given == [pytest.approx(2 * makespan(benefit, search(benefit, 4), 4) / 1e9), 60.0]
 
 
-def test_a_time_out_keeps_what_was_found_until_then(monkeypatch):
-    found = compute_benefit(WORK, COSTS)
-    better = search(found, 4)
-    value = makespan(found, better, 4)
+def test_a_time_out_returns_the_best_schedule_until_then(monkeypatch):
+    benefit = compute_benefit(WORK, COSTS)
+    better = search(benefit, 4)
+    value = makespan(benefit, better, 4)
 
     def late(*_, **__):
         return ilp.ILPResult("time limit", better, value, 0.5 * value, 0.7 * value, 5.0, "HiGHS", "compact", True)
@@ -240,9 +240,9 @@ def test_a_solver_that_fails_falls_back_and_says_so(monkeypatch):
     monkeypatch.setattr(ilp, "solve", broken)
     with pytest.warns(ChronoscaleWarning, match="ILP failed: HiGHS stopped with Solve error; REAL-G\\+ instead"):
         schedule = RealL(always=True).plan(WORK, 4, COSTS)
-    found = compute_benefit(WORK, COSTS)
-    assert schedule.note.startswith("ILP failed: ") and schedule.planned_ns == round(makespan(found, search(found, 4), 4))
-    assert schedule.bound_ns == int(lower_bound(found, 4))
+    benefit = compute_benefit(WORK, COSTS)
+    assert schedule.note.startswith("ILP failed: ") and schedule.planned_ns == round(makespan(benefit, search(benefit, 4), 4))
+    assert schedule.bound_ns == int(lower_bound(benefit, 4))
 
 
 def test_a_real_time_out():

@@ -45,14 +45,14 @@ def work(stride: int = 1) -> Workload:
 @pytest.mark.parametrize("name", sorted(name for name, planner in of("snapshots").items() if not (planner.partitioned or planner.chunked)))
 @pytest.mark.parametrize("ranks", [1, 3, 8, 100])
 def test_every_strategy_passes_the_check(name, ranks):
-    found = compute_benefit(work(), COSTS)
+    benefit = compute_benefit(work(), COSTS)
     schedule = strategy(name).plan(work(), ranks, COSTS)
     assert schedule.kind == strategy(name).kind and (schedule.kind != "groups") == (name in ("esdg", "dgc"))
     if schedule.kind != "groups":
         assert name not in PLANNERS and (schedule.planned_ns, schedule.bound_ns, schedule.note) == (0, 0, "")
         return
-    makespan = check_schedule(schedule, found)
-    assert makespan >= lower_bound(found, ranks)
+    makespan = check_schedule(schedule, benefit)
+    assert makespan >= lower_bound(benefit, ranks)
     if name in PLANNERS:
         assert schedule.planned_ns == round(makespan) >= schedule.bound_ns > 0
         assert 0 <= schedule.gap < 1
@@ -72,60 +72,65 @@ def test_real_g_plus_is_the_shortest_of_the_greedy_ones(stride, ranks):
 @pytest.mark.parametrize("name", ["real-g", "real-g+", "real-l"])
 def test_groups_are_placed_by_what_they_share(name):
     """By eq. 9, where loads see reuse, a schedule is shorter than the same planner's that sees the groups' own times alone."""
-    planner, found = strategy(name), compute_benefit(work(), COSTS)
+    planner, benefit = strategy(name), compute_benefit(work(), COSTS)
     schedule = planner.plan(work(), 1, COSTS)
     seated = {"real-g": place, "real-g+": greedy_plus.place, "real-l": greedy_plus.place}[name]
-    blind = seated(Benefit(found.times, 0 * found.reuse), 1).in_time_order()
-    assert schedule.planned_ns < check(blind, found)
-    assert schedule.planned_ns <= round(check(planner.place(work(), 1, COSTS), found))
+    blind = seated(Benefit(benefit.times, 0 * benefit.reuse), 1).in_time_order()
+    assert schedule.planned_ns < check(blind, benefit)
+    assert schedule.planned_ns <= round(check(planner.place(work(), 1, COSTS), benefit))
 
 
 def test_real_type1_is_not_credited_with_what_it_does_not_share():
     """Two groups a rank: eq. 10 without R, against the bound of schedules that share."""
     wide = replace(work(), hyper=Hyper(groups_per_rank=2))
-    found, apart = compute_benefit(wide, COSTS), strategy("real-type1").plan(wide, 4, COSTS)
+    benefit, apart = compute_benefit(wide, COSTS), strategy("real-type1").plan(wide, 4, COSTS)
     dealt, shared = deal(wide.groups, 4, 2), strategy("real-reuse").plan(wide, 4, COSTS)
-    assert apart.planned_ns == round(check(dealt, Benefit(found.times, 0 * found.reuse))) > shared.planned_ns == round(check(dealt, found))
-    assert apart.bound_ns == shared.bound_ns == int(lower_bound(found, 4))
+    assert (
+        apart.planned_ns
+        == round(check(dealt, Benefit(benefit.times, 0 * benefit.reuse)))
+        > shared.planned_ns
+        == round(check(dealt, benefit))
+    )
+    assert apart.bound_ns == shared.bound_ns == int(lower_bound(benefit, 4))
 
 
 def test_a_bound_above_the_makespan_is_a_defect():
-    found = compute_benefit(work(), COSTS)
-    schedule = lower("real-g", work(), place(found, 4), Reuse(snapshots=True, groups=True), COSTS)
-    makespan = check_schedule(schedule, found)
-    assert certify(schedule, found, makespan * (1 + 1e-7)).gap == 0
+    benefit = compute_benefit(work(), COSTS)
+    schedule = lower("real-g", work(), place(benefit, 4), Reuse(snapshots=True, groups=True), COSTS)
+    makespan = check_schedule(schedule, benefit)
+    assert certify(schedule, benefit, makespan * (1 + 1e-7)).gap == 0
     with pytest.raises(ValueError, match="below a lower bound"):
-        certify(schedule, found, makespan * (1 + 1e-5))
+        certify(schedule, benefit, makespan * (1 + 1e-5))
 
 
 def test_a_group_in_two_places_is_caught():
-    found = compute_benefit(work(), COSTS)
-    schedule = lower("real-g", work(), place(found, 4), Reuse(snapshots=True, groups=True), COSTS)
+    benefit = compute_benefit(work(), COSTS)
+    schedule = lower("real-g", work(), place(benefit, 4), Reuse(snapshots=True, groups=True), COSTS)
     row = int(np.flatnonzero((schedule.unit == 5) & (schedule.op != Op.BACKWARD))[0])
     for column, most in (("rank", 4), ("iteration", schedule.iterations)):
         moved = getattr(schedule, column).copy()
         moved[row] = (moved[row] + 1) % most
         with pytest.raises(UserError, match=r"group 5 is on GPU \d in iteration \d+ and on GPU \d in iteration \d+"):
-            check_schedule(replace(schedule, **{column: moved}), found)
+            check_schedule(replace(schedule, **{column: moved}), benefit)
 
 
 def test_a_schedule_that_loses_a_group_is_caught():
-    found = compute_benefit(work(), COSTS)
-    placement = place(found, 4)
+    benefit = compute_benefit(work(), COSTS)
+    placement = place(benefit, 4)
     schedule = lower("real-g", work(), placement, Reuse(snapshots=True, groups=True), COSTS)
-    assert check_schedule(schedule, found) == check(placement, found)
+    assert check_schedule(schedule, benefit) == check(placement, benefit)
     lost = schedule.head(schedule.iterations - 1)
     with pytest.raises(UserError, match=r"group \d+ does not train"):
-        check_schedule(lost, found)
+        check_schedule(lost, benefit)
 
 
 def test_files_keep_what_was_planned(tmp_path):
     schedule = strategy("real-g+").plan(work(), 4, COSTS)
-    said = schedule.planned_ns, schedule.bound_ns, schedule.note
+    plan_fields = schedule.planned_ns, schedule.bound_ns, schedule.note
     noted = Schedule(**{name: getattr(schedule, name) for name in schedule.__dataclass_fields__} | {"note": "gap 8 %, 12 s"})
     noted.save(tmp_path / "new.parquet")
     back = Schedule.load(tmp_path / "new.parquet")
-    assert (back.planned_ns, back.bound_ns, back.note) == (*said[:2], "gap 8 %, 12 s")
+    assert (back.planned_ns, back.bound_ns, back.note) == (*plan_fields[:2], "gap 8 %, 12 s")
     for part in (back.head(2), back.take(np.arange(len(back)))):
         assert (part.planned_ns, part.bound_ns, part.note) == (back.planned_ns, back.bound_ns, back.note)
     table = pq.read_table(tmp_path / "new.parquet")
@@ -157,7 +162,7 @@ def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
     assert "gap" not in json.loads(capsys.readouterr().out)[0]
 
 
-@pytest.mark.parametrize(("gap", "said"), [(0.0312, "3.1 %"), (-2e-9, "0.0 %"), (3e-9, "0.0 %"), (float("nan"), "–")])
-def test_a_gap_is_a_percentage_on_the_terminal(capsys, gap, said):
+@pytest.mark.parametrize(("gap", "message"), [(0.0312, "3.1 %"), (-2e-9, "0.0 %"), (3e-9, "0.0 %"), (float("nan"), "–")])
+def test_a_gap_is_a_percentage_on_the_terminal(capsys, gap, message):
     print_table(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
-    assert capsys.readouterr().out.splitlines()[-1].strip().startswith(said + " ")
+    assert capsys.readouterr().out.splitlines()[-1].strip().startswith(message + " ")

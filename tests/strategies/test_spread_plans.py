@@ -69,7 +69,7 @@ def label(schedule: Schedule, task: int) -> str:
     return NAMES.get((op, int(schedule.layer[task])), op.name.lower().removeprefix("memory_")) + str(schedule.unit[task])
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`."""
     lines = []
     for task in np.flatnonzero(schedule.rank == rank).tolist():
@@ -91,8 +91,8 @@ def in_turn() -> str:
     for unit in range(3):
         for row in chain(unit, unit < 2):
             op, lane = row.split("@")
-            alone = op in ("aggregate", "forward", "backward")  # behind the one before in its lane
-            lines.append(f"{op}{unit}@{lane}" + ("" if alone or not last else f" <- {last}"))
+            follows_lane = op in ("aggregate", "forward", "backward")  # behind the one before in its lane
+            lines.append(f"{op}{unit}@{lane}" + ("" if follows_lane or not last else f" <- {last}"))
             last = f"{op}{unit}"
     return "\n".join([*lines, f"allreduce3@COMM <- {last}"])
 
@@ -138,18 +138,18 @@ def test_rows() -> None:
     """15 events train and 2 validate, 4 a batch."""
     workload = work("tgn", hyper("tgn", 4, events=shared()), data(20))
     made = {name: plan(name, workload, 2) for name in SPREAD}
-    assert told(made["tgl-dist"], 0) == told(made["tgl-dist"], 1) == in_turn()
-    assert told(made["memshare"], 0) == "\n".join(WITHOUT_EVENTS) and told(made["memshare"], 1) == "\n".join(MEMSHARE)
-    assert told(made["mspipe"], 0) == told(made["mspipe"], 1) == "\n".join(MSPIPE)
-    assert told(made["disttgl"], 0) == "\n".join(NOT_VALIDATING) and told(made["disttgl"], 1) == "\n".join(DISTTGL)
+    assert rows_text(made["tgl-dist"], 0) == rows_text(made["tgl-dist"], 1) == in_turn()
+    assert rows_text(made["memshare"], 0) == "\n".join(WITHOUT_EVENTS) and rows_text(made["memshare"], 1) == "\n".join(MEMSHARE)
+    assert rows_text(made["mspipe"], 0) == rows_text(made["mspipe"], 1) == "\n".join(MSPIPE)
+    assert rows_text(made["disttgl"], 0) == "\n".join(NOT_VALIDATING) and rows_text(made["disttgl"], 1) == "\n".join(DISTTGL)
     for name, schedule in made.items():
         assert (schedule.kind, schedule.iterations) == ("spread", 2)
         np.testing.assert_array_equal(schedule.step, schedule.unit >= 2)
         np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
         speaks = SPREAD[name].sharing.shared and SPREAD[name].sharing.synchronised != "never"
         assert (schedule.op == Op.ALLGATHER).any() == (schedule.layer[schedule.op == Op.MEMORY_WRITE] == COMMON).any() == speaks
-    alone = plan("memshare", work("tgn", hyper("tgn", 4, validate=False, events=shared()), data(20)))
-    assert (alone.step == 0).all() and not (alone.lane == Lane.COMM).any()
+    one_rank = plan("memshare", work("tgn", hyper("tgn", 4, validate=False, events=shared()), data(20)))
+    assert (one_rank.step == 0).all() and not (one_rank.lane == Lane.COMM).any()
 
 
 cases = st.tuples(
@@ -163,7 +163,7 @@ cases = st.tuples(
 )
 
 
-def asked(case: tuple[str, int, int, int, bool, int, float]) -> Workload:
+def workload_of(case: tuple[str, int, int, int, bool, int, float]) -> Workload:
     model, size, limit, every, checks, staleness, share = case
     events = replace(shared(staleness=staleness, shared=share), every=every)
     return work(model, hyper(model, size, batches=limit, validate=checks, events=events))
@@ -177,8 +177,8 @@ def peak(schedule: Schedule, trace: Trace, rank: int) -> int:
     """Bytes a rank holds at its fullest, instant by instant."""
     own = np.flatnonzero(schedule.rank == rank)
     start, end = trace.start_ns[own], trace.end_ns[own]
-    held = [schedule.alloc[own][start <= at].sum() - schedule.free[own][(end <= at) & (start < at)].sum() for at in np.unique(start)]
-    return int(schedule.resident + max(held, default=0))
+    allocated = [schedule.alloc[own][start <= at].sum() - schedule.free[own][(end <= at) & (start < at)].sum() for at in np.unique(start)]
+    return int(schedule.resident + max(allocated, default=0))
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_every_plan_keeps_its_order(
     case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str, streams: tuple[tuple[Lane, ...], ...]
 ) -> None:
     """However lanes are fused, since ranks meet in the same order; what is taken is given back."""
-    workload = asked(case)
+    workload = workload_of(case)
     schedule, sharing = plan(name, workload, ranks), SPREAD[name].sharing
     assert len({tuple(together(schedule, rank)) for rank in range(ranks)}) == 1
     owner = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
@@ -222,7 +222,7 @@ def test_every_plan_keeps_its_order(
 @given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)))
 def test_rows_are_known_ahead(case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str) -> None:
     """As many where every rank has events, fewer where some have none; of replicas one alone validates."""
-    workload = asked(case)
+    workload = workload_of(case)
     schedule, expected = plan(name, workload, ranks), strategy(name).rows(workload, ranks)
     replicated, count = SPREAD[name].sharing.replicated, np.bincount(schedule.op, minlength=len(Op))
     units = len(np.unique(schedule.unit[schedule.op == Op.OPTIMIZE])), len(np.unique(schedule.unit[schedule.step == VALIDATE]))
@@ -274,7 +274,7 @@ def test_a_pipeline_is_sooner_over() -> None:
         assert span(replace(sharing, pipelined=True, stale=True)) < beside < span(replace(sharing, pipelined=False))
 
 
-def test_what_is_shared_is_not_asked_for() -> None:
+def test_shared_rows_are_not_requested() -> None:
     """Bytes: fewer rows of others, and what is told of shared nodes."""
     workload = work("tgn", hyper("tgn", 20, events=shared(shared=0.4)), data(600, 40))
     plain, hot, aware = (plan(name, workload, 4) for name in ("tgl-dist", "memshare-shared", "memshare"))
@@ -299,9 +299,9 @@ def test_sharing_is_read_back(feeding: str) -> None:
     for name, one in SPREAD.items():
         schedule = plan(name, workload, 2)
         assert schedule.feeding == str(one.sharing) and Sharing.of(schedule) == one.sharing
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as error:
         Sharing.of(replace(schedule, feeding=feeding))
-    assert str(found.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
+    assert str(error.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
 
 
 def test_how_neighbours_are_sampled() -> None:
@@ -309,12 +309,12 @@ def test_how_neighbours_are_sampled() -> None:
     stats = stream_statistics(data())
     for complete in (True, False):
         given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
-        found = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
-        assert found["memshare"].boundary == Boundary(0.2, 0.5, complete) and found["memshare-local"].boundary == Boundary(
+        samplings = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
+        assert samplings["memshare"].boundary == Boundary(0.2, 0.5, complete) and samplings["memshare-local"].boundary == Boundary(
             0.0, 0.5, complete
         )
-        assert all(found[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
-        assert all(one.unique and one.fanouts == (3,) for one in found.values())
+        assert all(samplings[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
+        assert all(one.unique and one.fanouts == (3,) for one in samplings.values())
     given = hyper("tgn", events=shared(theta=0.2))
     t = data().whole.stream.t
     default = SPREAD["memshare"].sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats).boundary
@@ -336,13 +336,13 @@ def test_what_cannot_be_planned_is_one_line() -> None:
     with pytest.raises(UserError, match=r"training\.sampling: boundary decay is of the most recent neighbours, got 'uniform'"):
         plan("memshare", work("tgn", hyper("tgn", events=replace(shared(), policy="uniform"))), 2)
     assert len(plan("tgl-dist", work("tgn", hyper("tgn", events=replace(shared(), policy="uniform"))), 2))
-    for wrong, said in (
+    for wrong, message in (
         ({"shared": 1.0}, "training.shared: a share of the nodes, at least 0 and below 1, got 1"),
         ({"theta": 2.0}, "training.theta: expected 0 to 1, got 2"),
         ({"alpha": 2.5}, "training.alpha: expected 0 to 2, got 2.5"),
         ({"sent": -0.1}, "training.sent: expected 0 to 1, got -0.1"),
         ({"staleness": 0}, "training.staleness: expected at least 1 iteration, got 0"),
     ):
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as error:
             shared(**wrong)
-        assert str(found.value) == said
+        assert str(error.value) == message

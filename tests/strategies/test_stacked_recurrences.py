@@ -70,8 +70,8 @@ def test_what_is_shared_is_what_wd_gcn_shares(layers, reuse):
         schedules.append(lower("x", work, deal(work.groups, 1, 2), reuse, COSTS))
     one, other = ({**{n: getattr(s, n) for n in ("op", "unit", "step", "layer", "rows", "bytes", "alloc")}} for s in schedules)
     first = np.array([Op.H2D, Op.RECONSTRUCT, Op.AGGREGATE, Op.INCREMENT, Op.TRANSFORM])
-    found, expected = (np.stack([s[n][np.isin(s["op"], first) & (s["layer"] == 0)] for n in s]) for s in (one, other))
-    assert np.array_equal(found, expected)
+    actual, expected = (np.stack([s[n][np.isin(s["op"], first) & (s["layer"] == 0)] for n in s]) for s in (one, other))
+    assert np.array_equal(actual, expected)
     steps = work_of(layers).groups * 4
     assert ((one["op"] == Op.TEMPORAL).sum(), (one["op"] == Op.COPY).sum()) == (steps, reuse.pipeline * steps)
 

@@ -83,44 +83,44 @@ def test_forms_are_the_cheaper_ones():
 def test_benefit_is_what_the_simulator_saves(stride):
     """R of eq. 9 against a replay: the pair's own time on one GPU, less synchronisation, equals t_i + t_j - R."""
     work = make(stride=stride)
-    found = compute_benefit(work, COSTS)
+    benefit = compute_benefit(work, COSTS)
     near = 1
     placement = deal(work.groups, 1, 2)
     schedule = lower("pairs", work, placement, Reuse(snapshots=True, groups=True), COSTS).head(1)
     trace = replay(schedule, presets.cluster("h200"), COSTS)
     backward = schedule.tasks(Op.BACKWARD)[-1]
-    expected = found.times[0] + found.times[1] - found.reuse[0, near - 1]
+    expected = benefit.times[0] + benefit.times[1] - benefit.reuse[0, near - 1]
     assert trace.end_ns[backward] == expected
-    assert found.load(np.array([0]), np.array([1]))[0] == expected
-    assert found.load(np.array([0]), np.array([-1]))[0] == found.times[0]
-    assert found.load(np.array([0]), np.array([15]))[0] == found.times[0] + found.times[15]
+    assert benefit.load(np.array([0]), np.array([1]))[0] == expected
+    assert benefit.load(np.array([0]), np.array([-1]))[0] == benefit.times[0]
+    assert benefit.load(np.array([0]), np.array([15]))[0] == benefit.times[0] + benefit.times[15]
 
 
 def test_thinned_targets_keep_those_that_share(monkeypatch):
     """One GPU: every target wastes nothing and reuse decides; thinning the targets must not lose the neighbours that have any."""
-    found = compute_benefit(make(), COSTS)
-    exact = place(found, 1)
+    benefit = compute_benefit(make(), COSTS)
+    exact = place(benefit, 1)
     monkeypatch.setattr(greedy, "EXACT", 1)
     monkeypatch.setattr(greedy, "THINNED", 2)
-    thinned = place(found, 1)
-    assert (thinned.iteration == exact.iteration).all() and (exact.slot == 1).sum() >= 0.9 * (len(found.times) // 2)
+    thinned = place(benefit, 1)
+    assert (thinned.iteration == exact.iteration).all() and (exact.slot == 1).sum() >= 0.9 * (len(benefit.times) // 2)
 
 
 def test_greedy_balances():
     work = make()
-    found = compute_benefit(work, COSTS)
+    benefit = compute_benefit(work, COSTS)
     for ranks in (2, 4, 8):
-        placement = place(found, ranks)
+        placement = place(benefit, ranks)
         placement.in_time_order()  # validates again
         loads = np.zeros((placement.iterations, ranks))
         for site in np.unique(placement.site):
             groups = np.flatnonzero(placement.site == site)
-            loads.flat[site] = found.load(groups[:1], groups[1:2] if len(groups) == 2 else np.array([-1]))[0]
+            loads.flat[site] = benefit.load(groups[:1], groups[1:2] if len(groups) == 2 else np.array([-1]))[0]
         balance = loads.max(1).sum() * ranks / loads.sum()
         dealt = deal(work.groups, ranks)
-        alone = np.zeros((dealt.iterations, ranks))
-        alone.flat[dealt.site] = found.times
-        assert balance < 1.2 and balance <= alone.max(1).sum() * ranks / alone.sum() + 0.05
+        lone_loads = np.zeros((dealt.iterations, ranks))
+        lone_loads.flat[dealt.site] = benefit.times
+        assert balance < 1.2 and balance <= lone_loads.max(1).sum() * ranks / lone_loads.sum() + 0.05
 
 
 @given(groups=st.integers(1, 60), ranks=st.integers(1, 9), each=st.integers(1, 2))

@@ -49,7 +49,7 @@ def plan(name: str, workload: Workload, ranks: int = 1) -> Schedule:
     return strategy(name).plan(workload, ranks, COSTS)
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`; `state`: sending memory."""
 
     def label(task: int) -> str:
@@ -103,18 +103,18 @@ def test_rows() -> None:
     """15 events train and 2 validate, 4 a batch: the second rank has none of the last iteration."""
     few = data(20)
     schedule = plan("tgl", work("tgn", hyper("tgn", 4), few), 2)
-    assert told(schedule, 0) == OVERLAPPED and told(schedule, 1) == WITHOUT_EVENTS
+    assert rows_text(schedule, 0) == OVERLAPPED and rows_text(schedule, 1) == WITHOUT_EVENTS
     assert (schedule.kind, schedule.feeding, schedule.iterations) == ("events", "slots", 2)
     np.testing.assert_array_equal(schedule.step, schedule.unit >= 2)
     np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
-    assert told(plan("sequential", work("tgn", hyper("tgn", 4), few)), 0) == ONE_AFTER_ANOTHER
+    assert rows_text(plan("sequential", work("tgn", hyper("tgn", 4), few)), 0) == ONE_AFTER_ANOTHER
     unique = plan("tgl-unique", work("tgn", hyper("tgn", 4), few), 2)
-    assert told(unique, 0) == OVERLAPPED and unique.feeding == "unique"
-    bare = told(plan("tgl", work("tgat", hyper("tgat", 4), few), 2), 1).splitlines()  # nothing to read or write
+    assert rows_text(unique, 0) == OVERLAPPED and unique.feeding == "unique"
+    bare = rows_text(plan("tgl", work("tgat", hyper("tgat", 4), few), 2), 1).splitlines()  # nothing to read or write
     assert not any(line.startswith(("read", "state", "update", "allgather", "d2h", "write")) for line in bare)
     assert "aggregate0@COMPUTE <- h2d0" in bare and bare[-1] == "allreduce3@COMM <- backward1"
-    alone = plan("tgl", work("tgn", hyper("tgn", 4, validate=False), few))
-    assert (alone.step == 0).all() and not np.isin(alone.op, [Op.ALLREDUCE, Op.ALLGATHER]).any()
+    lone_plan = plan("tgl", work("tgn", hyper("tgn", 4, validate=False), few))
+    assert (lone_plan.step == 0).all() and not np.isin(lone_plan.op, [Op.ALLREDUCE, Op.ALLGATHER]).any()
 
 
 given_hyper = st.builds(
@@ -149,8 +149,8 @@ def runs(schedule: Schedule, trace: Trace, rank: int) -> dict[tuple[Op, int], tu
 
 @given(given_hyper, counts, st.sampled_from(NAMES), st.integers(1, 2))
 @example(("tgn", hyper("tgn", 9, validate=True)), 2, "sequential", 1)  # the scores wait for memory
-def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: str, layers: int) -> None:
-    (model, given), several = asked, {} if asked[0] in ("jodie", "apan") else {"layers": layers}
+def test_every_plan_keeps_its_order(model_and_hyper: tuple[str, Hyper], ranks: int, name: str, layers: int) -> None:
+    (model, given), several = model_and_hyper, {} if model_and_hyper[0] in ("jodie", "apan") else {"layers": layers}
     workload = work(model, given, **several)
     schedule = plan(name, workload, ranks)
     assert strategy(name).rows(workload, ranks) == len(schedule)
@@ -165,21 +165,21 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         if name == "sequential":
             ordered = sorted((int(trace.start_ns[t]), int(trace.end_ns[t])) for t in np.flatnonzero(schedule.rank == rank))
             assert all(end <= begin for (_, end), (begin, _) in pairwise(ordered))
-        held = []
+        allocated = []
         for unit, (deal, i) in enumerate(units):
             trains = unit < deals[0].iterations
             assert ((Op.OPTIMIZE, unit) in span) == trains and ((Op.MEMORY_WRITE, unit) in span) == bool(workload.model.memory)
             assert ((Op.SAMPLE, unit) in span) == ((Op.FORWARD, unit) in span) == bool(deal.rank_events(i, rank))
             assert ((Op.BACKWARD, unit) in span) == (trains and bool(deal.rank_events(i, rank)))
             if (Op.SAMPLE, unit) in span:
-                held.append((span[Op.SAMPLE, unit][0], span[Op.BACKWARD if trains else Op.FORWARD, unit][1]))
+                allocated.append((span[Op.SAMPLE, unit][0], span[Op.BACKWARD if trains else Op.FORWARD, unit][1]))
                 if workload.model.memory and unit:
                     assert span[Op.MEMORY_READ, unit][0] >= span[Op.MEMORY_WRITE, unit - 1][1]
             elif unit:  # without events: what is exchanged waits for what the last iteration did, whose buffers it shares
                 earlier = max(end for (_, other), (_, end) in span.items() if other == unit - 1)
                 assert all(start >= earlier for (_, other), (start, _) in span.items() if other == unit)
         most = 1 + strategy(name).ahead
-        assert all(sum(first <= begin < last for first, last in held) <= most for begin, _ in held)
+        assert all(sum(first <= begin < last for first, last in allocated) <= most for begin, _ in allocated)
 
 
 @pytest.mark.parametrize("name", ["tgl", "etc", "simple", "fast", "fast-sc-te-ta"])
@@ -314,17 +314,17 @@ def test_a_gpus_one_thread_launches_a_batch_before_it_waits_for_the_next_ones_fe
 
 
 def test_a_cache_lies_on_the_device_and_says_so_where_it_does_not_fit() -> None:
-    asked = hyper("tgat", events=EventHyper(cache_ratio=0.5))
-    workload = work("tgat", asked, data(60))
+    hyper_ = hyper("tgat", events=EventHyper(cache_ratio=0.5))
+    workload = work("tgat", hyper_, data(60))
     plain, cached = (plan(name, workload) for name in ("tgl", "fast"))
     features = 4 * (workload.model.features * 9 + workload.model.edge * 60)
     assert cached.resident == plain.resident + features // 2 == 16 * workload.model.parameters + features // 2
     assert (plain.cached, cached.cached) == (0, features // 2)
     small = replace(POLARIS, device=replace(POLARIS.device, memory=cached.resident - 1.0))
     tiny = replace(POLARIS, device=replace(POLARIS.device, memory=1.0))
-    with pytest.raises(UserError, match="out of memory") as found:
+    with pytest.raises(UserError, match="out of memory") as error:
         memory.check(cached, replay(cached, POLARIS, COSTS), tiny)
-    assert "cache_ratio" not in str(found.value)  # it would not fit without a cache either
+    assert "cache_ratio" not in str(error.value)  # it would not fit without a cache either
     with pytest.raises(
         UserError, match=r"out of memory: rank 0 needs .* for resident data, .*B of it for features \(training\.cache_ratio\)"
     ):
@@ -362,5 +362,5 @@ def test_a_cache_without_room_is_none(name: str) -> None:
     """Rows for rows, and bytes for bytes, what `tgl` plans."""
     workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.0)))
     plain, cached = plan("tgl", workload), plan(name, workload)
-    assert told(plain, 0) == told(cached, 0) and cached.resident == plain.resident and cached.host == plain.host
+    assert rows_text(plain, 0) == rows_text(cached, 0) and cached.resident == plain.resident and cached.host == plain.host
     np.testing.assert_array_equal(plain.bytes, cached.bytes)

@@ -57,7 +57,7 @@ def prepare(name: str, work: Workload, ranks: int = 1) -> Schedule:
     return planner.prepare(work, ranks, COSTS)
 
 
-def told(schedule: Schedule, rank: int) -> str:
+def rows_text(schedule: Schedule, rank: int) -> str:
     """Rows of one rank: `operation unit@lane <- operation unit`."""
 
     def label(task: int) -> str:
@@ -101,12 +101,12 @@ ROWS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_rows(name: str) -> None:
     schedule = plan(name, signal(), 2)
-    assert told(schedule, 0) == ROWS[name] and schedule.kind == "windows"
+    assert rows_text(schedule, 0) == ROWS[name] and schedule.kind == "windows"
     validates = schedule.unit >= 2
     np.testing.assert_array_equal(schedule.step, validates)
     np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
-    alone = plan(name, signal(validate=False), 1)
-    assert not np.isin(alone.op, [Op.ALLREDUCE]).any() and (alone.step == 0).all() and alone.iterations == 4
+    one_rank = plan(name, signal(validate=False), 1)
+    assert not np.isin(one_rank.op, [Op.ALLREDUCE]).any() and (one_rank.step == 0).all() and one_rank.iterations == 4
 
 
 @pytest.mark.parametrize(
@@ -160,26 +160,26 @@ def test_an_epoch_is_what_is_dealt(work: Workload, ranks: int, name: str) -> Non
     dealt = [training.starts(rank, 1) + ([] if validation is None else validation.starts(rank, 1)) for rank in range(ranks)]
     row = {(int(s), int(r), int(u)): i for i, (s, r, u) in enumerate(zip(schedule.op, schedule.rank, schedule.unit, strict=True))}
     for rank, unit in product(range(ranks), range(len(dealt[0]))):
-        held = dealt[rank][unit]
+        readings = dealt[rank][unit]
         assert ((Op.OPTIMIZE, rank, unit) in row) == (unit < training.iterations)
-        if not len(held):
+        if not len(readings):
             assert not any((op, rank, unit) in row for op in (Op.FETCH, Op.GATHER, Op.H2D, Op.FORWARD, Op.BACKWARD))
             continue
         forward = row[Op.FORWARD, rank, unit]
-        assert schedule.rows[forward] == 5 * len(held)
-        assert schedule.flops[forward] == forward_flops(work.model, 5, 7, len(held), work.hyper.window, work.hyper.horizon)
+        assert schedule.rows[forward] == 5 * len(readings)
+        assert schedule.flops[forward] == forward_flops(work.model, 5, 7, len(readings), work.hyper.window, work.hyper.horizon)
         assert ((Op.BACKWARD, rank, unit) in row) == (unit < training.iterations)
-        cut = np.stack([data[s : s + reach] for s in held]).nbytes
+        cut = np.stack([data[s : s + reach] for s in readings]).nbytes
         if name == "gen-dist-index":
-            block = data[held[0] : held[-1] + reach].nbytes
+            block = data[readings[0] : readings[-1] + reach].nbytes
             assert schedule.bytes[row[Op.FETCH, rank, unit]] == schedule.bytes[row[Op.H2D, rank, unit]] == block
         elif name not in ("gpu-index", "dist-index"):
             assert schedule.bytes[row[Op.H2D, rank, unit]] == cut
         first = row[Op.FETCH if name.startswith("ddp") else Op.GATHER, rank, unit]
-        assert schedule.bytes[first] == cut and schedule.rows[first] == len(held) * reach
+        assert schedule.bytes[first] == cut and schedule.rows[first] == len(readings) * reach
         if name.startswith("ddp"):
-            asked = [schedule.nodes[row[Op.FETCH, other, unit]] for other in range(ranks) if len(dealt[other][unit])]
-            assert schedule.edges[first] == sum(asked) and 1 <= schedule.nodes[first] <= min(len(held), ranks)
+            fetched = [schedule.nodes[row[Op.FETCH, other, unit]] for other in range(ranks) if len(dealt[other][unit])]
+            assert schedule.edges[first] == sum(fetched) and 1 <= schedule.nodes[first] <= min(len(readings), ranks)
             assert name == "ddp" or schedule.nodes[first] == 1
 
 
@@ -203,7 +203,7 @@ def test_every_plan_replays_and_keeps_two_batches_in_flight(work: Workload, rank
 
 @pytest.mark.parametrize(("windows", "workers"), [(1, 4), (2, 3), (3, 3), (4, 2), (5, 1)])
 def test_requests_are_the_distinct_workers(windows: int, workers: int) -> None:
-    mean = np.mean([len(set(held)) for held in product(range(workers), repeat=windows)])
+    mean = np.mean([len(set(owners)) for owners in product(range(workers), repeat=windows)])
     assert expected_workers(np.array([windows]), workers) == max(round(mean), 1)
     assert expected_workers(np.array([0]), workers) == 0
 
@@ -278,13 +278,13 @@ def test_a_cpu_rank_has_one_memory() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_signal_is_refused(name: str) -> None:
     snapshots = Workload("g", statistics_of(GrowthGraph.rmat(64, 300, 12, 0.1, 1).sequence()), model_shape("wd-gcn", 8))
-    for asked in (plan, prepare):
+    for function in (plan, prepare):
         with pytest.raises(UserError, match=r"'g' is of the family snapshots, this strategy plans for signals"):
-            asked(name, snapshots)
+            function(name, snapshots)
         with pytest.raises(UserError, match="at least"):
-            asked(name, signal(), 0)
+            function(name, signal(), 0)
         with pytest.raises(UserError, match="shorter than window"):
-            asked(name, signal(steps=4))
+            function(name, signal(steps=4))
 
 
 def test_snapshot_strategies_refuse_signals() -> None:
@@ -294,7 +294,7 @@ def test_snapshot_strategies_refuse_signals() -> None:
             planner.plan(signal(), 1, COSTS)
 
 
-def test_host_memory_is_kept_in_files(tmp_path: Path) -> None:
+def test_host_memory_of_a_plan_is_saved(tmp_path: Path) -> None:
     schedule = plan("index", signal())
     schedule.save(tmp_path / "s.parquet")
     read = Schedule.load(tmp_path / "s.parquet")

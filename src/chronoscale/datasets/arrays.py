@@ -93,7 +93,7 @@ def require_num_nodes(num_nodes: int) -> None:
 
 
 def release(array: NDArray[Any] | None) -> None:
-    """Give back the pages of a mapped array that this process has read; the file keeps them. Other arrays stay as they are.
+    """Release the pages of a mapped array that this process has read; the file keeps them. Other arrays stay as they are.
 
     What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
     """
@@ -107,7 +107,7 @@ def release(array: NDArray[Any] | None) -> None:
 
 
 def prefetch_rows(array: NDArray[Any], begin: int, end: int) -> None:
-    """Ask the system to read rows begin .. end - 1 of a mapped array at once, not as they are touched. Other arrays stay as they are."""
+    """Prefetch rows begin .. end - 1 of a mapped array, before they are touched (madvise). Other arrays stay as they are."""
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and end > begin:
         first = array.offset % mmap.ALLOCATIONGRANULARITY + begin * array[:1].nbytes
         page = first - first % mmap.PAGESIZE

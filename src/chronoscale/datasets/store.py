@@ -215,7 +215,8 @@ def _write(folder: Path, dataset: Dataset) -> None:
 
 
 def load(path: str | Path, mmap: bool = True) -> Dataset:
-    """Read what `save` wrote; with `mmap` the arrays stay on disk. Raises UserError naming a file that is missing or damaged."""
+    """Load the dataset that `save` wrote; with `mmap` the arrays stay on disk. Raises UserError naming a file that is missing or
+    damaged."""
     folder = Path(path)
     meta = _read_metadata(folder / META)
     arrays: dict[str, Any] = {name: _read_array(folder / f"{name}.npy", spec, mmap) for name, spec in meta.arrays.items()}

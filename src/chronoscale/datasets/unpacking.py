@@ -85,8 +85,9 @@ def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
 
 
 def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
-    """See that memory holds all members, by the directory's sizes, of which no read takes more. Raises UserError as `require_memory`, and
-    ValueError as `read_npy_shape`."""
+    """Check that memory has room for all members, by the sizes in the archive's directory, which no read exceeds. Raises UserError as
+    `require_memory`, and ValueError as `read_npy_shape`.
+    """
     require_memory(path, sum(info.file_size for info in archive.infolist()))
     for info in archive.infolist():
         if info.filename.endswith(".npy"):

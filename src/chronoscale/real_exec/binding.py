@@ -30,7 +30,7 @@ KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KIND
 
 
 def kind_of(schedule: Schedule) -> Kind:
-    """Return what executes and trains a schedule. Raises UserError for a kind that this version cannot execute."""
+    """Return the kind of plans that executes and trains a schedule. Raises UserError for a kind that this version cannot execute."""
     if schedule.kind not in KINDS:
         raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
     return KINDS[schedule.kind]

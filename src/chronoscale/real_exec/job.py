@@ -34,12 +34,12 @@ class Settings:
     """Settings of the ranks of a job.
 
     threads: of each rank's computation. transfer_thread: on a CPU, host and transfer lanes have a thread of their own. bus: on a CPU, bytes
-    a second that host-to-device and device-to-host rows are held to; 0: no limit. network: bytes a second that each rank sends and receives
-    at most; 0: no limit. network_latency: seconds that every communication takes besides. topology: a file that says which processors share
-    caches, as `lscpu -p` prints it; '': the system is asked. scale_learning_rate: for snapshots, multiply it by the groups of an optimiser
-    step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is ended, or ten times the longest row, whichever
-    is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a GPU, "eager" (row by row) or "graph" (as CUDA
-    graphs).
+    a second at most of host-to-device and device-to-host rows; 0: no limit. network: bytes a second that each rank sends and receives at
+    most; 0: no limit. network_latency: seconds that every communication takes besides. topology: a file that says which processors share
+    caches, as `lscpu -p` prints it; '': as the system reports them. scale_learning_rate: for snapshots, multiply it by the groups of an
+    optimiser step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is ended, or ten times the longest row,
+    whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a GPU, "eager" (row by row) or "graph"
+    (as CUDA graphs).
     """
 
     threads: int = 1

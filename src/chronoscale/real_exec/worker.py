@@ -35,11 +35,11 @@ from chronoscale.strategies.schedule import Schedule
 def run_job(job: Job) -> dict[str, list[Pass]]:
     """Run `warmup` and then `repeats` passes over every item of the job, on this rank; every rank of the job calls it.
 
-    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item holds the scores of its
+    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item has the scores of its
     test snapshots, where it has any. Returned are the passes that count, by the item's label, and an item's preparation (one pass) under
     `<label>-prepare`; items that share a preparation have it under the first one's label.
 
-    Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
+    Raises UserError when the process group does not have a schedule's ranks, or a GPU is requested and absent.
     """
     with open_context(job.settings) as context:
         schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}
@@ -70,7 +70,7 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Write what was measured of every item to the folder `out`; each file appears whole or not at all.
+    """Write the measurements of every item to the folder `out`; each file is written completely or not at all.
 
     `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats, iterations]. `<label>-scores.json`: scores by
     key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is

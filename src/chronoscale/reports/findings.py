@@ -47,8 +47,8 @@ class EpochTime(NamedTuple):
 class Answer:
     """Answer to which strategies lead on `ranks` ranks, in the section's order: one is fastest, or several tie.
 
-    how: the rest of the sentence, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or where
-    it leads. alone: there is nothing to compare with.
+    how: the sentence after the names, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or
+    where it leads. alone: there is nothing to compare with.
     """
 
     ranks: int
@@ -68,7 +68,7 @@ def describe_sources(sources: str) -> str:
 
 
 def evidence(runs: Sequence[StrategyResult]) -> str:
-    """Return a sentence on what statements about results of one section rest on: executed or simulated, where, from which durations."""
+    """Return a sentence on the evidence for one section's statements about results: executed or simulated, where, from which durations."""
     if not runs:
         return ""
     device = max(runs, key=lambda run: run.ranks).summary.device.removeprefix("simulated ")
@@ -81,7 +81,7 @@ def evidence(runs: Sequence[StrategyResult]) -> str:
 
 
 def basis(section: Section, others: Sequence[Section]) -> str:
-    """Return what a claim about a simulation rests on, to stand in the claim's own sentence; '' for what was executed.
+    """Return the evidence for a claim about a simulation, as a clause of the claim's sentence; '' for executions.
 
     That is its fidelity, as far as the same work was executed and replayed with the same costs in one of the `others`.
     """
@@ -209,9 +209,7 @@ def cautions(report: Report) -> list[str]:
 
 
 def _cautions(section: Section) -> list[str]:
-    """Return what to beware of in a section: results that are not compared, few repeats, wide spread, durations that no
-    measurement confirms.
-    """
+    """List the caveats of a section: results that are not compared, few repeats, wide spread, durations that no measurement confirms."""
     notes = [f"{section.label(run)} on {_counts([run.ranks])} is not compared: {run.failed}." for run in section.runs if run.failed]
     notes += [f"{run.name} is not compared: {run.failed}." for run in section.staged if run.failed]
     few = [run for run in section.runs if run.kind == "executed" and run.summary.repeats < REPEATS]

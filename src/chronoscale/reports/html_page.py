@@ -69,7 +69,7 @@ def _table(part: SectionContent, name: str) -> str:
 
 
 def _answers(part: SectionContent) -> str:
-    """Return a section's answers as a list, and what they rest on."""
+    """Return a section's answers as a list, and their evidence."""
     if not part.section.runs:
         return ""
     items = "".join(

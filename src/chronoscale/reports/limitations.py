@@ -20,7 +20,7 @@ def idle_ranks(ranks: int, count: int) -> str:
 
 
 def limitations(run: StrategyResult) -> str:
-    """Return what limits how far a result can be trusted; '' for nothing.
+    """Return the reasons why a result can be trusted only so far; '' for none.
 
     That is where durations come from, ranks without work, more GPUs than the cluster has, and too few samples or repeats.
     """

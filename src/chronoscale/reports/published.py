@@ -71,7 +71,7 @@ PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
 
 @cache
 def published(paper: str) -> Paper:
-    """Return what a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
+    """Return the results that a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
     text = resources.files("chronoscale.reports").joinpath(f"published/{paper}.yaml").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORE
 
 
 class ReadableTable(NamedTuple):
-    """Table as a reader wants it: the columns that tell its rows apart.
+    """Table without the columns that are the same in all rows.
 
     same: a sentence on what is the same in all rows; marked: numbers that rest on extrapolated durations.
     """

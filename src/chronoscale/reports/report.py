@@ -35,7 +35,7 @@ class Report:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What all runs share, once; what differs, with the run's name."""
+        """Environment that all runs share, once; where runs differ, with the run's name."""
         shared = {}
         for name in dict.fromkeys(name for environment in self.environments.values() for name in environment):
             values = {run: environment.get(name, "none") for run, environment in self.environments.items()}

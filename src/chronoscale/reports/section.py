@@ -39,7 +39,7 @@ class Section:
 
     @property
     def file(self) -> str:
-        """What its files' names begin with."""
+        """Prefix of the names of its files."""
         return f"{self.name}-" if self.name else ""
 
     @property

@@ -66,13 +66,13 @@ class StrategyResult:
     """Result of one strategy on one number of ranks.
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
-    its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
-    strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
-    epoch, by key. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its figures compare with
-    nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its
-    spread and repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of
-    assumptions on the epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few
-    samples. cluster_gpus: GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
+    its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: time spent once before the first epoch; NaN where a
+    strategy prepares nothing. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last epoch, by
+    key. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its figures compare with nothing, ''
+    where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its spread and
+    repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of assumptions on the
+    epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few samples. cluster_gpus:
+    GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
     """
 
     setting: Setting
@@ -130,7 +130,7 @@ class StrategyResult:
         return Band.of(self.draws_s)
 
     def speedup_band(self, other: StrategyResult) -> Band:
-        """Return how many times as fast as `other` this is, draw by draw; NaN where the two have not been drawn alike.
+        """Return the band of speed-ups of this result over `other`, draw by draw; NaN where the two have not been drawn alike.
 
         What draws of one number have in common, such as who straggles, is then no difference.
         """
@@ -149,7 +149,7 @@ class StrategyResult:
 
     @property
     def ranked(self) -> EpochTimes | None:
-        """Its epoch, predicted and measured; None where nothing was predicted."""
+        """Pair of its predicted and its measured epoch; None where nothing was predicted."""
         if self.prediction is None:
             return None
         summary = self.summary

@@ -44,7 +44,7 @@ class Timed(Protocol):
 
 
 def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
-    """Return how many times as fast as `theirs` ours is, and the spread of that ratio: relative spreads added in quadrature."""
+    """Return the speed-up of ours over `theirs`, and the spread of that ratio: relative spreads added in quadrature."""
     if not (ours.epoch_s > 0 and theirs.epoch_s > 0):
         return NAN, NAN
     ratio = theirs.epoch_s / ours.epoch_s
@@ -210,7 +210,7 @@ def _ratios(pair: StrategyPair) -> dict[str, Any]:
 
 
 def coverage(section: Section) -> pd.DataFrame:
-    """Return what predictions and measurements of a section were compared on, one row a result."""
+    """Return the coverage of a section's comparisons of predictions with measurements, one row a result."""
     rows = []
     for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:

@@ -49,7 +49,7 @@ class Activity:
 class TrainingRun:
     """Training run in stages: epochs in order, activities in order, and notes for the reader.
 
-    missed: stage and strategy that were asked for and in which no epoch was trained. tested: scores of the test by predictor and key, the
+    missed: stage and strategy that were requested and in which no epoch was trained. tested: scores of the test by predictor and key, the
     model's first, naive ones beside it. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
     epochs whose traces are there. stopped: which number that is not finite stopped it, and where; '' where none did.
     """
@@ -74,7 +74,7 @@ class TrainingRun:
 
     @property
     def tested_epoch(self) -> int:
-        """The epoch whose model was tested, or will be: the best where one is kept, else the last."""
+        """Epoch whose model was tested, or will be: the best where one was saved, else the last."""
         return self.epochs[-1].number if self.best is None else self.best
 
     @property

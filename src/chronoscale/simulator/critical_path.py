@@ -93,8 +93,8 @@ def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: La
 
 
 def _last_awaited(schedule: Schedule, device: Device, end: Ints) -> tuple[Ints, Ints]:
-    """Return what each row waits for longest, the row before it in its stream or a dependency (-1: none), and when that ends (ns); int64
-    [rows] each.
+    """Return the row whose end each row waits for last, the one before it in its stream or a dependency (-1: none), and that end (ns);
+    int64 [rows] each.
     """
     stream = streams_of(schedule, device)
     order = np.argsort(stream, kind="stable")
@@ -138,7 +138,8 @@ def _join_collectives(schedule: Schedule, awaited: Ints, ready: Ints) -> None:
 def path_shares(
     path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, traffic: LinkTraffic | None = None
 ) -> tuple[PathShare, ...]:
-    """Return what a critical path is made of, the largest share first; nothing for an epoch of no length. Shares of a replay add up to 1.
+    """Return the shares of operations and waits of a critical path, the largest first; nothing for an epoch of no length. Shares of a
+    replay add up to 1.
 
     traffic: bytes on links by the rows of `schedule`, where links are modelled.
     """

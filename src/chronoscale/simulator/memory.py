@@ -15,7 +15,7 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peaks:
-    """Peak device memory of each rank, int64 [ranks] each. row: the one whose allocation reached the peak (-1: `resident` data alone)."""
+    """Peak device memory of each rank, int64 [ranks] each. row: the one whose allocation reached the peak (-1: only `resident` data)."""
 
     bytes: Ints
     row: Ints

@@ -70,7 +70,7 @@ class _Device(_Entry):
 
 
 class _Cluster(_Entry):
-    """Cluster file."""
+    """Contents of a cluster file."""
 
     origin: str
     device: _Device | str  # the figures, or the name of a file in devices/

@@ -20,10 +20,10 @@ class Timeline:
     """n rows in s segments with w waits; all arrays int64.
 
     A segment begins at a row that waits for another stream, joins a collective, is the first of its turn (`launches.Launches`), or is its
-    stream's first. The rows after it follow without a gap but for their launches, so the start of the segment and that of its turn give
-    the start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. What shares resources
-    (`shares.Shares`), so that its end is not known when it starts, is a segment alone. Segments of one stream are
-    numbered in order. Behind the segments of rows come the turns of hosts, in streams of their own: g segments that hold no rows.
+    stream's first. The rows after it follow without a gap but for their launches, so the start of the segment and that of its turn give the
+    start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. A row that shares resources
+    (`shares.Shares`), so that its end is unknown when it starts, is a segment of its own. Segments of one stream are numbered in order.
+    Behind the segments of rows come the turns of hosts, in streams of their own: g segments without rows.
     """
 
     segment: Ints  # [n] of each row

@@ -114,8 +114,8 @@ class Cluster:
 def same_device(name: str, other: str) -> bool:
     """Return whether two names mean one model of a device.
 
-    All words of one must be in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among them, since a maker's name alone
-    says no model; an empty name matches none.
+    All words of one must be in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among them, since only a maker's name is
+    no model; an empty name matches none.
     """
     words, others = (set(re.findall(r"[a-z0-9]+", text.lower())) for text in (name, other))
     shorter, longer = sorted((words, others), key=len)

@@ -30,7 +30,7 @@ class CostModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the figures rest on, in words."""
+        """Source of the figures, in words."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class CostModel(Protocol):
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation take while they run alone.
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended.
 
         ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
         """
@@ -171,9 +171,9 @@ FORMS: Mapping[str, RegressionForm] = {
 class Fit:
     """A fitted cost curve: one operation at one input width, as `Curve` tells curves apart.
 
-    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are told
-    on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat, relative to
-    it, a repeat's drift left out.
+    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are
+    computed on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat,
+    relative to it, a repeat's drift left out.
     """
 
     op: str
@@ -187,7 +187,7 @@ class Fit:
     alternatives: Mapping[str, float] = field(default_factory=dict)  # error of the forms not chosen, on the samples chosen by
     lane: str = ""
     variant: int = 0
-    bias: float | None = None  # predicted over measured time of all samples told on, less 1; None: not told (older files)
+    bias: float | None = None  # predicted over measured time of all samples that errors are stated on, less 1; None: unknown (older files)
     spread: float = 0.0
 
     @property

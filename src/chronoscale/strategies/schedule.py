@@ -79,13 +79,13 @@ class Schedule:
     `variant`: which implementation of its operation runs the row, where there are several (0: the usual one, or the only one); a planner
     numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none) form one operation that
     starts when its last rank arrives. `alloc` bytes of device memory are taken at a row's start, `free` returned at its end; `resident`
-    bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as many as
-    training.cache_ratio says). `host` bytes are the most that a rank holds in host memory (data set, materialised windows, and what making
+    bytes are allocated on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as many as
+    training.cache_ratio says). `host` bytes are the most that a rank has in host memory (data set, materialised windows, and what making
     them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
-    schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule keeps the
-    three of the whole.
+    schedule of that problem is shorter, 0 where unknown; `note`: a remark on the planning for readers. A part of a schedule keeps the three
+    of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
     snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and "spread",
@@ -167,7 +167,7 @@ class Schedule:
 
     @property
     def gap(self) -> float:
-        """How far the plan is above its lower bound, relative to the plan; NaN where either is unknown."""
+        """Distance of the plan from its lower bound, relative to the plan; NaN where either is unknown."""
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
@@ -183,10 +183,9 @@ class Schedule:
 
     @property
     def hosted(self) -> Bool:
-        """Whether the host of a GPU does a row's work itself, in whatever lane, bool [rows].
+        """Mask of the rows that the host of a GPU runs itself, in whatever lane, bool [rows].
 
-        So it is for what a data engine fetches, and for what ranks exchange of node memory that they have parts of, which lies in the
-        host's memory.
+        These are fetches of a data engine, and exchanges between ranks of partitioned node memory, which lies in the host's memory.
         """
         exchanged = np.isin(self.op, (Op.ALLTOALL, Op.ALLGATHER)) & (self.kind == "spread")
         hosted: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged
@@ -218,7 +217,7 @@ class Schedule:
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
     def with_work(self, unit: Int32, **work: Ints) -> Schedule:
-        """Return the same rows on other units with other work, all columns of `WORK`, without checking what stays.
+        """Return the schedule's rows on other units with other work, all columns of `WORK`, without checking what stays.
 
         Raises ValueError for a column that does not fit, or is negative.
         """

@@ -18,7 +18,7 @@ class Strategy(ABC):
     """A planner: it turns a workload into the schedule of an epoch. Order, placement, forms and overlap are all in the rows that it
     returns.
 
-    name, title, source (paper and section), summary: class attributes, or fields where several strategies differ in parameters alone.
+    name, title, source (paper and section), summary: class attributes, or fields where several strategies differ only in parameters.
     """
 
     name: str

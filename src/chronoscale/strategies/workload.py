@@ -106,7 +106,7 @@ class ModelShape:
 
     @property
     def predicts_each(self) -> bool:
-        """Whether every snapshot of a group has a prediction and a loss, as in EvolveGCN; else the last hidden state alone has."""
+        """Whether every snapshot of a group has a prediction and a loss, as in EvolveGCN; else only the last hidden state has."""
         return self.evolves_weights
 
     def width(self, layer: int) -> int:
@@ -208,7 +208,7 @@ class Recency:
 
     @property
     def full(self) -> int:
-        """The number of snapshots that are kept whole."""
+        """Number of newest snapshots that are whole."""
         return self.decay.full
 
 
@@ -219,11 +219,11 @@ class Chunking(Protocol):
     def origin(self) -> str: ...
 
     def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
-        """Return what ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+        """Count the rows and edges that ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
         ...
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        """Return what ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
+        """Count the rows and edges that ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
         ...
 
 
@@ -264,7 +264,7 @@ class Hyper:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """What a strategy plans for: a dataset's statistics, a model's shape and hyper-parameters."""
+    """Statistics of a dataset, a model's shape and hyper-parameters, which a strategy plans from."""
 
     name: str
     stats: Statistics

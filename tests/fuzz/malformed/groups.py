@@ -85,10 +85,10 @@ def exchanged(generator: np.random.Generator) -> Call:
     def call(backend: str) -> tuple[Any, ...]:
         if backend == "cpu":
             return exchange(times, reuse, gpus, mate, search, alpha)
-        found = mate.copy()
+        improved = mate.copy()
         if not len(times):
-            return found, 0.0
-        return found, matching_reference.exchange(times.astype(float), reuse.astype(float), gpus, alpha, search, found)
+            return improved, 0.0
+        return improved, matching_reference.exchange(times.astype(float), reuse.astype(float), gpus, alpha, search, improved)
 
     return call
 

@@ -31,10 +31,10 @@ def serve() -> None:
     torch.set_num_threads(1)
     set_threads(3)
     for line in sys.stdin:
-        print(json.dumps(said(int(line))), flush=True)
+        print(json.dumps(problem_of(int(line))), flush=True)
 
 
-def said(seed: int) -> str | None:
+def problem_of(seed: int) -> str | None:
     """What is wrong with the call of this seed, one in eight of them also on the emulated CUDA kernels."""
     kind = KINDS[np.random.default_rng([seed, 0]).integers(len(KINDS))]
     wrong = _wrong(kind, seed, nullcontext())

@@ -68,8 +68,8 @@ def neighbours(generator: np.random.Generator) -> Call:
             rows = [indptr, neighbor, event]
             if strange >= 0:
                 rows[at] = STRANGE[strange](rows[at])
-            found = temporal.sample(tuple(rows), node, before, fanout, policy, seed, threads, since)  # type: ignore[arg-type]
-            return (neighbor, event, *found) if strange < 5 else ()  # of rows that do not ascend nothing is promised
+            sampled = temporal.sample(tuple(rows), node, before, fanout, policy, seed, threads, since)  # type: ignore[arg-type]
+            return (neighbor, event, *sampled) if strange < 5 else ()  # of rows that do not ascend nothing is promised
 
     return call
 
@@ -102,8 +102,8 @@ def across(generator: np.random.Generator) -> Call:
         library = boundary_decay.cpu_library_or_warn if backend == "cpu" else lambda what: None
         with mock.patch.object(boundary_decay, "cpu_library_or_warn", library):
             owned = boundary_decay.Ownership(*given[3:5], rank)
-            found = boundary_decay.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
-        return tuple(found) if strange < 5 else ()
+            sampled = boundary_decay.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
+        return tuple(sampled) if strange < 5 else ()
 
     return call
 

@@ -168,9 +168,9 @@ def rebuild(generator: np.random.Generator) -> Call:
     return call
 
 
-def _known(kept: Tensor, state: AttentionState) -> Tensor:
+def _known(state_tensor: Tensor, state: AttentionState) -> Tensor:
     """What is kept for rows that are numbers: with NaN among the scores, the largest is one or the other."""
-    return kept.masked_fill(state.denominator.detach().isnan(), 0)
+    return state_tensor.masked_fill(state.denominator.detach().isnan(), 0)
 
 
 def _ascends(graph: CSR) -> bool:
@@ -205,8 +205,8 @@ def attend(generator: np.random.Generator) -> Call:
         state = AttentionState(a["total"], a["denominator"], a["maximum"], a["reference"])
         if form == 1:
             following, touched = attention_increment(state, graph, change, *values, variant, backend)
-            kept = _known(following.maximum, following), _known(following.reference, following)
-            return _grads(following.total, following.denominator, touched, *kept, leaves=values, later=later)
+            known_state = _known(following.maximum, following), _known(following.reference, following)
+            return _grads(following.total, following.denominator, touched, *known_state, leaves=values, later=later)
         touched = attention_increment_(state, graph, change, *values, variant, backend)
         return touched, state.total, state.denominator, _known(state.maximum, state), _known(state.reference, state)
 

@@ -35,7 +35,7 @@ def same(one, other) -> bool:
 
 def messages(path):
     """As Google's library reads a file."""
-    data, at, found = path.read_bytes(), 0, []
+    data, at, decoded = path.read_bytes(), 0, []
     while at < len(data):
         size, shift = 0, 0
         while True:
@@ -43,9 +43,9 @@ def messages(path):
             size, shift = size | (byte & 127) << shift, shift + 7
             if byte < 128:
                 break
-        found.append((proto.Node if found else proto.GlobalMetadata).FromString(data[at : at + size]))
+        decoded.append((proto.Node if decoded else proto.GlobalMetadata).FromString(data[at : at + size]))
         at += size
-    return found
+    return decoded
 
 
 def attributes(node) -> dict[str, object]:
@@ -59,9 +59,11 @@ def test_what_was_written_is_read_again(tmp_path_factory, seed, ranks, streams):
     schedule, trace = recording(seed, ranks)
     paths = chakra_writer.write(trace, schedule, streams, folder, "job")
     assert [path.name for path in paths] == [f"job.{rank}.et" for rank in range(ranks)]
-    found = chakra_reader.read(paths[::-1])
+    read_back = chakra_reader.read(paths[::-1])
     assert (
-        same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == previous_in_fifo(schedule, streams).tolist()
+        same(read_back.schedule, schedule)
+        and same(read_back.trace, trace)
+        and read_back.prior.tolist() == previous_in_fifo(schedule, streams).tolist()
     )
 
 
@@ -74,25 +76,31 @@ def test_nodes_are_what_chakra_says(tmp_path):
         head, *nodes = messages(path)
         assert head.version == chakra.VERSION and attributes(head)["ranks"] == 3
         for node in nodes:
-            seen, row, said = seen + 1, int(node.id), attributes(node)
+            seen, row, attributes_ = seen + 1, int(node.id), attributes(node)
             op, lane = Op(schedule.op[row]), int(schedule.lane[row])
-            assert (node.name, schedule.rank[row], said["lane"], said["is_cpu_op"]) == (op.name, rank, Lane(lane).name, lane == Lane.HOST)
+            assert (node.name, schedule.rank[row], attributes_["lane"], attributes_["is_cpu_op"]) == (
+                op.name,
+                rank,
+                Lane(lane).name,
+                lane == Lane.HOST,
+            )
             assert node.duration_micros == round(trace.duration_ns[row] / 1000) and node.start_time_micros == trace.start_ns[row] // 1000
             assert list(node.data_deps) == [dep for dep in schedule.dependencies(row) if schedule.rank[dep] == rank]
             assert list(node.ctrl_deps) == ([last[rank, lane]] if (rank, lane) in last else [])
             last[rank, lane] = row
-            assert said.get("num_ops", 0) == schedule.flops[row]
-            assert said.get("comm_size" if op in COLLECTIVES else "tensor_size", 0) == schedule.bytes[row]
+            assert attributes_.get("num_ops", 0) == schedule.flops[row]
+            assert attributes_.get("comm_size" if op in COLLECTIVES else "tensor_size", 0) == schedule.bytes[row]
             if op in COLLECTIVES:
                 meets = sorted(schedule.rank[schedule.collective == schedule.collective[row]].tolist())
                 if op in (Op.SEND, Op.RECV):
                     assert node.type == (NodeType.COMM_SEND if op is Op.SEND else NodeType.COMM_RECV)
                     assert (
-                        said["comm_src" if op is Op.SEND else "comm_dst"] == rank and sorted((said["comm_src"], said["comm_dst"])) == meets
+                        attributes_["comm_src" if op is Op.SEND else "comm_dst"] == rank
+                        and sorted((attributes_["comm_src"], attributes_["comm_dst"])) == meets
                     )
                 else:
-                    assert node.type == NodeType.COMM_COLL and groups[said["pg_name"]] == meets
-                    assert CommType(said["comm_type"]).name.replace("_", "") == op.name
+                    assert node.type == NodeType.COMM_COLL and groups[attributes_["pg_name"]] == meets
+                    assert CommType(attributes_["comm_type"]).name.replace("_", "") == op.name
             else:
                 assert node.type in (NodeType.COMP, NodeType.MEM_LOAD, NodeType.MEM_STORE)
     assert seen == len(schedule)
@@ -155,9 +163,9 @@ def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
     assert (schedule.kind, schedule.ranks, schedule.name) == ("modelled", 2, "model")
     assert [Op(op).name for op in schedule.op] == ["COMPUTE", "ALLREDUCE", "COMPUTE"] * 2
     assert trace.duration_ns.tolist() == [10_000, 1000, 5000, 30_000, 1000, 5000] and set(trace.source) == {Source.PUBLISHED}
-    found = replay(schedule, gpus(2), costs)
-    assert found.start_ns.tolist() == [0, 30_000, 34_000] * 2 and found.span_ns == 39_000
-    assert found.device.endswith("costs: recorded on as traced in model.0.et")
+    replayed = replay(schedule, gpus(2), costs)
+    assert replayed.start_ns.tolist() == [0, 30_000, 34_000] * 2 and replayed.span_ns == 39_000
+    assert replayed.device.endswith("costs: recorded on as traced in model.0.et")
     memory, sms = costs.occupies(schedule, np.arange(4), np.ones(4, np.int64))
     assert memory.tolist() == sms.tolist() == [0.0] * 4
     with pytest.raises(UserError, match="durations of the rows of 'model', and of no other schedule"):
@@ -172,8 +180,8 @@ def test_a_replay_where_it_was_recorded_is_the_recording(tmp_path_factory, seed,
     schedule = replace(schedule, kernels=np.where(schedule.collective < 0, schedule.kernels, 0))
     cluster = gpus(3, streams=streams)
     trace = replay(schedule, cluster, NsCosts(launch_ns))
-    found = chakra_reader.read(chakra_writer.write(trace, schedule, streams, tmp_path_factory.mktemp("traces"), "job"))
-    again = found.costs.without_gaps(schedule, replay(found.schedule, cluster, found.costs))
+    read_back = chakra_reader.read(chakra_writer.write(trace, schedule, streams, tmp_path_factory.mktemp("traces"), "job"))
+    again = read_back.costs.without_gaps(schedule, replay(read_back.schedule, cluster, read_back.costs))
     zero = trace.start_ns.min() if len(trace) else 0
     assert np.array_equal(again.start_ns, trace.start_ns - zero) and np.array_equal(again.end_ns, trace.end_ns - zero)
 
@@ -203,17 +211,17 @@ def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
     rng = np.random.default_rng(seed)
     ids = rng.permutation(100)[:12].tolist()
     deps = [[dep for dep in ids[:i] if rng.random() < 0.3] for i in range(12)]
-    nodes = [device(number, int(rng.integers(9)), *found) for number, found in zip(ids, deps, strict=True)]
+    nodes = [device(number, int(rng.integers(9)), *parents) for number, parents in zip(ids, deps, strict=True)]
     rng.shuffle(nodes)  # type: ignore[arg-type]
     folder = tmp_path_factory.mktemp("foreign")
-    found = chakra_reader.read(foreign(folder, nodes))
-    assert len(found.schedule.dep) == sum(map(len, deps))  # that they lead to earlier rows is the schedule's own check
-    alone = replay(found.schedule, gpus(1), found.costs)
-    assert alone.span_ns == sum(node.duration_us for node in nodes) * 1000  # one FIFO
+    recording = chakra_reader.read(foreign(folder, nodes))
+    assert len(recording.schedule.dep) == sum(map(len, deps))  # that they lead to earlier rows is the schedule's own check
+    trace = replay(recording.schedule, gpus(1), recording.costs)
+    assert trace.span_ns == sum(node.duration_us for node in nodes) * 1000  # one FIFO
 
 
 @pytest.mark.parametrize(
-    ("ranks", "said"),
+    ("ranks", "message"),
     [
         ([[device(1, 1, 2)]], "/model.0.et, node 1 (op1): waits for node 2, which is not in the file"),
         ([[device(1, 1, 1)]], "/model.0.et, node 1 (op1): waits for itself, by others"),
@@ -246,10 +254,10 @@ def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_node(tmp_path, ranks, said):
-    with pytest.raises(UserError) as found:
+def test_what_does_not_fit_is_refused_with_its_node(tmp_path, ranks, message):
+    with pytest.raises(UserError) as error:
         chakra_reader.read(foreign(tmp_path, *ranks))
-    assert str(found.value) == f"{tmp_path}{said.format(folder=tmp_path)}"
+    assert str(error.value) == f"{tmp_path}{message.format(folder=tmp_path)}"
 
 
 def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
@@ -258,16 +266,16 @@ def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
     size = len(messages(paths[0])[-1].SerializeToString())
     at = len(whole) - size - len(varint(size))  # where the last message begins
     spoilt = tmp_path / "spoilt.0.et"
-    for data, said in (
+    for data, message in (
         (b"", "no Chakra trace, or cut off: byte 0: no messages, a trace begins with its metadata"),
         (whole[:-1], f"no Chakra trace, or cut off: byte {at:,}: a message of {size:,} bytes, {size - 1:,} are left"),
         (b"PK\x03\x04 a zip file", "no Chakra trace, or cut off: byte 0: a message of 80 bytes, 14 are left"),
         (gzip.compress(whole)[:-9], "not readable: Compressed file ended before the end-of-stream marker was reached"),
     ):
         spoilt.write_bytes(data)
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as error:
             chakra_reader.read([spoilt])
-        assert str(found.value).startswith(f"{spoilt}: {said}")
+        assert str(error.value).startswith(f"{spoilt}: {message}")
     with pytest.raises(UserError, match="no such file, a Chakra trace is expected"):
         chakra_reader.read([tmp_path / "none.et"])
 
@@ -294,7 +302,7 @@ def test_ranks_have_to_fit_together(tmp_path):
     schedule, trace = recording(2, 3)
     job, other = (chakra_writer.write(trace, replace(schedule, name=name), ALONE, tmp_path, name) for name in ("job", "other"))
     theirs = foreign(tmp_path, [], [], [])
-    for paths, said in (
+    for paths, message in (
         (job[:2], f"{job[0]}: one of 3 ranks of 'job', and 2 files are named"),
         ([*job[:2], other[2]], f"{other[2]}: of another job than {job[0]}"),
         ([job[0], job[1], job[1]], f"{job[0]}: two files are of one rank"),
@@ -303,9 +311,9 @@ def test_ranks_have_to_fit_together(tmp_path):
         ([theirs[0], theirs[0]], f"{theirs[0]}: rank 0 is {theirs[0]}, too"),
         ([], "a Chakra trace needs a file for every rank, got none"),
     ):
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as error:
             chakra_reader.read(paths)
-        assert str(found.value) == said
+        assert str(error.value) == message
     unnamed = [theirs[i].rename(tmp_path / name) for i, name in enumerate(("a.et", "b.et"))]
     with pytest.raises(UserError, match=r"a.et: which rank's\? A trace of several ranks is named for them, as model.3.et"):
         chakra_reader.read(unnamed)
@@ -315,5 +323,5 @@ def test_ranks_have_to_fit_together(tmp_path):
 def test_an_empty_schedule_is_a_trace_without_nodes(tmp_path):
     schedule: Schedule = write("a: BACKWARD@COMPUTE").schedule.take(np.zeros(0, np.int64))
     trace = Trace.of(schedule, *np.zeros((2, 0), np.int64), np.zeros(0, np.uint8), "d")
-    found = chakra_reader.read(chakra_writer.write(trace, schedule, ALONE, tmp_path, "x"))
-    assert same(found.schedule, schedule) and same(found.trace, trace)
+    recording = chakra_reader.read(chakra_writer.write(trace, schedule, ALONE, tmp_path, "x"))
+    assert same(recording.schedule, schedule) and same(recording.trace, trace)

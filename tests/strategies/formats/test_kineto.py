@@ -37,9 +37,9 @@ STEP = (
 
 
 def test_a_step_on_a_gpu_by_hand(tmp_path):
-    found = kineto.read(save(tmp_path / "step.json", *STEP, rank=1, ranks=4, gpu="NVIDIA H200"))
-    assert (found.rank, found.ranks, found.device, found.on_device) == (1, 4, "NVIDIA H200", True)
-    trace = kineto.as_trace(found)
+    profile = kineto.read(save(tmp_path / "step.json", *STEP, rank=1, ranks=4, gpu="NVIDIA H200"))
+    assert (profile.rank, profile.ranks, profile.device, profile.on_device) == (1, 4, "NVIDIA H200", True)
+    trace = kineto.as_trace(profile)
     columns = (trace.op, trace.lane, trace.start_ns.tolist(), trace.end_ns.tolist(), trace.bytes.tolist())
     rows = [(Op(op).name, Lane(lane).name, *rest) for op, lane, *rest in zip(*columns, strict=True)]
     assert rows == [
@@ -57,7 +57,7 @@ def test_a_step_on_a_gpu_by_hand(tmp_path):
     ]
     assert trace.device == "NVIDIA H200, as profiled in step.json" and trace.ranks == 4 and set(trace.rank) == {1}
     assert time_by_op(trace)["H2D"] == pytest.approx(8e-6)
-    names = kineto.time_by_name(found).set_index("name")
+    names = kineto.time_by_name(profile).set_index("name")
     assert names.loc["gemm"].tolist() == ["kernel", 1, 0.04025, 40.25, 0.0] and "main.py(3): step" not in names.index
     assert names.loc["aten::addmm", "total_ms"] == 0.02
 
@@ -97,7 +97,7 @@ def test_what_torch_records_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not readable: Expecting value: line 1 column 1 (char 0)"),
         ('{"traceEvents": [', "not readable: Expecting value: line 1 column 18 (char 17)"),
@@ -111,12 +111,12 @@ def test_what_torch_records_is_read(tmp_path):
         (json.dumps({"traceEvents": [STEP[0]], "distributedInfo": {"rank": -1}}), "distributedInfo: rank is -1, expected a number"),
     ],
 )
-def test_what_is_no_profile_is_refused(tmp_path, text, said):
+def test_what_is_no_profile_is_refused(tmp_path, text, message):
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as error:
         kineto.read(path)
-    assert str(found.value).startswith(f"{path}{said if said[0] == ',' else f': {said}'}")
+    assert str(error.value).startswith(f"{path}{message if message[0] == ',' else f': {message}'}")
 
 
 def test_a_file_that_is_not_there_or_cut_off(tmp_path):

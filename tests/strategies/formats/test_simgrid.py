@@ -30,14 +30,14 @@ HERE = importlib.util.find_spec("simgrid") is not None
 def replayed(given: dict[str, object]) -> dict[int, tuple[int, int]]:
     """Start and end of each row: FIFOs take their rows in turn, again and again, as far as they come."""
     rows, fifos = given["rows"], [list(fifo["rows"]) for fifo in given["fifos"]]  # type: ignore[attr-defined,index]
-    free, found, arrived = [0] * len(fifos), {}, {}
+    free, starts, arrived = [0] * len(fifos), {}, {}
     members = [row["collective"] for row in rows]  # type: ignore[attr-defined]
     while any(fifos):
         left = sum(map(len, fifos))
         for i, fifo in enumerate(fifos):
-            while fifo and all(dep in found for dep in rows[fifo[0]]["after"]):  # type: ignore[index]
+            while fifo and all(dep in starts for dep in rows[fifo[0]]["after"]):  # type: ignore[index]
                 row, number = rows[fifo[0]], fifo[0]  # type: ignore[index]
-                ready = max([free[i], *(found[dep][1] for dep in row["after"])])
+                ready = max([free[i], *(starts[dep][1] for dep in row["after"])])
                 group = row["collective"]
                 if group >= 0:
                     arrived.setdefault(group, {})[number] = ready
@@ -45,10 +45,10 @@ def replayed(given: dict[str, object]) -> dict[int, tuple[int, int]]:
                         break
                     ready = max(arrived[group].values())
                 start = ready + row["gap_ns"]
-                found[number], free[i] = (start, start + row["ns"]), start + row["ns"]
+                starts[number], free[i] = (start, start + row["ns"]), start + row["ns"]
                 fifo.pop(0)
         assert sum(map(len, fifos)) < left
-    return found
+    return starts
 
 
 @examples(40)
@@ -60,10 +60,10 @@ def test_rows_replayed_by_their_gaps_are_the_trace(tmp_path_factory, seed, strea
     folder = tmp_path_factory.mktemp("simgrid")
     simgrid.write(trace, schedule, cluster, folder)
     given = json.loads((folder / simgrid.ROWS).read_text())
-    found = replayed(given)
+    replay_trace = replayed(given)
     zero = trace.start_ns.min() if len(trace) else 0
     starts, ends = (trace.start_ns - zero).tolist(), (trace.end_ns - zero).tolist()
-    assert [found[row] for row in range(len(schedule))] == list(zip(starts, ends, strict=True))
+    assert [replay_trace[row] for row in range(len(schedule))] == list(zip(starts, ends, strict=True))
     assert given["span_ns"] == trace.span_ns
 
 
@@ -76,8 +76,8 @@ def test_gaps_by_hand():
     start[row["b/0"]] += 4
     start[[row["r/0"], row["r/1"]]] += 7
     later = type(trace).of(written.schedule, start, start + trace.duration_ns, trace.source, "d")
-    found = start_gaps(later, written.schedule, previous_in_fifo(written.schedule, gpus(2).device.streams))
-    assert {name: int(found[number]) for name, number in row.items() if found[number]} == {"b/0": 4, "r/0": 7, "r/1": 7}
+    gaps = start_gaps(later, written.schedule, previous_in_fifo(written.schedule, gpus(2).device.streams))
+    assert {name: int(gaps[number]) for name, number in row.items() if gaps[number]} == {"b/0": 4, "r/0": 7, "r/1": 7}
 
 
 def routes(text: str) -> tuple[networkx.DiGraph, dict[str, dict[str, str]]]:

@@ -72,7 +72,7 @@ def test_lists_that_are_not_packed_and_unknown_fields_are_read():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"\x0a\x05ab", "byte 0: field 1 of 5 bytes, 2 are left"),
         (b"\x0a\x02\xff\xfe", "byte 2: text that is no UTF-8"),
@@ -87,10 +87,10 @@ def test_lists_that_are_not_packed_and_unknown_fields_are_read():
         (b"\x08\x01", "byte 1: a number where bytes are expected"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_byte(data, said):
-    with pytest.raises(Malformed) as found:
+def test_what_is_no_message_is_refused_with_its_byte(data, message):
+    with pytest.raises(Malformed) as error:
         read_attribute(data, 0, len(data))
-    assert str(found.value) == said
+    assert str(error.value) == message
 
 
 @given(st.binary(max_size=40))

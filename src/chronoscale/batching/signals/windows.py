@@ -58,7 +58,7 @@ class Windows:
 
     @property
     def multiplicity(self) -> Int64:
-        """How often each step of the training period is read by training windows, int64 [training_steps]."""
+        """Count how often training windows read each step of the training period, int64 [training_steps]."""
         position = np.arange(self.training_steps, dtype=np.int64)
         most = min(self.window, len(self.train))
         return np.asarray(np.minimum(np.minimum(position, position[::-1]) + 1, most), np.int64)

@@ -113,8 +113,11 @@ class ExpectedChunking:
         return cls(degrees, nodes, count, factor)
 
     def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
-        """Estimate rows, edges and remote reads of all ranks: of a node and its d out-edges a share f is kept each, and a rank has 1/P of
-        them. METIS would cut less, and keep more edges. Raises UserError as `Chunks.layout`."""
+        """Estimate rows, edges and remote reads of all ranks, as if every node fell into a random part.
+
+        Of a node and each of its d out-edges a share f is retained, and a rank has 1/P of them. METIS would cut fewer edges, and retain
+        more. Raises UserError as `Chunks.layout`.
+        """
         chunks = Chunks(np.arange(self.count, dtype=np.int32), self.count).layout(epoch, decay, ranks)
         rows = chunks.rows * (self.nodes * self.factor) // self.count
         share, own = levels(decay, self.count) / self.count, chunks.rows / self.count

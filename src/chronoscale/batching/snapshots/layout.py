@@ -20,8 +20,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Numbering of nodes for an epoch. `rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes
-    stand in order of their ids, and what is kept is no prefix: without shrinking. Raises UserError for a node without a rank."""
+    """Numbering of the nodes for an epoch, by rank and retention level.
+
+    `rank` int32 [N]: the rank that owns a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes stand in order of their
+    ids, and the retained ones are no prefix: without shrinking. Raises UserError for a node without a rank.
+    """
 
     rank: Int32
     depth: Int64
@@ -45,19 +48,19 @@ class Layout:
 
     @cached_property
     def place(self) -> Int64:
-        """Where a node stands in `order`, int64 [N]."""
+        """Position of every node in `order`, int64 [N]."""
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(place))
         return place
 
     @cached_property
     def offset(self) -> Int64:
-        """Where each rank's nodes begin: order[offset[r]:offset[r+1]] are rank r's, int64 [ranks + 1]."""
+        """Start of each rank's nodes in `order`, int64 [ranks + 1]: order[offset[r]:offset[r+1]] are rank r's."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.rank, minlength=self.ranks))]).astype(np.int64)
 
     @cached_property
     def rows(self) -> Int64:
-        """Own nodes kept at each level on each rank, int64 [levels, ranks]."""
+        """Number of own nodes that each rank retains at each level, int64 [levels, ranks]."""
         return self._kept(self.depth, self.rank)
 
     def nodes(self, rank: int) -> Int64:
@@ -138,8 +141,9 @@ class RankBlock:
     rows: int
 
     def shrunk(self, rows: int, halo: int) -> RankBlock:
-        """Keep the first `rows` own nodes and the first `halo` remote ones; no id is looked up, since what is kept is a prefix of
-        either."""
+        """Return the block of the first `rows` own nodes and the first `halo` remote ones; no id is looked up, since the retained nodes are
+        a prefix of either.
+        """
         end = self.indptr[rows]
         column = self.indices[:end]
         inside = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))

@@ -14,8 +14,10 @@ from chronoscale.errors import UserError
 
 
 class Retention(Protocol):
-    """Policy of how many chunks of each snapshot are kept. Chunks are kept in one order, so that of two snapshots the one with fewer keeps
-    some of the other's."""
+    """Policy of how many chunks of each snapshot are retained.
+
+    Chunks are retained in one order, so that of two snapshots the one with fewer has a subset of the other's.
+    """
 
     @property
     def window(self) -> int:
@@ -23,15 +25,17 @@ class Retention(Protocol):
         ...
 
     def kept_chunks(self, chunks: int) -> Int64:
-        """Return chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
+        """Return the number of chunks retained of the snapshot of each age, int64 [window]; age 0 is the newest, which is whole."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """Retention that decays with age: the `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N
-    chunks of the one after it, with beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same,
-    which breaks the chain of hidden states at younger ones (§3.5).
+    """Retention that decays with age (FlareDTDG §3.2).
+
+    The `full` newest snapshots are whole; of the `decayed` ones before them, each retains floor(beta * N) of the N chunks of the one after
+    it, with beta the `decayed`-th root of `alpha`. `lags`: ages that are whole all the same, which breaks the chain of hidden states at
+    younger ones (§3.5).
 
     Raises UserError for no full snapshot, alpha outside (0, 1], and a lag outside the window.
     """
@@ -65,7 +69,7 @@ class Decay:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """Ages at which less is kept than of an older snapshot: the hidden states of what is kept there alone end at them."""
+        """Ages that retain fewer chunks than an older snapshot: hidden states of chunks that only the older one retains end there."""
         return tuple(age for age in range(self.window) if any(age < lag for lag in self.lags) and self._decays(age))
 
     def _decays(self, age: int) -> bool:

@@ -35,7 +35,7 @@ class NeighbourSampling:
             raise UserError(f"fanout must be at least 1 neighbour a node, got {self.fanout}")
 
     def edge_mask(self, snapshot: Snapshot, number: int) -> EdgeMask:
-        """Draw the edges that are kept, bool [E]. `number`: of the snapshot in its sequence."""
+        """Draw the sampled edges of a snapshot, bool [E]. `number`: of the snapshot in its sequence."""
         degree = snapshot.in_degree()
         keys = np.random.default_rng((self.seed, SAMPLE, self.epoch, number)).random(snapshot.num_edges)
         first = np.cumsum(degree) - degree
@@ -45,9 +45,11 @@ class NeighbourSampling:
         return kept
 
     def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: EdgeMask) -> WeightedCSR:
-        """Build the adjacency of the edges that are `kept`, with the weights of the whole snapshot, those of a node with d in-neighbours of
-        which k are drawn times d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always
-        there, with its own weight."""
+        """Build the adjacency of the sampled edges (`kept`), with weights that make its sums unbiased (Horvitz and Thompson, 1952).
+
+        Weights are the whole snapshot's, times d / k where k of a node's d in-neighbours are drawn: the expectation of a sum is the sum
+        over all. The self-loop is always there, with its own weight.
+        """
         degree = snapshot.in_degree()
         sampled = np.minimum(degree, self.fanout)
         entry = np.ones(len(whole.indices), np.bool_)
@@ -60,12 +62,12 @@ class NeighbourSampling:
 
 
 def sampled_subgraph(snapshot: Snapshot, kept: EdgeMask) -> Snapshot:
-    """Return the subgraph of the edges that are `kept`."""
+    """Return the subgraph of the sampled edges (`kept`, bool [E])."""
     return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
 
 
 def assign_at_random(nodes: int, ranks: int, seed: int, number: int) -> Int32:
-    """Assign nodes to ranks at random, anew for each `number`, with shares as even as may be: int32 [N]."""
+    """Assign nodes to ranks at random, differently for each `number`, with shares as even as may be: int32 [N]."""
     place = np.random.default_rng((seed, DEAL, number)).permutation(nodes)
     return np.asarray(place * ranks // nodes, np.int32)
 

@@ -14,9 +14,9 @@ ORDER, SPLIT = 1, 2  # what a seed is for
 
 @dataclass(frozen=True, slots=True)
 class EpochDraws:
-    """Random choices of an epoch: all follow from its number and the seed, on every rank alike.
+    """Random choices of an epoch: all follow from its number and the seed, the same on every rank.
 
-    each: every rank draws an order of its own chunks (the published code), so that what is kept depends on the number of ranks.
+    each: every rank draws an order of its own chunks (the published code), so that the retained chunks depend on the number of ranks.
     """
 
     seed: int = 0
@@ -45,10 +45,10 @@ class EpochDraws:
         return [range(split + window - 1, snapshots), range(window - 1, split)]
 
     def _order(self, chunks: int, stream: int) -> Int64:
-        """Return position of each chunk, int64 [chunks]; the last are given up first.
+        """Return position of each chunk, int64 [chunks]; the last are dropped first.
 
-        Every chunk is as likely at every position, and what is kept is spread evenly over any half, quarter, … of the chunks, and so over
-        ranks: of powers of two a bit-reversed sequence, scrambled (Owen, 1995).
+        Every chunk is as likely at every position, and the retained ones are spread evenly over any half, quarter, … of the chunks, and so
+        over ranks: of powers of two a bit-reversed sequence, scrambled (Owen, 1995).
         """
         position = np.empty(chunks, np.int64)
         position[_spread(range(chunks), np.random.default_rng((self.seed, ORDER, self.number, stream)))] = np.arange(chunks)
@@ -86,6 +86,6 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
-    """Count the chunks of a rank's `own` that are kept at each level of all chunks, int64 [levels]."""
+    """Count the chunks of a rank's `own` that each level of all chunks retains, int64 [levels]."""
     own_kept, level = retention.kept_chunks(own), level_of(retention, chunks)
     return np.array([own_kept[np.argmax(level == number)] for number in range(len(kept))], np.int64)

@@ -52,8 +52,8 @@ class PreparedStream:
     """Stream that is split, indexed, and has the negatives of its evaluation.
 
     whole: all events. training: those without hidden nodes, of which events 0 .. `training_events` - 1 are trained on. new bool [N]: nodes
-    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is kept; None: in
-    memory. cache: what has been counted of it.
+    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is saved; None: in
+    memory. cache: its counts so far.
     """
 
     protocol: Protocol
@@ -156,8 +156,8 @@ class PreparedStream:
     def work(
         self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = NO_FEATURES
     ) -> BatchStatistics:
-        """Count what batches of the training or validation events read, as the first epoch of the protocol's seed draws them; counted once,
-        then read."""
+        """Count the rows that batches of the training or validation events read, as the first epoch of the protocol's seed draws them;
+        counted once, then read."""
         assignment = self.assignment(validates, ranks, size, limit, every)
         return self.cache.counts(
             f"{assignment} {sampling} {loading}",

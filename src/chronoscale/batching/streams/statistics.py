@@ -88,7 +88,8 @@ class StreamStatistics:
 def count_batches(
     source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, resident: ResidentRows
 ) -> BatchStatistics:
-    """Count what an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the first."""
+    """Count the rows that an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the
+    first."""
     events, hops = source.stream, len(sampling.fanouts)
     count = assignment.iterations * assignment.ranks
     counts = BatchStatistics.zeros(count, hops)

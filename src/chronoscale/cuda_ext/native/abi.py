@@ -29,7 +29,7 @@ _CAUSES = {BAD_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, row_mask: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """Sum the neighbours of each row: out[v] = sum over entries e of row v of values[e] * x[indices[e]]; values None: ones.
 
-    x [num_cols, F] in float32, float64 or bfloat16; the result is [num_rows, F], float32 for bfloat16. On CUDA alone: row_mask, uint8
+    x [num_cols, F] in float32, float64 or bfloat16; the result is [num_rows, F], float32 for bfloat16. Only on CUDA: row_mask, uint8
     [num_rows]; a row of `out` where it is 0 stays as it is. Raises MachineError when the kernel fails.
     """
     rows, width = matrix.num_rows, x.shape[1]
@@ -83,10 +83,9 @@ def softmax(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Compute the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum) for each entry.
 
-    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the
-    largest score (uint8). sign int8 [nnz]: +1 or -1; None: all +1. base [R]: the least that a maximum may be; None: -inf. running:
-    scores of added entries raise the maximum. row_mask uint8 [R], on CUDA alone: weights of other rows are 0. Raises MachineError when
-    the kernel fails.
+    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the largest
+    score (uint8). sign int8 [nnz]: +1 or -1; None: all +1. base [R]: the least that a maximum may be; None: -inf. running: scores of added
+    entries raise the maximum. row_mask uint8 [R], only on CUDA: weights of other rows are 0. Raises MachineError when the kernel fails.
     """
     num_rows, left = entries.matrix.num_rows, ends[0]
     weights = (left.new_empty if row_mask is None else left.new_zeros)(entries.matrix.nnz)
@@ -104,7 +103,7 @@ def softmax_grad(
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
 
-    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], on CUDA alone: gradients of other
+    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], only on CUDA: gradients of other
     rows are 0. Raises MachineError when the kernel fails.
     """
     entry_grads, row_sums = (torch.empty_like if row_mask is None else torch.zeros_like)(weights), torch.empty_like(grad_out[1])
@@ -128,12 +127,12 @@ def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
 
 
 def pointer(tensor: Tensor | None) -> int | None:
-    """Return where the tensor's memory begins, for the C ABI; None for None."""
+    """Return the address of the tensor's memory, for the C ABI; None for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def on_cuda(x: Tensor) -> bool:
-    """Tell whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
+    """Return whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
     return x.is_cuda
 
 
@@ -148,8 +147,8 @@ class EntryLayout(NamedTuple):
 class CudaLaunch(NamedTuple):
     """The arguments that a call needs on CUDA besides those that both libraries take.
 
-    arguments: further ones, of CUDA alone. matrix: whose entries the kernel goes through. partials: how many numbers of x's type each
-    piece of a long row hands on.
+    arguments: further ones, only on CUDA. matrix: whose entries the kernel goes through. partials: how many numbers of x's type each piece
+    of a long row hands on.
     """
 
     arguments: tuple[int | None, ...]
@@ -208,9 +207,9 @@ _zeros: dict[tuple[torch.device, int], Tensor] = {}
 
 
 def _counters(device: torch.device, stream: int, count: int) -> Tensor:
-    """Return zeros int32 [>= pieces] that belong to this CUDA stream alone; kernels leave them zero.
+    """Return zeros int32 [>= pieces] that only this CUDA stream uses; kernels leave them zero.
 
-    A CUDA graph that is being captured gets its own: what is captured runs later, on any stream.
+    A CUDA graph that is being captured gets its own, since its kernels may be replayed on any CUDA stream.
     """
     if _captured(device):
         return torch.zeros(count, dtype=torch.int32, device=device)
@@ -221,5 +220,5 @@ def _counters(device: torch.device, stream: int, count: int) -> Tensor:
 
 
 def _captured(device: torch.device) -> bool:
-    """Tell whether a CUDA graph is being captured on the device."""
+    """Return whether a CUDA graph is being captured on the device."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

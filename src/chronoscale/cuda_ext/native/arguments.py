@@ -88,7 +88,7 @@ def to_int32_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Return where the array's memory begins, for the C ABI."""
+    """Return the address of the array's memory, for the C ABI."""
     return array.ctypes.data
 
 

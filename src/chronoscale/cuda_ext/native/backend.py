@@ -26,7 +26,7 @@ BackendName = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
-    """Return the names of the backends that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton' (operators on edges alone)."""
+    """Return the names of the backends that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton' (only operators on edges)."""
     return [name for name in (*NAMES, TRITON) if unavailable_reason(name) is None]
 
 
@@ -63,7 +63,7 @@ def select_kernels(device: torch.device, backend: BackendName) -> ModuleType:
 
 
 def select_kernels_without_cuda(operator: str, device: torch.device, backend: BackendName) -> ModuleType:
-    """Return the kernels' module for an operator that has a native kernel on the CPU alone: on CUDA the reference runs.
+    """Return the kernels' module for an operator that has a native kernel only on the CPU: on CUDA the reference runs.
 
     Raises UserError as `select_kernels` does, and for 'cuda'; `operator` names it there.
     """
@@ -76,9 +76,7 @@ def select_kernels_without_cuda(operator: str, device: torch.device, backend: Ba
 
 @cache
 def unavailable_reason(name: str, index: int | None = None) -> str | None:
-    """Return why a backend does not work on this machine, or None where it does. `index`: of the CUDA device that is asked about; None:
-    any.
-    """
+    """Return why a backend does not work on this machine, or None where it does. `index`: of a CUDA device; None: any."""
     if name == "cuda":
         if torch.version.cuda is None:
             return f"torch {torch.__version__} is built without CUDA"
@@ -96,13 +94,13 @@ def unavailable_reason(name: str, index: int | None = None) -> str | None:
 
 
 def triton_interpreted() -> bool:
-    """Tell whether Triton interprets its kernels, on CPU tensors, for tests: TRITON_INTERPRET=1 was set before the first of them ran."""
+    """Return whether Triton interprets its kernels, on CPU tensors, for tests: TRITON_INTERPRET=1 was set before the first of them ran."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache  # once, whatever `missing` is asked: later calls would undo `set_threads`
 def _begin() -> None:
-    """Give the CPU library its number of threads, once: later calls would undo `set_threads`."""
+    """Set the CPU library's number of threads, once: later calls would undo `set_threads`."""
     library = cpu_library()
     assert library is not None
     library.cs_set_threads(torch.get_num_threads())

@@ -32,7 +32,7 @@ def file_name() -> str:
 
 
 def cpp_serves(x: Tensor, backend: BackendName) -> bool:
-    """Tell whether the operators in C++ serve a call on x with that `backend`; they do not while calls of kernels are counted
+    """Return whether the operators in C++ serve a call on x with that `backend`; they do not while calls of kernels are counted
     (abi.listeners).
     """
     if abi.listeners or not (backend is None or backend == x.device.type) or load_operators() is None:

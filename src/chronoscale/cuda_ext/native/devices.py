@@ -22,8 +22,8 @@ class Device:
 class ArchitectureCode:
     """The code that a library holds for one architecture (90 for 9.0): machine code (`native`), PTX that the driver compiles, or both.
 
-    `only` is 'a' where it runs on that very capability alone, 'f' on later ones of its major version alone, else '' (CUDA C++
-    Programming Guide, "Compute capability feature sets").
+    `only` is 'a' where it runs only on that very capability, 'f' also on later ones of its major version, else '' (CUDA C++ Programming
+    Guide, "Compute capability feature sets").
     """
 
     architecture: int
@@ -32,7 +32,8 @@ class ArchitectureCode:
     ptx: bool
 
     def serves(self, capability: int, compiles: bool) -> bool:
-        """Tell whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was used."""
+        """Return whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was
+        used."""
         if capability < self.architecture or (self.only == "a" and capability != self.architecture):
             return False
         family = capability // 10 == self.architecture // 10
@@ -47,15 +48,15 @@ class BuildInfo:
     toolkit: int
 
     def codes(self) -> list[ArchitectureCode]:
-        """Return the code held for each architecture; [] where they are not written as numbers ('all', ''), so that only a launch can
-        tell.
+        """Return the machine code and PTX that the library has for each architecture; [] where they are not written as numbers ('all', ''),
+        so that only a launch can tell.
         """
         matches = [_ARCHITECTURE.fullmatch(name) for name in self.architectures.split(",")]
         return [ArchitectureCode(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
 
 
 def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> str | None:
-    """Return why the library cannot run on `device` (None: why its driver alone rules it out), or None where nothing speaks against it.
+    """Return why the library cannot run on `device` (None: why its driver rules out every device), or None where nothing speaks against it.
 
     `driver` is the newest CUDA version that the driver supports, numbered as BuildInfo.toolkit; 0 without a driver. A driver runs the
     machine code of every toolkit of its major version, and compiles the PTX of no newer one (CUDA Compatibility, "Minor version
@@ -80,7 +81,7 @@ def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> 
 
 
 def read_library(library: ctypes.CDLL) -> tuple[BuildInfo, int, list[Device]]:
-    """Ask a loaded CUDA library what it was built for, for the driver's version, and for the devices that this process sees."""
+    """Query a loaded CUDA library for the targets of its build, the driver's version, and the devices that this process sees."""
     devices: list[Device] = []
     capability, name = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES)
     while library.cs_cuda_device(len(devices), ctypes.byref(capability), name, _NAME_BYTES) == 0:

@@ -153,7 +153,8 @@ def cuda_unavailable_reason(index: int | None = None) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Return what is loaded, for a run's record of its environment: ABI version and instruction set (or architectures), or 'absent'."""
+    """Return the versions of the loaded libraries, for a run's record of its environment: ABI version and instruction set (or
+    architectures), or 'absent'."""
     cpu, cuda = cpu_library(), cuda_library()
     return {
         "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",

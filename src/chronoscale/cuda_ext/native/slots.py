@@ -13,7 +13,7 @@ from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_erro
 
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Return the attention sums [T, h, X] and weights [T, h, K]; nothing else is kept, for the backward pass forms angles anew."""
+    """Return the attention sums [T, h, X] and weights [T, h, K]; nothing else is saved, for the backward pass computes angles anew."""
     targets, heads, width = operands.query.shape
     is_empty = not (operands.slot.numel() and width)
     sums = (torch.zeros_like if is_empty else torch.empty_like)(operands.query)  # and so as it lies in memory
@@ -54,7 +54,7 @@ def _laid_as(query: Tensor, grad_out: Tensor) -> Tensor:
 
 
 def _call(name: str, operands: SlotOperands, *outputs: Tensor | None) -> None:
-    """Run a slot kernel on the operands and the tensors that it writes. Raises UserError for a slot out of range (CPU alone)."""
+    """Run a slot kernel on its operands and output tensors. Raises UserError for a slot out of range (only on the CPU)."""
     targets, heads, _ = operands.query.shape
     edges = 0 if operands.edge is None else operands.edge.shape[2]
     clock = 0 if operands.frequency is None else len(operands.frequency)

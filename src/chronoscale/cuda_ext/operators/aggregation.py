@@ -30,7 +30,7 @@ def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
     """Sum the neighbours of each node: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
     x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F] of x's
-    dtype, float32 for bfloat16 (which is storage alone: products and sums are float32), differentiable in x. `backend` names
+    dtype, float32 for bfloat16 (bfloat16 is only a format to store: products and sums are float32), differentiable in x. `backend` names
     'reference', 'cpu' or 'cuda'; by default x's device decides. The graph is checked, once (`CSR.check`).
 
     Raises UserError when x does not fit or the backend cannot be had, MachineError when the kernel fails.

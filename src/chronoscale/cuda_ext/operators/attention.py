@@ -94,9 +94,9 @@ def attention_increment(
 ) -> tuple[AttentionState, Tensor]:
     """Return the state after `change`, which leads to `graph`, and the outputs [R, F] of the rows it touches, ordered as change.rows.
 
-    z, left and right as they were for `state`, which stays valid. Variant exact: the maximum runs along, and a row is computed afresh
-    from `graph` when a removed edge held its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq.
-    7-8, maximum 0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
+    z, left and right as they were for `state`, which stays valid. Variant exact: the maximum runs along, and a row is computed afresh from
+    `graph` when a removed edge had its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq. 7-8,
+    maximum 0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
     """
     return _advance(state, graph, change, (z, left, right), variant, backend, False)
 

@@ -29,7 +29,7 @@ from chronoscale.errors import UserError
 
 
 class _Operand:
-    """A sparse operand: rows of entries, held in tensors of one device."""
+    """Sparse operand: rows of entries, in tensors of one device."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     _ids: ClassVar[tuple[str, ...]]  # the tensors whose numbers `check` looks at
@@ -73,7 +73,8 @@ class _Operand:
         return self
 
     def mark_checked(self) -> Self:
-        """Take the operand for checked without a look, and without waiting for its device: for ids that can only be right; return it."""
+        """Mark the operand as checked without checking it, and without waiting for its device: for ids that can only be right; return
+        it."""
         versions = self._versions()
         if self.__dict__.get("_checked_versions", versions) != versions:
             self._set_layout(None, None)  # it was that of other rows
@@ -115,7 +116,7 @@ class _Operand:
         raise NotImplementedError
 
     def _versions(self) -> list[int]:
-        """Return how often torch has written into each tensor of ids."""
+        """Return torch's version counters of the tensors of ids, which count writes."""
         return [tensor._version for tensor in self._watched]
 
     @cached_property
@@ -126,7 +127,7 @@ class _Operand:
 
     @cached_property
     def extents(self) -> list[tuple[int, int]]:
-        """Where each of its tensors begins and ends in memory."""
+        """Ranges of memory [begin, end) of each of its tensors."""
         return [extent(tensor) for tensor in self._tensors().values()]
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -158,12 +159,12 @@ class CSR(_Operand):
 
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
+        """Number of rows of the matrix."""
         return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
-        """Return the transpose [num_cols, num_rows], for backward passes; it is kept until torch writes into this matrix. Checks the
-        matrix first.
+        """Return the transpose [num_cols, num_rows], for backward passes; cached until torch writes into this matrix. Checks the matrix
+        first.
         """
         return self._transposed()[0]
 
@@ -171,15 +172,15 @@ class CSR(_Operand):
         self._measure(check_numbers("CSR", self.indptr, self.indices, self.num_cols))
 
     def order(self) -> Tensor:
-        """Return where each entry of `transpose()` lies in this matrix, int64 [nnz]. It is kept with the transpose
-        unless that has values.
+        """Return where each entry of `transpose()` lies in this matrix, int64 [nnz]. It is cached with the transpose unless that has
+        values.
         """
         kept = self._transposed()[1]
         return torch.sort(self.indices, stable=True).indices if kept is None else kept
 
     def copy(self, shares: bool = True) -> CSR:
-        """Return the same matrix in tensors of its own; if it `shares`, one transpose is made for all copies, when the
-        first is asked for.
+        """Return the same matrix in tensors of its own; if it `shares`, one transpose is computed for all copies, at the first call of
+        `transpose`.
         """
         copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
@@ -187,7 +188,7 @@ class CSR(_Operand):
         return copy
 
     def _transposed(self) -> tuple[CSR, Tensor | None]:
-        """Return the transpose, and the order of its entries (None where it is not kept)."""
+        """Return the transpose, and the order of its entries (None where it is not cached)."""
         if self._copied_from is not None:
             source, source_versions, own_versions = self._copied_from
             if (source._written(), self._written()) == (source_versions, own_versions):
@@ -201,7 +202,7 @@ class CSR(_Operand):
         return self._transpose_cache[1:]
 
     def _written(self) -> list[int]:
-        """Return how often torch has written into each of its tensors."""
+        """Return torch's version counters of its tensors, which count writes."""
         return [tensor._version for tensor in self._counted]
 
     @cached_property
@@ -239,11 +240,11 @@ class Delta(_Operand):
             check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
 
     def compact(self) -> CSR:
-        """Return its touched rows alone: a matrix [R, num_cols] that shares its tensors."""
+        """Return a matrix [R, num_cols] of its touched rows only, which shares its tensors."""
         return self._compact
 
     def transpose(self) -> CSR:
-        """Return the transpose [num_cols, R] of `compact()`, made once and kept."""
+        """Return the transpose [num_cols, R] of `compact()`, computed once and cached."""
         return self._compact.transpose()
 
     def _check_values(self) -> None:
@@ -263,12 +264,12 @@ class Delta(_Operand):
 
 @dataclass(frozen=True, eq=False)
 class EdgeMap(_Operand):
-    """The edges that come and go between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, topology alone).
+    """Edges added and removed between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, its topology).
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
-    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a
-    CPU; on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does, `check` also unless
-    rows and a row's sources ascend and signs are +1 or -1.
+    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a CPU;
+    on another device it is copied along by `to`, or counted at the first read. Raises UserError as CSR does, `check` also unless rows and a
+    row's sources ascend and signs are +1 or -1.
     """
 
     _ids = ("rows", "indptr", "indices", "sign")
@@ -291,7 +292,7 @@ class EdgeMap(_Operand):
         return int(self.sign.sum()) if self.net is None else self.net
 
     def compact(self) -> CSR:
-        """Return its touched rows alone: a matrix [R, num_nodes] that shares its tensors."""
+        """Return a matrix [R, num_nodes] of its touched rows only, which shares its tensors."""
         return self._compact
 
     @cached_property

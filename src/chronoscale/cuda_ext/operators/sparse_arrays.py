@@ -37,7 +37,7 @@ def row_ids(indptr: Tensor, nnz: int) -> Tensor:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Tell whether a kernel may read the tensor's memory as it is: contiguous, all of it there, and no sign to be turned on reading."""
+    """Return whether a kernel may read the tensor's memory as it is: contiguous, inside its storage, without the lazy negation bit."""
     if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
         return False
     stored, is_empty = tensor.untyped_storage().nbytes(), tensor.numel() == 0
@@ -50,7 +50,7 @@ def describe(tensor: Tensor) -> str:
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
-    """Return where a contiguous tensor begins and ends in memory."""
+    """Return the range of memory [begin, end) of a contiguous tensor."""
     begin = tensor.data_ptr()
     return begin, begin + tensor.nbytes
 

@@ -55,7 +55,7 @@ class _Gather(torch.autograd.Function):
 def _grads(
     grad_out: Tensor, index: Tensor, sizes: tuple[int, int], needs: tuple[bool, bool], backend: BackendName = None
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of both tables, as far as they are needed: of one alone the other's rows take no memory."""
+    """Return the gradients of both tables, as far as they are needed: where one is not, its rows take no memory."""
     kernels, (cached, sent) = select_edge_kernels(grad_out.device, backend), sizes
     if all(needs):
         both = kernels.aggregate(grad_out, index, cached + sent, None, True, False)

@@ -15,7 +15,7 @@ MISMATCH = "rebuild: the change does not belong to this adjacency, or a row of i
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which x of `dtype` is multiplied and summed: bfloat16 is storage alone."""
+    """Return the dtype in which x of `dtype` is multiplied and summed: bfloat16 is only a format to store."""
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 

@@ -36,8 +36,8 @@ def sample(
 ) -> None:
     """Sample neighbours with weights, by the same coins as the native kernel, into the arrays of a WeightedNeighbors.
 
-    Of the latest events of each root local ones are kept, remote ones with the chances of eq. 17; `complete` fills free slots with
-    older local ones. Raises UserError for ids and rows out of range.
+    Of the latest events of each root all local ones are sampled, and remote ones with the probabilities of eq. 17; `complete` fills free
+    slots with older local ones. Raises UserError for ids and rows out of range.
     """
     indptr, neighbor, event = arrays
     nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]
@@ -74,7 +74,7 @@ def sample(
 
 
 def _chances(times: list[Any], theta: float, decay: float) -> list[float]:
-    """Return the chance (eq. 17) that each remote neighbour is kept, from their times, ascending."""
+    """Return the probability (eq. 17) that each remote neighbour is sampled, from their times, ascending."""
     whole = bool(times) and isinstance(times[-1], int)
     gaps = [float((times[-1] - time) & WORD if whole else times[-1] - time) for time in times]
     shares = [exp(-decay * gap) if decay else 1.0 for gap in gaps]

@@ -27,7 +27,7 @@ class Carried(Protocol):
     @property
     def since(self) -> NDArray[np.float64]: ...
     @property
-    def held(self) -> NDArray[np.int64]: ...
+    def node_counts(self) -> NDArray[np.int64]: ...
     @property
     def events(self) -> NDArray[np.int64]: ...
     @property
@@ -44,7 +44,7 @@ def assign(state: Carried, src: NDArray[np.int32], dst: NDArray[np.int32], time:
         for end in (u, v):
             if state.node[end] == _UNSEEN:
                 state.node[end] = part
-                state.held[part] += 1
+                state.node_counts[part] += 1
         for end in {u, v}:
             _add(state, end, part, t)
         state.events[part] += 1
@@ -68,10 +68,10 @@ def _chosen(state: Carried, u: int, v: int, time: float) -> int:
 
 def _attention(state: Carried, _: float) -> list[float]:
     """Return the balance BN · BE · BT of each part (MemShare, eq. 12 to 15)."""
-    held, events, clock = state.held.tolist(), state.events.tolist(), state.clock.tolist()
+    node_counts, events, clock = state.node_counts.tolist(), state.events.tolist(), state.clock.tolist()
     weights = []
-    for node_count, event_count, last in zip(held, events, clock, strict=True):
-        by_nodes = 1.0 - (node_count - min(held)) / (1 + max(held) - min(held))
+    for node_count, event_count, last in zip(node_counts, events, clock, strict=True):
+        by_nodes = 1.0 - (node_count - min(node_counts)) / (1 + max(node_counts) - min(node_counts))
         by_events = 1.0 - (event_count - min(events)) / (1 + max(events) - min(events))
         by_time = exp((min(clock) - last) / (max(clock) - min(clock))) if max(clock) > min(clock) else 1.0
         weights.append(by_nodes * by_events * by_time)
@@ -99,7 +99,7 @@ def _sum(numbers: list[float]) -> float:
 
 
 def _add(state: Carried, node: int, part: int, time: float) -> None:
-    """Add an event to a node's attention to a part; sums are scaled anew before they overflow."""
+    """Add an event to a node's attention to a part; sums are rescaled before they overflow."""
     exponent = state.decay * (time - float(state.since[node]))
     if exponent > _MOST:
         state.attention[node] *= exp(-exponent)

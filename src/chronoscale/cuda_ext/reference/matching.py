@@ -143,7 +143,8 @@ def exchange(
 
 
 def _gain(seats: list[Seat], removed: list[int], seats_made: list[Seat], gpus: int, alpha: float) -> tuple[float, int]:
-    """Return how the makespan changes when the seats at `removed` give way to `seats_made`, and how many places were visited for that."""
+    """Return the change of the makespan when `seats_made` replace the seats at `removed`, and the number of places visited to compute
+    it."""
     count = len(seats)
     inserted = []
     for j, new in enumerate(seats_made):

@@ -55,11 +55,11 @@ class CpuTopology:
         return list(by_number.values())
 
     def shares(self, level: Level) -> bool:
-        """Tell whether any two processors share one of that level."""
+        """Return whether any two processors share a cache of that level."""
         return any(len(group) > 1 for group in self.groups(level))
 
     def restricted_to(self, numbers: Iterable[int]) -> CpuTopology:
-        """Return the topology of the processors with those numbers alone. Raises UserError where none of them is there."""
+        """Return the topology of only the processors with those numbers. Raises UserError where none of them is there."""
         chosen = set(numbers)
         return CpuTopology(tuple(cpu for cpu in self.cpus if cpu.number in chosen))
 
@@ -78,7 +78,7 @@ class CpuTopology:
         return self.restricted_to(number for unit in units[begin:end] for number in unit)
 
     def summary(self) -> str:
-        """Return what there is in words: '80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes'."""
+        """Describe the topology in words: '80 CPUs on 40 cores, 40 L2 and 2 L3 caches, 2 NUMA nodes'."""
         core, l2, l3, node = (len(self.groups(level)) for level in ("core", "l2", "l3", "node"))
         return f"{len(self)} CPUs on {core} cores, {l2} L2 and {l3} L3 caches, {node} NUMA nodes"
 

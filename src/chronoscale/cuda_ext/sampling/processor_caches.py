@@ -12,11 +12,11 @@ from chronoscale.errors import UserError
 
 
 def hits(line: NDArray[np.int64], cache: NDArray[np.int32], caches: int, sets: int, ways: int) -> NDArray[np.bool_]:
-    """Tell which of n memory accesses, in their order, hit: bool [n].
+    """Simulate LRU caches over n memory accesses, in their order; return which hit: bool [n].
 
-    line int64 [n]: the cache line of memory that is accessed; cache int32 [n]: the cache that is asked. Each of the `caches` caches has
-    `sets` sets of `ways` lines; a line lies in set line % sets, and replaces the one there that was used least recently. All are empty
-    at first.
+    line int64 [n]: the cache line of memory that is accessed; cache int32 [n]: the cache that is read. Each of the `caches` caches has
+    `sets` sets of `ways` lines; a line lies in set line % sets, and replaces the one there that was used least recently. All are empty at
+    first.
 
     Raises UserError for arrays of another kind, lines and caches out of range, and 2^31 lines or more in all caches.
     """

@@ -89,8 +89,8 @@ def sample(
     arrays: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only
     events from since[i] on are neighbours; None: from the first on.
 
-    Policy recent: the latest of those events. uniform: all of them alike, without replacement, drawn from the seed (below 2^64), the
-    root (node and `before`) and the slot alone: the same root gets the same neighbours in whatever batch, order or thread. `since`
+    Policy recent: the latest of those events. uniform: all of them alike, without replacement, drawn from the seed (below 2^64), the root
+    (node and `before`) and the slot, and nothing else: the same root gets the same neighbours in whatever batch, order or thread. `since`
     takes no part in that, so that one which leaves no event out changes nothing; windows that follow one another draw apart by their
     `before`. Work grows with the fanout's square for `uniform`.
 

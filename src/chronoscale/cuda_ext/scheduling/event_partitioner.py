@@ -24,7 +24,7 @@ class EventPartitioner:
     """The state of a one-pass partitioner, carried from block to block; some 8 N P bytes, however long the event stream. `start` makes it.
 
     node int32 [N]: the node's part, SHARED, or UNSEEN before its first event. attention float64 [N, P], since float64 [N]: sums over a
-    node's events in a part, times e^(decay * (since - time)). held, events int64 [P]: nodes and events of a part. clock float64 [P]:
+    node's events in a part, times e^(decay * (since - time)). node_counts, events int64 [P]: nodes and events of a part. clock float64 [P]:
     the time of its last event (rule attention), the sum of its events' times (rule average).
     """
 
@@ -33,7 +33,7 @@ class EventPartitioner:
     node: NDArray[np.int32]
     attention: NDArray[np.float64]
     since: NDArray[np.float64]
-    held: NDArray[np.int64]
+    node_counts: NDArray[np.int64]
     events: NDArray[np.int64]
     clock: NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class EventPartitioner:
         if (library := cpu_library_or_warn("events are dealt to parts")) is None:
             event_partitioner_reference.assign(self, src, dst, time, part)
             return part
-        state = (self.node, self.attention, self.since, self.held, self.events, self.clock, part)
+        state = (self.node, self.attention, self.since, self.node_counts, self.events, self.clock, part)
         status = library.cs_stream_parts(
             *(*self.attention.shape, len(src)),
             *(array.ctypes.data for array in columns.values()),

@@ -27,34 +27,34 @@ def order_policy(sort: bool, strict: bool) -> OrderPolicy:
 
 
 class EventOrder:
-    """Order into which events belong by `time` [M]. places: int32 or int64 [M], stable, or None where they are in order. said: for the
-    account.
+    """Order into which events belong by `time` [M].
 
-    `where` puts file and line of an event before its words, `read` says after them what was taken for the time. Raises UserError where
-    events are out of order and that is refused; warns, unless it is meant.
+    places: int32 or int64 [M], stable, or None where events are in order already. summary: a sentence on how many were not. `where` puts
+    file and line of an event before its words, `read` adds after them which column was read as the time. Raises UserError where events are
+    out of order and that is refused; warns, unless it is meant.
     """
 
     def __init__(self, time: NDArray[Any], order: OrderPolicy, row_error: Callable[[int, str], UserError], read: str = "") -> None:
         self.places: Int32 | Int64 | None = None
-        self.said = ""
+        self.summary = ""
         count, first = count_falls(time)
         if not count:
             return
         message = f"time {time[first]} is before the {time[first - 1]} that precedes it{read}"
         if order == "refuse":
             raise row_error(first, f"{message}; without the option strict=true, events are sorted")
-        self.said = f"sorted by time: {count:,} of {len(time):,} events came after a later one"
+        self.summary = f"sorted by time: {count:,} of {len(time):,} events came after a later one"
         if order == "warn":
             meant = "sort=true says that this is meant, strict=true refuses it"
-            warnings.warn(f"{row_error(first, message)}; {self.said}; {meant}", ChronoscaleWarning, stacklevel=2)
+            warnings.warn(f"{row_error(first, message)}; {self.summary}; {meant}", ChronoscaleWarning, stacklevel=2)
         places = np.argsort(time, kind="stable")
         release(time)
         self.places = places.astype(np.int32) if len(places) < 2**31 else places
 
     @property
     def account(self) -> Account:
-        """What is to be said, if anything."""
-        return {"order": self.said} if self.said else {}
+        """Entry of a reader's account on how events were sorted; empty where they were in order."""
+        return {"order": self.summary} if self.summary else {}
 
     def sort(self, column: Any) -> Any:
         """Sort a column [M, …], or none, in that order."""

@@ -15,11 +15,11 @@ TimeOfDay = Annotated[str | bool | int, "add the share of the day as a channel: 
 
 
 def apply_signal_options(signal: Signal, missing: Missing, time_of_day: TimeOfDay, times: Times | None = None) -> Signal:
-    """Return the signal with readings equal to `missing` marked as missing, and then the time of day where it is asked for.
+    """Return the signal with readings equal to `missing` marked as missing, and then, if requested, the time of day as a channel.
 
-    time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins
-    at midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file
-    does not take.
+    time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins at
+    midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file does not
+    take.
     """
     if missing is not None:
         try:

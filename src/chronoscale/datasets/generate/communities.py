@@ -20,7 +20,7 @@ class CommunityGraph:
 
     inside: share of the edges whose ends are drawn from one community. churn: share of the edges that a step draws anew. features: width of
     unit Gaussian features around the community's mean, whose numbers have deviation `apart`. unlabelled: share of the nodes, drawn at
-    random, whose class is not told. Iterating draws the snapshots one by one, the same ones every time.
+    random, whose class is hidden. Iterating draws the snapshots one by one, the same ones every time.
 
     Raises UserError for shares outside [0, 1] and counts that cannot be.
     """

@@ -139,7 +139,7 @@ def generate_in_memory(generator: Generator) -> store.Dataset:
 
 
 def write_dataset(path: str | Path, generator: Generator, on_progress: Callable[[int], None] | None = None) -> None:
-    """Write what a generator makes to the new folder `path`, a snapshot or a block of time or of events in memory at once; communities,
+    """Write a generator's dataset to the new folder `path`, a snapshot or a block of time or of events in memory at once; communities,
     which have features and classes, whole.
 
     on_progress: called with how many snapshots, steps or events are made so far. Raises UserError if `path` exists.

@@ -26,7 +26,7 @@ class Pairs:
     repetition, with probability proportional to weight, by systematic sampling (Madow, 1949), those whose probability would pass 1 first;
     so a pair needs its number only. Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the
     owners themselves, and nobody is its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs
-    are less skewed than asked. `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
+    are less skewed than requested. `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
     """
 
     def __init__(
@@ -76,8 +76,9 @@ class Pairs:
         return begin + np.where(share < 0, 0, turn + assured)
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
-        """Return the rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a
-        weight."""
+        """Return the rank that is drawn at `turn` of `quota`: the first ranks are certain; the remaining ones at equal steps, none shorter
+        than a weight.
+        """
         certain = self._certain[owner]
         begin, steps = self._ends[certain], quota - certain
         step, left = np.divmod(self._ends[-1] - begin, steps)

@@ -146,8 +146,8 @@ class SessionStream:
         return items if side else came - items
 
     def shortened(self, events: int) -> SessionStream:
-        """Return the same over fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than there
-        are."""
+        """Return this generator for fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than
+        there are."""
         if not 1 <= events <= self.events:
             raise UserError(f"sessions: expected 1..{self.events} events, got {events}")
         nodes = self.founders + max(round((self.nodes - self.founders) * events / self.events), 1)

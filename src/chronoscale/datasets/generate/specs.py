@@ -20,7 +20,7 @@ class _Spec(BaseModel):
 
 
 class GrowthSpec(_Spec):
-    """Parameters of `GrowthGraph.rmat`."""
+    """Parameters of a growing R-MAT graph (`GrowthGraph.rmat`)."""
 
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
@@ -31,7 +31,7 @@ class GrowthSpec(_Spec):
 
 
 class DyGraphSpec(_Spec):
-    """Parameters of `EvolvingGraph`."""
+    """Parameters of an evolving graph (`EvolvingGraph`)."""
 
     kind: Literal["dygraph"]
     churn: float = Field(0.02, ge=0, lt=1)
@@ -40,7 +40,7 @@ class DyGraphSpec(_Spec):
 
 
 class CommunitiesSpec(_Spec):
-    """Parameters of `CommunityGraph`."""
+    """Parameters of a graph of communities (`CommunityGraph`)."""
 
     kind: Literal["communities"]
     classes: PositiveInt
@@ -52,7 +52,7 @@ class CommunitiesSpec(_Spec):
 
 
 class TrafficSpec(BaseModel):
-    """Parameters of `TrafficSignal`."""
+    """Parameters of a generated traffic signal (`TrafficSignal`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -65,7 +65,7 @@ class TrafficSpec(BaseModel):
 
 
 class EventsSpec(BaseModel):
-    """Parameters of `RandomStream`."""
+    """Parameters of a random event stream (`RandomStream`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -85,7 +85,7 @@ class EventsSpec(BaseModel):
 
 
 class SessionsSpec(BaseModel):
-    """Parameters of `SessionStream`."""
+    """Parameters of an event stream of sessions (`SessionStream`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -73,7 +73,7 @@ class TrafficSignal:
         kernel.
 
         Directed: one may be near to another without the reverse. A sensor's edge to itself weighs 1. The width is the mean distance of the
-        farthest neighbours that are kept.
+        farthest neighbours that get an edge.
         """
         distance, near = self._nearest()
         width = max(float(distance[:, -1].mean()), 1e-9)

@@ -77,13 +77,13 @@ class Signal:
                 raise UserError(f"Signal.values[{begin + t}, {node}, {channel}]: not finite and not marked as missing")
 
     def release(self) -> None:
-        """Give back the memory of readings that are mapped: see `arrays.release`."""
+        """Release the memory of readings that are mapped (`arrays.release`)."""
         release(self.values)
         release(self.missing)
 
     def mark_missing(self, null: float) -> Signal:
-        """Return the same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was
-        silent.
+        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor
+        was silent.
 
         Other channels keep theirs: a time of day may well be 0.
         """
@@ -104,7 +104,7 @@ class Signal:
 
     @property
     def absent(self) -> Int64:
-        """How many entries of `values` are no reading, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
+        """Number of entries of `values` that are missing, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
         count = np.zeros(self.values.shape[1:], np.int64)
         if self.missing is not None:
             size = max(SCAN_BYTES // max(count.size, 1), 1)

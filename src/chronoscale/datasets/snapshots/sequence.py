@@ -81,7 +81,7 @@ class Snapshot:
         return WeightedCSR.of_edges(self.num_nodes, self.src, self.dst, variant)
 
     def without_self_edges(self) -> Snapshot:
-        """Return the same graph less its edges from a node to itself: A + I adds one of each anyway."""
+        """Return the graph without its edges from a node to itself: A + I adds one of each anyway."""
         proper = self.src != self.dst
         return (
             self

@@ -63,7 +63,7 @@ class SnapshotStatistics:
 
     @classmethod
     def load(cls, path: str | Path) -> SnapshotStatistics:
-        """Read what `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
+        """Load the statistics that `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
         arrays = read_archive(path)
         if arrays.keys() != {*COLUMNS, "num_nodes"}:
             raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}")

@@ -97,8 +97,8 @@ class Negatives:
 
 
 def load(path: Path, part: range, expected: str) -> Negatives:
-    """Load what `Negatives.save` wrote of the events `part`. Raises UserError naming the file if it is damaged, of another part or not of
-    the digest `expected`."""
+    """Load the negatives of the events `part` that `Negatives.save` wrote. Raises UserError naming the file if it is damaged, of another
+    part or not of the digest `expected`."""
     archive = read_archive(path)
     if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
@@ -126,15 +126,14 @@ def evaluation_negatives(
     With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
     `train_end` events:
 
-    - `mixed`: of met(s) - taken(s, t) up to k // 2, the rest of D - met(s) - taken(s, t);
-    - `historical`: the same with up to k of the former (Poursafaei et al. 2022, §4.2: random ones fill up);
-    - `random`: of D - taken(s, t), met or not.
+    - `mixed`: of met(s) - taken(s, t) up to k // 2, the others of D - met(s) - taken(s, t); - `historical`: the same with up to k of the
+    former (Poursafaei et al. 2022, §4.2: random ones fill up); - `random`: of D - taken(s, t), met or not.
 
     All negatives of an event differ, and every order of them is as likely as another: the first of either sort is a single draw. Where
-    fewer are left than k, all are taken and the rest is NONE (TGB's rows are shorter there). Unlike in TGB's, two events of one source,
-    destination and time draw each their own, and a node that is never a destination is not drawn, also where its id lies between theirs.
-    Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative seed,
-    k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
+    fewer are left than k, all are taken and the other slots are NONE (TGB's rows are shorter there). Unlike in TGB's, two events of one
+    source, destination and time draw each their own, and a node that is never a destination is not drawn, also where its id lies between
+    theirs. Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative
+    seed, k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
     """
     if kind not in get_args(NegativeKind):
         raise unknown("kind of negatives", kind, get_args(NegativeKind))

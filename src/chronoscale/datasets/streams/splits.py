@@ -42,11 +42,12 @@ class EventSplit:
 
 
 def split_by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> EventSplit:
-    """Return the first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
+    """Split events by time: return the first `train` of them, the next `validation`, and the remaining ones; events of one time stay
+    together, on the earlier side.
 
     A part ends with all events up to the quantile of the times, as in TGN's and TGB's public code (Rossi et al. 2020, §5; Huang et al.
-    2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the
-    range or of the events.
+    2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the range
+    or of the events.
     """
     if not (train > 0 and validation > 0 and train + validation < 1):
         raise UserError(f"fractions of a split: expected two positive numbers with a sum below 1, got {train} and {validation}")
@@ -63,8 +64,8 @@ def split_by_time(events: EventStream, train: float = 0.70, validation: float = 
 class InductiveSplit:
     """View of a split in which some nodes are hidden from training.
 
-    hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that
-    only appear later, and those that met hidden nodes alone. training bool [train_end]: events that are trained on.
+    hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that only
+    appear later, and those that met only hidden nodes. training bool [train_end]: events that are trained on.
     """
 
     hidden: Bool

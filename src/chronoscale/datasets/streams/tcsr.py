@@ -58,11 +58,11 @@ class TCSR:
 
     @classmethod
     def of(cls, stream: EventStream, both: bool = True, folder: Path | None = None) -> TCSR:
-        """Build the T-CSR of a stream. both: a node's events are those that it sends and those that it receives, else those that it sends
-        alone.
+        """Build the T-CSR of a stream. both: a node's events are those that it sends and those that it receives, else only those that it
+        sends.
 
-        O(M), two passes. With a new folder its arrays are files there, whole or not at all, and mapped: beyond them memory is O(N) and a
-        block of events, however long the stream. Raises UserError for 2^31 events or more, and for a folder that exists.
+        O(M), two passes. With a new folder its arrays are files there, written completely or not at all, and mapped: beyond them memory is
+        O(N) and a block of events, however long the stream. Raises UserError for 2^31 events or more, and for a folder that exists.
         """
         if len(stream) >= 2**31:
             raise UserError(f"a T-CSR numbers events in 32 bits: {len(stream):,} events are too many")

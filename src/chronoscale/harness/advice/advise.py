@@ -69,8 +69,11 @@ def advise(
 
 
 def _workers(tasks: Mapping[int, Task]) -> int:
-    """As many processes as cores, tasks and the memory for the largest schedule allow; one where all schedules together are no long one.
-    Estimated from those of the first settings. Raises UserError for data that cannot be planned with."""
+    """Return how many processes to judge candidates in: as many as cores, tasks and the memory for the largest schedule allow; one where
+    all schedules together are short.
+
+    Schedules are estimated from those of the first settings. Raises UserError for data that cannot be planned with.
+    """
     first = next(iter(tasks.values())).candidate.settings
     estimated = [_estimated(task) for task in tasks.values() if task.candidate.settings == first]
     if sum(estimate.rows for estimate in estimated) * len(tasks) < LONG * len(estimated):

@@ -21,20 +21,20 @@ class Candidate:
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """What candidates have in common that differ in their number of GPUs alone."""
+        """Key of the candidates that differ only in their number of GPUs."""
         return self.cluster, self.strategy, repr(sorted(self.settings.items()))
 
     def __str__(self) -> str:
         return self.name_with(self.strategy, f"{self.gpus:,}")
 
     def name_with(self, strategies: str, gpus: str) -> str:
-        """Return a name for this candidate and others that differ from it in these alone."""
+        """Return a name for this candidate and others that differ from it only in strategy and number of GPUs."""
         parts = [f"{strategies} on {gpus} GPU{'s' * (gpus != '1')} of {self.cluster}"]
         return ", ".join(parts + [f"{short_key(key, self.settings)} {value_text(value)}" for key, value in self.settings.items()])
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What tells one candidate from another, by column."""
+        """Cells that identify the candidate in a table, by column."""
         settings = {short_key(key, self.settings): value_text(value) for key, value in self.settings.items()}
         return {"strategy": self.strategy, "gpus": self.gpus, "cluster": self.cluster, **settings}
 

@@ -106,7 +106,7 @@ def _gpus(experiment: Experiment, cluster: str) -> tuple[int, ...]:
 
 
 def _settings(experiment: Experiment) -> list[Mapping[str, Any]]:
-    """All combinations of the grid's values. Raises UserError for keys that a grid does not vary."""
+    """Return all combinations of the grid's values. Raises UserError for keys that a grid does not vary."""
     grid = experiment.advise.grid
     configured = family_of(experiment).configurations
     for key in grid:

@@ -38,8 +38,9 @@ _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, an
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that travels to whoever simulates a candidate: the candidate, the keys of its experiment with no strategies but its own, and how
-    its graph was cut, where it is. cuts: files of a run's pieces by their paths in it."""
+    """Input of a process that simulates one candidate: the candidate, an experiment with no strategies but its own, and the paths of its
+    graph's partitions, if there are any. cuts: files of a run's pieces by their paths in it.
+    """
 
     candidate: Candidate
     keys: Mapping[str, Any]
@@ -144,5 +145,5 @@ def _scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _scratch() -> Path:
-    """Where this process keeps how graphs are cut, until it ends."""
+    """Return the temporary folder of this process for partitions of graphs; it is removed when the process ends."""
     return Path(_scratch_folder().name)

@@ -33,7 +33,7 @@ def held(run: Run) -> list[Candidate]:
 
 
 def cautions(choices: list[Choice]) -> list[str]:
-    """Say what was warned of in simulating, and what ranks do not say."""
+    """List the warnings of the simulations, and what the ranking leaves out."""
     sentences = dict.fromkeys(text for choice in choices for text in choice.verdict.warnings)
     for choice in choices:
         point = choice.verdict.point

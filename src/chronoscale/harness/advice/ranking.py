@@ -47,7 +47,7 @@ class Choice:
 
     @property
     def apart(self) -> bool | None:
-        """Whether the first is told apart from it; None where no uncertainty was stated."""
+        """Whether the first candidate is better than this one beyond the stated uncertainty; None where none was stated."""
         return None if self.won is None else self.won >= SURE
 
 
@@ -101,7 +101,7 @@ def price(experiment: Experiment, cluster: str) -> float | None:
 
 
 def _over(budget: BudgetKeys, choice: Choice) -> str:
-    """What of the budget it exceeds, in words; '' for nothing."""
+    """Name the limits of the budget that a verdict exceeds; '' for none."""
     peak = choice.verdict.point.peak_bytes if choice.verdict.point else 0
     limits: list[tuple[float, float | None, Callable[[float], str]]] = [
         (choice.hours, budget.hours, lambda value: f"{number(value, 3)} hours"),

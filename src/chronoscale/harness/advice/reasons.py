@@ -25,7 +25,7 @@ WORDS: Mapping[str, str] = {
 
 
 class Bound(NamedTuple):
-    """What bounds an epoch. kind: "compute", "launches", "host", or what is moved, in words; most: its largest operation."""
+    """Bottleneck of an epoch. kind: "compute", "launches", "host", or what is moved, in words; most: its largest operation."""
 
     kind: str
     share: float
@@ -65,8 +65,9 @@ def _kind(blame: PathShare) -> str:
 
 
 def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str]:
-    """Give a reason for every candidate that was simulated, by its number. Where the larger ones of a strategy's numbers of GPUs are all
-    bound by the same, and the smaller ones are not, that is said."""
+    """Give a reason for every candidate that was simulated, by its number: its bottleneck. Where all of a strategy's larger numbers of GPUs
+    have one bottleneck, and the smaller ones another, the reason says so.
+    """
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, (candidate, verdict) in simulated.items():
         if verdict.point is not None:
@@ -83,7 +84,8 @@ def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str
 
 
 def reason(verdict: Verdict, since: int | None = None) -> str:
-    """Say what bounds an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the same."""
+    """Describe the bottleneck of an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the
+    same."""
     limits, idle = bounds(verdict.blames), verdict.point.idle_ranks if verdict.point else 0
     parts = []
     if idle and verdict.point is not None:

@@ -107,14 +107,15 @@ def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
 
 
 def _behind(choice: Choice) -> str:
-    """How much more a candidate takes than the first: a percentage, or a multiple where that is longer."""
+    """Write how much more a candidate takes than the first: a percentage, or a multiple where that is longer."""
     if choice.rank == 1:
         return ""
     return f"+{100 * choice.behind:.3g} %" if choice.behind < 1 else f"× {number(1 + choice.behind, 3)}"
 
 
 def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
-    """Say what does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
+    """List the candidates that do not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers
+    of GPUs."""
     same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
     for choice in choices_of_run:
         if choice.why:

@@ -68,7 +68,7 @@ def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], wor
 
 
 def _begin(parent: int, scratch: str) -> None:
-    """In a worker: it ends with its parent, which removes what it leaves in its temporary folder."""
+    """Prepare a worker process: it ends with its parent, which removes what it leaves in its temporary folder."""
     die_with_parent(parent)
     tempfile.tempdir = scratch
 

@@ -11,8 +11,8 @@ class DataCommands(LazyGroup):
     """Group `chronoscale data …`."""
 
     entries = {  # noqa: RUF012 (read only)
-        "list": Entry(f"{_HERE}.data_list:data_list", "All datasets that the catalogue knows."),
-        "info": Entry(f"{_HERE}.data_info:info", "What was understood of a dataset, what it holds, and what the papers print of it."),
+        "list": Entry(f"{_HERE}.data_list:data_list", "List all datasets that the catalogue knows."),
+        "info": Entry(f"{_HERE}.data_info:info", "Print how a dataset was understood, its contents, and what papers print of it."),
         "get": Entry(f"{_HERE}.data:get", "Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."),
         "make": Entry(f"{_HERE}.data:make", "Generate a dataset of any size into a folder of memory-mappable columns."),
         "convert": Entry(f"{_HERE}.data:convert", "Read any known format and write it as a folder of memory-mappable columns."),
@@ -21,7 +21,7 @@ class DataCommands(LazyGroup):
 
 
 class Commands(LazyGroup):
-    """Group `chronoscale …`."""
+    """Command group of `chronoscale …`."""
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
@@ -32,7 +32,9 @@ class Commands(LazyGroup):
         "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
         "advise": Entry(f"{_HERE}.advise:advise", "Rank strategies, numbers of GPUs, clusters and settings; say what each is bound by."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
-        "report": Entry(f"{_HERE}.report:report", "One HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."),
+        "report": Entry(
+            f"{_HERE}.report:report", "Write one HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."
+        ),
         "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),
         "replay": Entry(f"{_HERE}.exchange:replay", "Replay a Chakra execution trace on a cluster."),
         "kineto": Entry(f"{_HERE}.exchange:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),

@@ -69,7 +69,7 @@ def convert(
     option: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read any known format and write it as a folder of memory-mappable columns. What was understood is said beside it."""
+    """Read any known format and write it as a folder of memory-mappable columns, with an account of how it was understood."""
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")

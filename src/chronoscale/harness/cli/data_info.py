@@ -19,5 +19,5 @@ def info(
     option: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was understood of a dataset, what it holds, and what the papers print of it."""
+    """Print how a dataset was understood, its contents, and what papers print of it."""
     print_facts(description.describe(names, form, settings(option, sort, strict)), " ".join(names), as_json)

@@ -8,7 +8,7 @@ from chronoscale.harness.cli.output import print_rows
 
 
 def data_list(as_json: AsJson = False) -> None:
-    """All datasets that the catalogue knows."""
+    """List all datasets that the catalogue knows."""
     rows: list[dict[str, object]] = []
     table = " table " if as_json else " "  # a terminal is narrow
     for name in entries.names():

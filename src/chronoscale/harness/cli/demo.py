@@ -111,7 +111,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def doubts_sentence(doubts: Sequence[str], file: Path) -> str:
-    """Gather what was warned of into one sentence. How well single curves fit is counted alone; the command that prints it is named."""
+    """Gather warnings into one sentence. Warnings on the fit of single curves are only counted, and the command that prints them named."""
     fits = [text for text in doubts if text.startswith("profile: ")]
     others = [text.replace("not to be believed: ", "") for text in doubts if text not in fits]
     counted = f"{len(fits)} warning{'s' * (len(fits) > 1)} about single cost curves, which `chronoscale profile {file}` prints"

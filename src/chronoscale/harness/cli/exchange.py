@@ -44,12 +44,12 @@ def kineto(
     curves = None if profiles.costs is None else fit_table(profiles.costs)
     if as_json:
         rows = {"names": _records(profiles.names), "fits": [] if curves is None else _records(curves)}
-        typer.echo(json.dumps({**rows, "said": profiles.said}))
+        typer.echo(json.dumps({**rows, "said": profiles.notes}))
     else:
         print_table(profiles.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
         if curves is not None:
             print_table(curves, "fitted costs", as_json)
-    for line in profiles.said:
+    for line in profiles.notes:
         err.print(line, highlight=False, markup=False)
     err.print(f"written: {out}")
 

@@ -52,7 +52,8 @@ def main() -> None:
 
 
 def _failed(error: BaseException) -> int:
-    """Say what is wrong. Raises what is a defect of this software, or the end that a command has chosen itself."""
+    """Print a failure in one line, and return its exit code. Reraises defects of this software, and exits that a command has chosen
+    itself."""
     if isinstance(error, UserError):
         return _say(f"error: {error}", 2)
     if isinstance(error, MachineError):

@@ -21,7 +21,7 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("report"),
     as_json: AsJson = False,
 ) -> None:
-    """One HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
+    """Write one HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
     with stage("drawing"):
         page = write_page([Run(folder) for folder in folders], out)
     typer.echo(json.dumps({"page": str(page), **json.loads((page.parent / DATA).read_text())}) if as_json else str(page))

@@ -62,7 +62,7 @@ def _execute(command: str, experiment: Experiment, file: Path, root: Path, repla
 
 
 def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Replay every strategy on every number of GPUs, and print what the answers rest on."""
+    """Replay every strategy on every number of GPUs, and print which assumptions the answers depend on."""
     experiment, run = begin("simulate", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
         run_simulation(experiment, run, on_progress)

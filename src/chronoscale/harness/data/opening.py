@@ -23,7 +23,7 @@ def open_data(data: Data, seed: int) -> Dataset:
 
 
 def stream_refusal(label: str) -> str:
-    """Say what can be done with a dataset of events, where it comes to a model of another family."""
+    """Return the error text for a dataset of events with a model of another family: what can be done with it."""
     return (
         f"dataset '{label}' is a stream of events: {', '.join(STREAM_MODELS)} train on it as it is, models on snapshots where it is "
         "cut, as in `cut: {width: 604800}` or `cut: {count: 1000}`"

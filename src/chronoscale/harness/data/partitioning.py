@@ -27,8 +27,9 @@ THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's de
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """Settings of partitioners: what `partition_stream` is asked for, the events a part in a batch, and what estimates of communication are
-    made for: neighbours of a root, 0 for none, and bytes of rows."""
+    """Settings of a comparison of partitioners: the parameters of `partition_stream`, the events a part in a batch, and, for estimates of
+    communication, the neighbours of a root, 0 for none, and the bytes of rows.
+    """
 
     parts: int
     shared: float
@@ -40,7 +41,7 @@ class Cutting:
 
 
 def named(policies: Sequence[str]) -> list[str]:
-    """Return the partitioners asked for, each once; `all` is all. Raises UserError for one that there is not."""
+    """Return the partitioners of these names, each once; `all` is all. Raises UserError for an unknown name."""
     if ALL in policies:
         return list(PARTITIONERS)
     for policy in policies:

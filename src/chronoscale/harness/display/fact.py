@@ -20,7 +20,7 @@ class Fact(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Text for people."""
+        """Text of the fact for people."""
         return self.text or _shown(self.value)
 
 
@@ -42,5 +42,5 @@ def spread(what: str, counts: np.ndarray[Any, Any]) -> Fact:
 
 
 def facts_of(account: Account) -> Facts:
-    """Return what a reader has said of its file, a fact each."""
+    """Return the facts of a reader's account of its file."""
     return [Fact(name, value) for name, value in account.items()]

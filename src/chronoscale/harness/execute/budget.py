@@ -19,17 +19,17 @@ SLACK = 0.1  # as `FittedCosts.slack`: how far costs may be asked beyond what wa
 
 
 def work_ns(schedule: Schedule, costs: CostModel) -> int:
-    """Return what the busiest rank has to do in a pass, by `costs`, ns; waiting and collectives left out."""
+    """Return the work of the busiest rank in a pass, by `costs`, ns; waiting and collectives left out."""
     ns, _ = durations(costs, schedule)
     return int(np.bincount(schedule.rank, ns).max()) if len(schedule) else 0
 
 
 @dataclass(slots=True)
 class Budget:
-    """What probes may take, what they have to bring, and what those chosen so far have brought.
+    """Time that probes may take, the cost curves that they have to sample, and the samples that those chosen so far yield.
 
-    requested: what costs will be asked for, by curve. allowed_ns: of a pass over all probes, by `costs`, a datasheet's: shares of an
-    epoch are all that is taken from it. incomplete: not all that will be requested is known.
+    requested: requests of costs, by curve. allowed_ns: of a pass over all probes, by `costs`, a datasheet's: only shares of an epoch are
+    taken from it. incomplete: not all requests are known.
     """
 
     requested: Mapping[Curve, Ranges]

@@ -89,8 +89,9 @@ def measure_profile(
 
 
 def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
-    """What the experiment's plans ask of costs, and their rows would, as a datasheet makes them; the longest epoch's work by it, ns; and
-    whether that is not all: what cannot be executed has no operations of its own here."""
+    """Return the requests of costs that the experiment's plans and their rows would make, estimated from a datasheet; the longest epoch's
+    work by it, ns; and whether requests are missing, since what cannot be executed has no operations of its own here.
+    """
     costs = datasheet_costs(experiment.cluster)
     requests, longest, incomplete = CostRequests(costs), 0, False
     data = workflow.store(experiment, run)
@@ -107,7 +108,7 @@ def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, r
 
 
 def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
-    """Return what a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
+    """Return the requests of costs that a replay of schedules makes, and the work of the longest by `costs`, ns."""
     requests, longest = CostRequests(costs), 0
     for schedule in schedules:
         requests.note(schedule)

@@ -51,7 +51,7 @@ PROBES = "probes"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one strategy is to execute on a number of ranks. partition: the file of the vertices' partition, '' for none."""
+    """Plan that a strategy executes on a number of ranks. partition: the file of the vertices' partition, '' for none."""
 
     planner: Strategy
     schedule: Schedule
@@ -66,12 +66,12 @@ def execute(
     on_progress: OnProgress = ignore_progress,
     takes_probe: Callable[[ProbeCandidate], bool] = lambda _: True,
 ) -> None:
-    """Fill a piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and what else went on (`Noise`).
+    """Fill a piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and the load beside them (`Noise`).
 
     All strategies of a rank count run in one job, repeat by repeat in turn. Where they are to be `replayed` with costs that no file has,
     probes take turns with them, and the piece has the costs fitted to those (`takes_probe`: which may be taken): no row of a strategy is
-    among what is fitted. What was too noisy is then executed again, `attempts` times at most, and the quietest kept. A strategy whose
-    plan asks for no costs needs no profile. on_progress: called with a line of text now and then.
+    among what is fitted. A piece that was too noisy is then executed again, `attempts` times at most, and the quietest attempt counts. A
+    strategy whose plan needs no costs needs no profile. on_progress: called with a line of text now and then.
 
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `check_seats`. Warns of ranks without work, and of noise.
@@ -121,7 +121,9 @@ def _admit_all(experiment: Experiment, schedules: Mapping[str, Schedule], ranks:
 
 
 def _check_host_memory(schedules: Mapping[str, Schedule], machine: Cluster) -> None:
-    """Raises UserError where strategies fit alone, but not beside each other: they are executed in turn, in one job."""
+    """Check that host memory has room for all strategies at once, which one job executes in turn. Raises UserError where they fit one by
+    one, but not together.
+    """
     have = machine.device.memory if machine.device.on_host else machine.host_memory / machine.gpus_per_node
     need = sum(schedule.host for schedule in schedules.values())
     if need > have:

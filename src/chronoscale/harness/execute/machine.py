@@ -36,7 +36,7 @@ def this_device(device: str) -> torch.device:
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """Return what a fingerprint says beside the device where ranks share it; nothing elsewhere."""
+    """Return a fingerprint's remark on a device that ranks share; nothing elsewhere."""
     return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
 
@@ -61,10 +61,10 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
 
 
 def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
-    """See that the largest of the numbers of ranks can be at work here.
+    """Check that this machine has room for the largest of the numbers of ranks.
 
-    Raises UserError for a GPU that is asked for and absent, for CUDA graphs without one, for more ranks than GPUs, or than memory holds
-    processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with their own.
+    Raises UserError for a GPU that is requested and absent, for CUDA graphs without one, for more ranks than GPUs, or than memory has room
+    for processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with their own.
     """
     ranks, there = max(counts), gpus()
     device = this_device(experiment.device).type

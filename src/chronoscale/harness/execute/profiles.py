@@ -35,7 +35,7 @@ PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "net
 def planning_costs(
     workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> CostModel:
-    """Return costs for strategies whose plans ask how long something takes: a datasheet's where it is asked for, else `fitted_costs`."""
+    """Return costs for strategies whose plans depend on durations: a datasheet's if it is requested, else `fitted_costs`."""
     if experiment.costs == "datasheet":
         return datasheet_costs(experiment.cluster)
     return fitted_costs(workflow, experiment, run, ranks, on_progress)

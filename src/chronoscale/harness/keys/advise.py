@@ -15,7 +15,7 @@ Value = Annotated[bool | int | float | str | tuple[bool | int | float | str, ...
 
 
 class BudgetKeys(Part):
-    """What a choice may take at most; what takes more is told, and not ranked."""
+    """Limits of a recommendation; candidates that exceed them are listed, and not ranked."""
 
     hours: PositiveFloat | None = Field(None, description="of training: `epochs`, and what happens once before")
     gpu_hours: PositiveFloat | None = Field(None, description="those hours times the GPUs")
@@ -27,7 +27,7 @@ class BudgetKeys(Part):
 
 
 class AdviceKeys(Part):
-    """What is compared, and by what."""
+    """Candidates to compare, and the criterion that ranks them."""
 
     objective: Objective = Field(
         "time", description="ranked by the time of an epoch, the memory of the fullest GPU, GPU-hours of training, or their cost"

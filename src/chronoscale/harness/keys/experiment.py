@@ -88,7 +88,7 @@ class Training(Part):
 
 
 class Experiment(Part):
-    """What to run. Every key but `dataset` has a default."""
+    """Description of an experiment to run. Every key but `dataset` has a default."""
 
     family: ClassVar[str]
     work: ClassVar[tuple[str, ...]] = ("dataset", "model", "training", "seed", "modules")  # keys that say what is trained

@@ -79,7 +79,7 @@ def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any
 
 
 def _over(default: Any, given: Any) -> Any:
-    """A value in place of the default, or a mapping key by key; a name alone is a mapping's."""
+    """Merge a value over its default, a mapping key by key; a bare name stands for a mapping with that name."""
     if given is None or not isinstance(default, Mapping):
         return default if given is None else given
     given = named(given)
@@ -87,8 +87,11 @@ def _over(default: Any, given: Any) -> Any:
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
-    """Validate keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are
-    names alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
+    """Validate keys and values as an experiment of the family that its model trains on, or of the named one.
+
+    Strategies and cluster are only names. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises
+    UserError as `load`.
+    """
     try:
         name = _model(data)
         family = FAMILIES[family_name] if family_name in FAMILIES else family_of_model(name)
@@ -111,9 +114,9 @@ def _model(data: Mapping[str, Any]) -> str:
 
 
 def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
-    """The keys without those that another family alone reads, where they say what they say by default, or `on` is empty.
+    """Return the keys without those that only another family reads, if their values are the defaults, or `on` is empty.
 
-    Raises UserError for one that says something else: what is not read is not taken either.
+    Raises UserError for one with another value: a key that nothing reads is refused.
     """
     kept = {}
     for key, value in data.items():

@@ -50,7 +50,7 @@ class FailureKeys(Part):
         return self
 
     def plan(self, iterations: int) -> FaultPlan:
-        """Return the same for the simulator, given the iterations of an epoch."""
+        """Return the fault plan for the simulator, given the iterations of an epoch."""
         return FaultPlan(
             self.policy,
             self.checkpoint_every or iterations,

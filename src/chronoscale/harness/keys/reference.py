@@ -29,8 +29,7 @@ This page is generated from the models that validate the file: `chronoscale keys
 
 
 class Key(NamedTuple):
-    """One line of the reference. `family`: the one that reads it, `all` where all do. `default`: a number, list or truth as JSON writes
-    it."""
+    """Line of the reference of keys. `family`: the one that reads it, or `all`. `default`: a number, list or truth value as JSON."""
 
     key: str
     type: str
@@ -69,7 +68,7 @@ def keys(start: str = "") -> list[Key]:
 
 
 def document() -> str:
-    """Write docs/experiments.md."""
+    """Write docs/experiments.md from the keys' models."""
     cells = [(f"`{row.key}`", row.type.replace(" | ", " or "), row.default, row.family, row.meaning) for row in keys()]
     return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
@@ -95,12 +94,12 @@ def _leaves(part: type[BaseModel], above: str) -> list[tuple[str, tuple[str, str
 
 
 def _shown(field: FieldInfo) -> str:
-    """What a file may say, where it is more than the type that it becomes."""
+    """Return what a file may have for a key, where that is more than the key's type."""
     return str((field.json_schema_extra or {}).get("shown", "")) if isinstance(field.json_schema_extra, dict) else ""
 
 
 def _meaning(part: type[BaseModel], name: str) -> str:
-    """Its description, or that of the key which it stands for in a model above."""
+    """Return a key's description, or that of the key which it overrides in a base model."""
     for model in part.__mro__:
         fields: dict[str, FieldInfo] = getattr(model, "model_fields", {})
         if name in fields and fields[name].description:
@@ -118,7 +117,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _type(kind: Any) -> str:
-    """For people."""
+    """Write a type for people."""
     origin, inner = get_origin(kind), [part for part in get_args(kind) if part is not NoneType]
     if origin is Literal:
         return " | ".join(map(str, inner))

@@ -24,7 +24,7 @@ def _share(value: Any) -> Any:
 
 
 class CutKeys(Part):
-    """How events become snapshots."""
+    """Keys of how events become snapshots."""
 
     width: PositiveFloat | None = Field(None, description="of a snapshot, in the unit of the timestamps; this or `count`")
     count: Size | None = Field(None, description="events a snapshot")

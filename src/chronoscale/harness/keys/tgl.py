@@ -30,7 +30,7 @@ class TglConfiguration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The four sections."""
+    """Contents of the four sections of a TGL configuration."""
 
     sampling: TglSampling
     memory: TglMemory

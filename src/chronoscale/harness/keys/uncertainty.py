@@ -31,7 +31,7 @@ class DeviceClassKeys(Part):
 
 
 class UncertaintyKeys(Part):
-    """What is uncertain, and how often it is drawn."""
+    """Keys of which assumptions are uncertain, and how often they are drawn."""
 
     draws: Annotated[Size, Field(le=MOST_DRAWS)] = Field(
         30, description="replays of every point, each with other times, where any are uncertain"

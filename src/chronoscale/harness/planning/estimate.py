@@ -27,11 +27,11 @@ class Estimate:
 
     @property
     def gigabytes(self) -> float:
-        """Of host memory, while the schedule is planned and replayed."""
+        """Host memory while the schedule is planned and replayed, GB."""
         return self.rows * ROW_BYTES / 1e9
 
     def check(self, have: float) -> None:
-        """Raises UserError where `have` GB of memory do not hold it, and it has to be held."""
+        """Raise UserError where `have` GB of memory do not hold the schedule, and it has to be in memory at once."""
         if self.gigabytes > have and not self.streams:
             raise UserError(
                 f"strategy '{self.strategy}' on {self.ranks:,} ranks: its schedule would have about {self.rows:,} rows and take "
@@ -39,8 +39,9 @@ class Estimate:
             )
 
     def streamed(self, have: float) -> bool:
-        """Say whether it is planned and replayed in parts, of which no trace is kept: `have` GB do not hold it, or it is too long to be
-        planned at once."""
+        """Return whether the schedule is planned and replayed in parts, without a trace: it exceeds `have` GB, or is too long to be planned
+        at once.
+        """
         return self.streams and (self.gigabytes > have or self.rows > MOST)
 
 

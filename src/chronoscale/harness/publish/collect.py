@@ -106,13 +106,13 @@ def write_page(runs: Sequence[Run], out: Path) -> Path:
 
 
 def _names(runs: Sequence[Run]) -> dict[Path, str]:
-    """What runs are called in a report: the folder's name, or its path where two have one name."""
+    """Return the names of runs in a report: the folder's name, or its path where two have one name."""
     counts = Counter(run.folder.name for run in runs)
     return {run.folder: run.folder.name if counts[run.folder.name] == 1 else str(run.folder) for run in runs}
 
 
 def _doubts(run: Run, experiment: Experiment) -> list[str]:
-    """What is missing of a run, and what speaks against its results, in sentences."""
+    """List in sentences which results of a run are missing, and the reasons to doubt the others."""
     notes = inventory.missing(run, experiment) + workflow_of(experiment).notes(experiment, run)
     profile = run.folder / "profile"
     if (profile / PROFILED).exists() and (record := ProfileRecord.load_from(profile)).run != run.folder.name:

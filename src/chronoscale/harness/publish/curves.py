@@ -47,7 +47,7 @@ def fit_table(costs: FittedCosts) -> pd.DataFrame:
 
 
 def _learned(costs: FittedCosts) -> list[dict[str, object]]:
-    """Rows of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
+    """List the rows of a predictor, where costs have one: the median held-out error of a kind's tasks, and their 90th percentile."""
     return [
         {
             "op": held_out.kind,

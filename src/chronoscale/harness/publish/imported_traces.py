@@ -45,12 +45,13 @@ def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFram
 
 
 class ProfiledTraces(NamedTuple):
-    """Profiles of torch.profiler: a row a name and rank; costs, None where no curve has samples enough; said: what there is to know of the
-    samples."""
+    """Tables from profiles of torch.profiler: a row a name and rank; costs, None where no curve has enough samples; notes: sentences on the
+    samples.
+    """
 
     names: pd.DataFrame
     costs: FittedCosts | None
-    said: list[str]
+    notes: list[str]
 
 
 def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) -> ProfiledTraces:
@@ -58,7 +59,7 @@ def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out
 
     With the schedule that they were executed of, samples are its rows; without one, the copies between host and device that they show.
     Writes to `out` a trace of each (`<name>.parquet`, and its rows, `<name>-r<repeat>.parquet`), `samples.parquet`, and `costs.json` where
-    there is enough for a curve. device: what costs are said to be of, '' for the GPU's own name. Raises UserError as `kineto.read` and
+    there is enough for a curve. device: the name that costs get, '' for the GPU's own. Raises UserError as `kineto.read` and
     `profile_samples.match_rows`.
     """
     profiles = [kineto.read(path) for path in paths]

@@ -26,7 +26,7 @@ class Lack(NamedTuple):
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
-        """What lacks have in common that are said in one sentence."""
+        """Key of the lacks that one sentence names together: the result and its missing files."""
         return self.what, self.files
 
 
@@ -66,7 +66,7 @@ def strategies(run: Run, experiment: Experiment) -> list[str]:
 
 
 def missing(run: Run, experiment: Experiment) -> list[str]:
-    """Say what the command asked for and the folder does not hold: one line, none where all is there."""
+    """Name the results of the command that the folder does not have: one line, none where all are there."""
     by_key: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for lack in _lacks(run, experiment):
         by_key.setdefault(lack.key, []).append(lack.ranks)

@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def comparison_table(run: Run) -> pd.DataFrame:
-    """Return the comparison of one run, a row a strategy and number of ranks; of its scores the first alone."""
+    """Return the comparison of one run, a row a strategy and number of ranks; only the first of its scores is in it."""
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = load_experiment(run)
@@ -42,8 +42,10 @@ def comparison_table(run: Run) -> pd.DataFrame:
 
 
 def assumption_table(run: Run) -> pd.DataFrame:
-    """Return what the answers of a simulation rest on, a row an assumption: what either end of its range makes of each strategy's epoch,
-    and of how many times as fast as the baseline it is; no rows where nothing was assumed."""
+    """Return how the answers of a simulation depend on its assumptions, a row an assumption; no rows where nothing was assumed.
+
+    Cells are each strategy's epoch, and its speed relative to the baseline, at either end of the assumption's range.
+    """
     rows = [
         {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {moved.strategy: _moves(moved) for moved in rest.strategies}
         for section in collect([run]).sections
@@ -72,7 +74,7 @@ def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame
 
 
 def breakdown_table(run: Run) -> pd.DataFrame:
-    """Return what the epochs of one run are made of: a rank's seconds in each part, and their share of the epoch; no rows where nothing
+    """Return the breakdown of the epochs of one run: a rank's seconds in each part, and their share of the epoch; no rows where nothing
     ran."""
     frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
     if not frames:

@@ -18,11 +18,11 @@ OTHERS = 0.10  # of the cores' time, used by other processes
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Record of what went on beside a measurement.
+    """Record of the machine's load during a measurement.
 
     load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
-    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank
-    had to itself, 0: not told apart. attempt: how often it was timed, this time included.
+    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank had
+    to itself, 0: unknown. attempt: how often it was timed, this time included.
     """
 
     load: float
@@ -36,7 +36,7 @@ class Noise:
 
     @property
     def why(self) -> str:
-        """What keeps the figures from being believed, in words; '' for nothing."""
+        """Reasons why the figures are unreliable, in words; '' for none."""
         reasons = []
         if self.spread > SPREAD:
             reasons.append(f"passes vary by {self.spread:.0%} (more than {SPREAD:.0%})")
@@ -48,12 +48,12 @@ class Noise:
 
     @property
     def sentence(self) -> str:
-        """That the figures are not to be believed, why, and what was done about it; '' where they can be."""
+        """Warning that the figures are unreliable, why, and how often they were measured; '' where they are reliable."""
         return f"not to be believed: {self.why}" + f"; the quietest of {self.attempt} attempts" * (self.attempt > 1) if self.why else ""
 
     @property
     def level(self) -> float:
-        """How noisy: the largest of the figures, each relative to what is allowed."""
+        """Level of noise: the largest of the figures, each relative to its limit."""
         return max(self.spread / SPREAD, self.steal / STEAL, self.others / OTHERS)
 
     def save(self, folder: Path) -> None:

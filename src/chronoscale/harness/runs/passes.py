@@ -28,7 +28,7 @@ def load_schedules(folder: Path) -> dict[str, Schedule]:
 
 
 def load_passes(folder: Path, label: str) -> list[Pass]:
-    """Load what ranks saved of one item of a job, a pass a repeat. Raises UserError for a file that is missing or damaged."""
+    """Load the passes that ranks saved of one item of a job, one a repeat. Raises UserError for a file that is missing or damaged."""
     losses = read_array(folder / f"{label}-losses.npy", np.float64, (None, None), "losses")
     scores = read_json(path := folder / f"{label}-scores.json", list[Scores], "scores")
     with reading(path, "scores"):
@@ -60,7 +60,7 @@ def predicted_epoch_ns(run: Run, ranks: int, strategy: str) -> float | None:
 
 
 def noise_sentences(run: Run) -> dict[int, str]:
-    """Say, by number of ranks, why what was executed is not to be believed; none where it was quiet."""
+    """Return warnings that executions are unreliable, by number of ranks; none where the machine was quiet."""
     noises = {ranks: Noise.load_from(folder) for ranks, folder in run.numbered("ranks-")}
     doubts = {ranks: noise.sentence for ranks, noise in noises.items() if noise is not None and noise.sentence}
     return {ranks: f"on {ranks} rank{'s' * (ranks > 1)}: {doubt}" for ranks, doubt in doubts.items()}
@@ -78,7 +78,7 @@ def with_noise(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def launch_sentences(run: Run) -> list[str]:
-    """Say what was to run as CUDA graphs and did not, and why, a line a strategy and number of ranks."""
+    """Name the strategies that were to be launched as CUDA graphs and were not, and why, a line for each number of ranks."""
     lines = []
     for ranks, folder in run.numbered("ranks-"):
         for name in load_schedules(folder):

@@ -26,10 +26,10 @@ class SimulatedPoint:
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
     gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
-    is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do.
-    effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too
-    few samples. links: the busiest ones; none where no link was modelled. summary, op_seconds: of a point that was streamed, what a trace
-    would tell; None and none where schedule and trace lie beside it.
+    is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do. effects: of the
+    assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too few samples. links: the
+    busiest ones; none where no link was modelled. summary, op_seconds: of a point that was streamed, the figures that a trace would give;
+    None and none where schedule and trace lie beside it.
     """
 
     strategy: str
@@ -79,7 +79,7 @@ def idle_ranks(run: Run) -> Idle:
 
 
 def streamed_sentences(run: Run) -> list[str]:
-    """Say which points were streamed, of which no trace was kept, a sentence each."""
+    """Name the points that were streamed, without a trace, a sentence each."""
     return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in points_of(run) if point.summary is not None]
 
 

@@ -14,8 +14,9 @@ PROFILED = "profiled.json"  # the record's file in a profile's folder
 
 @dataclass(frozen=True, slots=True)
 class ProfileRecord:
-    """For which strategies a profile knows all that they will ask; in which run it was made, when (ISO 8601), and the machine's load in the
-    minute before, processes that run or wait."""
+    """Record of the profile that a run's costs are fitted from: the strategies whose requests it covers, the run in which it was measured,
+    when (ISO 8601), and the machine's load in the minute before, processes that run or wait.
+    """
 
     strategies: list[str]
     run: str
@@ -29,7 +30,7 @@ class ProfileRecord:
 
     @property
     def sentence(self) -> str:
-        """Whose costs these are, and how old, in words."""
+        """Clause that says which run measured the costs, and how long ago."""
         when = datetime.fromisoformat(self.at)
         return (
             f"costs are those that {self.run} fitted {_age(datetime.now(UTC) - when)} ({when:%Y-%m-%d %H:%M} UTC), when {self.load:.1f} "

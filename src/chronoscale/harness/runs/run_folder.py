@@ -48,7 +48,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that the command was asked for is there."""
+        """Whether all results of the run's command are there."""
         return self.status.state == "complete"
 
     def read(self, name: str, shape: type[Shape]) -> Shape:

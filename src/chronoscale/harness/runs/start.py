@@ -60,7 +60,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
 
 
 def find_runs(root: Path) -> list[Run]:
-    """Return all runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
+    """Return all runs in a folder, oldest first. A folder without a status was left by a start that was killed, and is no run."""
     folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
     runs = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
     return [run for run in runs if _readable(run)]

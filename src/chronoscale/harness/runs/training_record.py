@@ -63,7 +63,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
 
 
 def launched(epochs: Sequence[EpochRecord]) -> list[str]:
-    """Say, by stage, how its last epoch was launched, where CUDA graphs were asked for."""
+    """Summarise, by stage, how kernels of its last epoch were launched, where CUDA graphs were requested."""
     last = {record.stage: record.launched for record in epochs}
     return [f"launch: graph: the last epoch of stage '{stage}' was {how}." for stage, how in last.items() if how is not None]
 
@@ -74,7 +74,7 @@ def ended(folder: Path) -> TrainingEnd | None:
 
 
 def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdown]:
-    """Return the parts of an epoch by stage, of the epochs whose traces were kept."""
+    """Return the breakdown of an epoch's time by stage, of the epochs with a trace."""
     traces: dict[str, list[Trace]] = {}
     for record in epochs:
         if (path := folder / "epochs" / f"{record.epoch:06d}.parquet").exists():
@@ -83,7 +83,7 @@ def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdo
 
 
 def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
-    """Say where training ended before the epochs that were asked for."""
+    """Say where training ended before the requested number of epochs."""
     end, scores_shown = ended(folder), scores_present(record.scores for record in epochs)
     if end is None or end.best is None or not scores_shown or end.epochs == (asked := Job.load(folder / JOB).repeats):
         return []
@@ -151,7 +151,7 @@ def idle_ranks(run: Run) -> Idle:
 
 
 def control(folder: Path) -> Control:
-    """Return what a control plane has left so far; nothing where there is none."""
+    """Return the decisions of a control plane so far; nothing where there is none."""
     path = folder / CONTROL
     return read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
 

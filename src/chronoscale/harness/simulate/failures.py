@@ -25,8 +25,8 @@ def simulate_failures(
 ) -> FailureSummary | None:
     """Simulate a training of epochs such as `trace`; None where nothing fails.
 
-    epoch_on: returns an epoch on fewer ranks, asked for once each; a UserError of it means that there is none. Raises UserError for a
-    failure at a task that `schedule` does not have.
+    epoch_on: returns an epoch on fewer ranks, called once for each number; a UserError of it means that there is none. Raises UserError for
+    a failure at a task that `schedule` does not have.
     """
     if failures is None:
         return None

@@ -32,12 +32,14 @@ from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
-    """Fill a piece `sim-<gpus>-<strategy>` for every point: schedule, trace, bytes by link, and memory: peak bytes, or why it does not fit.
-    Where times are uncertain the epoch in every draw, and the trace of the middle one. One that memory does not hold is streamed where its
-    strategy can: figures are kept, no schedule and no trace. on_progress: called with a line of text for every point.
+    """Simulate every point: write its schedule, trace, bytes by link, and peak memory, or why it does not fit, to a piece
+    `sim-<gpus>-<strategy>`.
 
-    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which
-    ends the run: it would not fit the next time. Warns of ranks without work.
+    Where times are uncertain the epoch in every draw is written, and the trace of the middle one. A point that exceeds memory is streamed
+    where its strategy can: only figures are written, no schedule and no trace. on_progress: called with a line of text for every point.
+
+    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which ends
+    the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
@@ -59,8 +61,9 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
 
 @dataclass(frozen=True, slots=True)
 class PointSetting:
-    """One strategy on one number of GPUs, with all that its simulation needs. works: the workload by number of GPUs, partitioned where the
-    strategy plans with a partition; work: before that."""
+    """Input of the simulation of one strategy on one number of GPUs. works: the workload by number of GPUs, partitioned where the strategy
+    plans with a partition; work: before that.
+    """
 
     experiment: Experiment
     planner: Strategy

@@ -27,19 +27,19 @@ class ProbeCandidate(NamedTuple):
 
 
 class Probes(ABC):
-    """What a profile of one experiment may time."""
+    """Source of the probes that a profile of one experiment may time."""
 
     @abstractmethod
     def of(self, ranks: int) -> Iterator[ProbeCandidate]:
-        """Yield whatever may be timed on `ranks` ranks, what matters most first. Data that nobody takes are not kept."""
+        """Yield the candidates for probes on `ranks` ranks, the most important first. Data of candidates that are not taken are dropped."""
 
 
 class Workflow(ABC, Generic[E]):
-    """How a family's experiments are run. Callers hold the object and never ask which family it is of."""
+    """Workflow of the experiments of one family (snapshots, event streams, signals). Callers use it without knowing the family."""
 
     @abstractmethod
     def workload(self, experiment: E) -> Workload:
-        """Return statistics, model shape and hyper-parameters, to plan with; data are not kept.
+        """Return statistics, model shape and hyper-parameters, to plan with; the data themselves are dropped.
 
         Raises UserError for data of another family, absent, or too short.
         """
@@ -54,7 +54,7 @@ class Workflow(ABC, Generic[E]):
 
     @abstractmethod
     def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """Return what a profile may time. Files go to `folder`."""
+        """Return the probes that a profile may time. Files go to `folder`."""
 
     @abstractmethod
     def train(self, experiment: E, run: Run, rough_costs: Callable[[], CostModel]) -> None:
@@ -70,7 +70,7 @@ class Workflow(ABC, Generic[E]):
 
     @abstractmethod
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        """Return what a dry run says of a schedule beside its tasks, by column."""
+        """Return the columns of a dry run's table beside its tasks."""
 
     def rate(self, experiment: E, schedule: Schedule) -> float:
         """Return the learning rate of a schedule's largest step."""

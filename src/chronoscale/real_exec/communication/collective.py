@@ -40,7 +40,7 @@ class SingleRankCollective:
         return rows
 
     def barrier(self) -> None:
-        """Return at once."""
+        """Return at once, for there is no other rank."""
 
 
 class TorchCollective:

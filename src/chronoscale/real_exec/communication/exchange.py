@@ -64,7 +64,7 @@ def all_gather(exchange: Exchange, values: Tensor, counts: Sequence[int]) -> Ten
 
 
 def receive_counts(exchange: Exchange, rows: Sequence[int], device: torch.device) -> list[int]:
-    """Return how many rows every rank is about to send to this one, which sends `rows[q]` to rank q: what an all-to-all receives."""
+    """Return the number of rows that an all-to-all receives from every rank, where this one sends `rows[q]` to rank q."""
     own = torch.tensor(rows, dtype=torch.int64, device=device).view(-1, 1)
     into, ones = torch.empty_like(own), [1] * len(rows)
     exchange.all_to_all(into, own, ones, ones)

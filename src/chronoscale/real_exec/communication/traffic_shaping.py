@@ -21,7 +21,9 @@ from chronoscale.strategies.cluster import Link
 
 
 class ShapedCollective:
-    """Collectives held to a link: an all-reduce moves what a ring's would, an all-gather the other ranks' rows, without padding."""
+    """Collectives that take the time of a given link: an all-reduce moves what a ring's would, an all-gather the other ranks' rows, without
+    padding.
+    """
 
     def __init__(self, inner: Collective, link: Link) -> None:
         self.ranks = inner.ranks
@@ -48,7 +50,7 @@ class ShapedCollective:
 
 
 class ShapedExchange:
-    """Exchange held to a link; in an all-to-all, what `rank` sends to itself takes no time."""
+    """Exchange that takes the time of a given link; in an all-to-all, what `rank` sends to itself takes no time."""
 
     def __init__(self, inner: Exchange, link: Link, rank: int) -> None:
         self._inner = inner

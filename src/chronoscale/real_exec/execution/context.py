@@ -51,7 +51,7 @@ class Context:
         return self.collective.ranks
 
     def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what was made under `key` before; else call `make`, and keep what it returns for the items to come."""
+        """Return the object shared under `key`; if there is none, call `make` and share its result with later items."""
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
@@ -80,7 +80,7 @@ class Context:
 def open_context(settings: Settings) -> Iterator[Context]:
     """Enter this rank's context: choose the device, set threads, and set up communication with the other ranks.
 
-    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is asked for and absent, and for CUDA graphs
+    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is requested and absent, and for CUDA graphs
     without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
@@ -103,7 +103,7 @@ def open_context(settings: Settings) -> Iterator[Context]:
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
-    """Choose how this rank communicates: on a CPU held to the network that the settings ask for, on a shared GPU by way of the host."""
+    """Choose how this rank communicates: on a CPU as fast as the network of the settings, on a shared GPU by way of the host."""
     if ranks == 1:
         return SingleRankCollective(), SingleRankExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):

@@ -105,7 +105,7 @@ class _CudaGraph:
 
 
 class _Reading(NamedTuple):
-    """One moment on both clocks: an event of the device, and ns of the host's clock, exact within `doubt`."""
+    """Reading of both clocks at one moment: an event of the device, and ns of the host's clock, exact within `doubt`."""
 
     event: Event
     ns: int
@@ -154,7 +154,7 @@ class DeviceLanes:
 
 
 class _Rows:
-    """One pass over tasks: what each row waits for, and when it ran."""
+    """Record of one pass over tasks: the dependencies of each row, its start and its end."""
 
     def __init__(
         self, tasks: Sequence[Task], device: Streams, stream: Mapping[Lane, Any], clock: Clock, program: Callable[[Task], None]

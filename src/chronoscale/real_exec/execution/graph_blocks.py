@@ -38,7 +38,7 @@ class GraphBlocks(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LaunchSummary:
-    """Summary of how a pass was launched, where CUDA graphs were asked for.
+    """Summary of how a pass was launched, where CUDA graphs were requested.
 
     graphs: how many were replayed; captured: how many of these were captured in this very pass; why: the reason, in words, where nothing
     was.

@@ -38,8 +38,7 @@ class CpuLanes:
     """Lanes of a CPU rank: all rows on the calling thread; `threaded`: host and transfer lanes on a second one; `beside`: communication on
     its own.
 
-    bus: bytes a second that transfer rows are held to, as by a bus that a CPU rank does not have; the rest of their time is slept. 0: no
-    limit.
+    bus: bytes a second at most of transfer rows, in place of a bus that a CPU rank does not have; the remaining time is slept. 0: no limit.
     """
 
     def __init__(self, threaded: bool, bus: float = 0.0, beside: bool = False) -> None:

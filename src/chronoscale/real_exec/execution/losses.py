@@ -27,7 +27,7 @@ class Losses:
         self.shares.append(LossShare(iteration, share.detach()))
 
     def finish(self) -> dict[int, float]:
-        """Return this rank's sum for each iteration, and start anew with the next pass."""
+        """Return this rank's sum for each iteration, and reset for the next pass."""
         shares: defaultdict[int, list[Tensor]] = defaultdict(list)
         for note in self.shares:
             shares[note.iteration].append(note.value)

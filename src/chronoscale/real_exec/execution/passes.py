@@ -15,10 +15,10 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
+    """Result of one pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
 
-    scores: of validation at its end, by key; empty where nothing validates. counts: see `EpochResult`. launched: how rows were launched,
-    where CUDA graphs were asked for; the trace then has one row a graph.
+    scores: of validation at its end, by key; empty where nothing validates. counts: those of `EpochResult`. launched: how rows were
+    launched, where CUDA graphs were requested; the trace then has one row a graph.
     """
 
     trace: Trace

@@ -31,7 +31,7 @@ class EpochResult:
 
 
 class Program(Protocol):
-    """One rank's code for the rows of a schedule, `tasks`."""
+    """Code of one rank for the rows of a schedule, `tasks`."""
 
     tasks: list[Task]
     collective: Collective
@@ -43,7 +43,7 @@ class Program(Protocol):
 
     @property
     def launched(self) -> LaunchSummary | None:
-        """Return how the rows of the last pass were launched, where CUDA graphs were asked for."""
+        """Return how the rows of the last pass were launched, where CUDA graphs were requested."""
         return None
 
     @property
@@ -64,7 +64,7 @@ class Program(Protocol):
         return None
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether what this rank read for an iteration is finite; asked only when something was not."""
+        """Return whether the inputs that this rank read for an iteration are finite; called only after a result was not."""
         return True
 
     def finish(self) -> EpochResult:
@@ -72,5 +72,5 @@ class Program(Protocol):
         ...
 
     def test_scores(self) -> Mapping[str, float]:
-        """Return scores of the held-out test data, by key, the same on each rank; asked after the last pass of a job that is timed."""
+        """Return scores of the held-out test data, by key, the same on each rank; called after the last pass of a job that is timed."""
         return {}

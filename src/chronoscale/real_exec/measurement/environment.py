@@ -53,7 +53,7 @@ def fingerprint(device: torch.device) -> dict[str, str]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -74,8 +74,8 @@ def fit(
     """Fit every curve of a profile (`strategies.costing.curves`), and latency and bandwidth of the collectives that it has.
 
     Non-negative least squares, weighted so that predictions of all samples add up to their measured times (`_solve`). A quarter of the
-    samples is the test set, a quarter the validation set, the rest trains. The form of a curve is chosen by the validation error; its error
-    is that on the test set after a fit to the others; the stored fit is of all samples.
+    samples is the test set, a quarter the validation set, the others train. The form of a curve is chosen by the validation error; its
+    error is that on the test set after a fit to the others; the stored fit is of all samples.
 
     launch_ns: as in `CostModel`; sway: as in `FittedCosts`. Raises UserError when a curve has too few samples.
     """
@@ -164,11 +164,11 @@ def _spread(part: pd.DataFrame) -> float:
 def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
     """Return non-negative coefficients of a least-squares fit; columns are scaled so that the solver sees numbers of like size.
 
-    Weights are 1 over the *predicted* time, found in rounds: the quasi-likelihood of a variance in proportion to the mean with an identity
-    link (McCullagh, Nelder; Generalized Linear Models, 1989, §9.2). Its equations, sum of x_j (y - m) / m = 0 for every feature j in use,
-    weighted by their coefficients add up to sum of (y - m) = 0, since m is the sum of those: the samples' predicted times add up to their
-    measured ones, whatever noise they have. Weights of 1 over the square of the *measured* time would favour the samples that noise made
-    small.
+    Weights are 1 over the *predicted* time, computed in rounds: the quasi-likelihood of a variance in proportion to the mean with an
+    identity link (McCullagh, Nelder; Generalized Linear Models, 1989, §9.2). Its equations, sum of x_j (y - m) / m = 0 for every feature j
+    in use, weighted by their coefficients add up to sum of (y - m) = 0, since m is the sum of those: the samples' predicted times add up to
+    their measured ones, whatever noise they have. Weights of 1 over the square of the *measured* time would favour the samples that noise
+    made small.
     """
     from sklearn.linear_model import LinearRegression  # noqa: PLC0415 (imports for half a second, for those who fit)
 

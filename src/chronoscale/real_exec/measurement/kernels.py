@@ -167,7 +167,7 @@ class KernelCounts(NamedTuple):
 
 
 def count_kernels(program: Program) -> list[KernelCounts]:
-    """Run one pass of a program on this rank alone; return the counts of each of its tasks, in order."""
+    """Run one pass of a program on this rank without its peers; return the counts of each of its tasks, in order."""
     counts = []
     program.begin()
     for task in program.tasks:
@@ -199,7 +199,7 @@ class AbsentPeers:
         self.ranks = ranks
 
     def all_reduce(self, values: Tensor) -> None:
-        """Launch one kernel."""
+        """Launch one kernel in place of the all-reduce."""
         values.mul_(1)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
@@ -207,10 +207,10 @@ class AbsentPeers:
         return rows.new_zeros(sum(counts), rows.shape[1])
 
     def barrier(self) -> None:
-        """Return at once."""
+        """Return at once, for no peer runs."""
 
     def send(self, values: Tensor, rank: int) -> None:
-        """Launch one kernel."""
+        """Launch one kernel in place of the send."""
         values.mul_(1)
 
     def receive(self, into: Tensor, rank: int) -> None:

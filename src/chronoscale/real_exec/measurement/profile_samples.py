@@ -107,7 +107,7 @@ def _trace(profile: KinetoProfile, schedule: Schedule, spans: pd.DataFrame) -> T
 
 
 def copy_samples(profiles: Sequence[KinetoProfile]) -> pd.DataFrame:
-    """Return samples of copies between host and device, found by their names, of any program.
+    """Return samples of any program's copies between host and device, which are recognised by their names.
 
     Columns as of `fit.tabulate_samples`; those that a profile does not show are 0.
     """

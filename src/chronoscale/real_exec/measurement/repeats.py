@@ -54,7 +54,7 @@ def rank_sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
     """Return how much a rank's iteration varies against the other ranks', beyond the jitter of its rows; 0 for one rank or one repeat.
 
     It is a relative standard deviation: the root of the mean square over all iterations, weighted by their length. A collective's duration
-    begins when its last rank arrives, so that what a rank takes before that shows in the other rows alone.
+    begins when its last rank arrives, so that what a rank takes before that shows only in the other rows.
     """
     square = weight = 0.0
     for schedule, passes in items:

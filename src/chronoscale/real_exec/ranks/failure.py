@@ -18,7 +18,7 @@ from chronoscale.records import read_json
 
 
 class FailureKind(StrEnum):
-    """Who has to act on a failure."""
+    """Kind of a failure, by who has to act on it."""
 
     USER = "user"
     NOT_FINITE = "not finite"

@@ -75,7 +75,7 @@ def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progr
 
 
 def stop(ranks: RankGroup) -> None:
-    """End all ranks at once; whoever waits for them sees them lost."""
+    """End all ranks at once; a caller that waits for them sees them lost."""
     ranks.stop()
 
 

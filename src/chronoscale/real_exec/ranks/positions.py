@@ -124,7 +124,7 @@ class PositionPage:
         return step
 
     def read(self) -> Position:
-        """Return where the rank is now."""
+        """Return the rank's position: the row that it runs."""
         rows = self._cells[_ROWS : _ROWS + len(Lane)].tolist()
         text, _, _ = bytes(self._page[TEXT:PAGE]).partition(b"\0")
         return Position(

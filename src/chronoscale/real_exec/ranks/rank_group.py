@@ -75,7 +75,7 @@ class RankGroup:
         self.server.spent_s += ended.cpu_s
 
     def stop(self) -> None:
-        """End all ranks at once; whoever waits for them sees them lost. Any thread may call it."""
+        """End all ranks at once; a caller that waits for them sees them lost. Any thread may call it."""
         with suppress(OSError):
             send(self.channel, STOP)
 
@@ -125,12 +125,12 @@ class RankServer:
 
     @property
     def alive(self) -> bool:
-        """Return whether it still runs."""
+        """Return whether the server's process still runs."""
         return self._process.poll() is None
 
     @property
     def stopped(self) -> bool:
-        """Return whether it is stopped, as by SIGSTOP."""
+        """Return whether the server's process is stopped, as by SIGSTOP."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
@@ -203,7 +203,7 @@ def close_servers() -> None:
 
 
 def _forget() -> None:
-    """Drop, in a forked child, the parent's servers, and its lock, which another of its threads may have held."""
+    """Drop, in a forked child, the parent's servers, and its lock, which another of its threads may have had at the fork."""
     global _lock
     _lock = threading.Lock()
     _servers.clear()

@@ -36,7 +36,7 @@ class ProcessState(NamedTuple):
 
 
 def process_state(pid: int) -> ProcessState:
-    """Ask the system for the state of a process; all zero for a process that is gone."""
+    """Read the state of a process from /proc; all zero for a process that has ended."""
     try:
         rank = psutil.Process(pid)
         family, status = [rank, *rank.children(recursive=True)], rank.status()
@@ -53,7 +53,7 @@ def process_state(pid: int) -> ProcessState:
 
 
 class _Rank:
-    """The last known move of a rank, and what the system said of it since."""
+    """State of a rank as its supervisor knows it: the last sign of progress, and the system's reports on its process since."""
 
     def __init__(self, now: float) -> None:
         self.position = Position()
@@ -91,11 +91,11 @@ class Watch:
 
     @property
     def limit_s(self) -> float:
-        """Return how long a rank may stay where it is."""
+        """Return the seconds that a rank may stay at one row."""
         return max(self._patience.seconds, self._patience.rows * self._longest_s)
 
     def look(self, ended: Container[int]) -> str:
-        """Look at all ranks; return how far the first one has come, in words, or '' where it is too early for another line."""
+        """Check all ranks; return the progress of the first one, in words, or '' where it is too early for another line."""
         now = self._clock()
         if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:

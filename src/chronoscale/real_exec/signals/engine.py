@@ -35,7 +35,7 @@ def _worker(port: int) -> dict[str, Any]:
 
 
 def _free(count: int) -> list[int]:
-    """Return ports that nobody listens on."""
+    """Return ports that are free."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:
@@ -86,7 +86,7 @@ def _gather(client: Client, asked: Any) -> Any:
 
 
 class EngineFeed(BaseFeed):
-    """A feed whose windows are materialised and held by the engine's workers; a batch takes one request for each worker that holds some of
+    """Feed of windows that the engine's workers materialise and have in memory; a batch takes one request for each worker that has some of
     it.
 
     A lost worker's windows are made again when it is back. Training, validation and test windows are each spread evenly, in order of time,

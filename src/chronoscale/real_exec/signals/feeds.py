@@ -41,7 +41,7 @@ class Feed(Protocol):
         ...
 
     def agree(self, total: Moments) -> None:
-        """Take the moments of all ranks as the standardisation."""
+        """Set the standardisation to the moments of all ranks."""
         ...
 
     def read(self, starts: Int64) -> Tensor:

@@ -20,7 +20,7 @@ STAGE = "training"
 class SignalPlans(Plans):
     """Plans with one schedule. At the end the job's folder has TEST, the scores of the test windows.
 
-    An epoch's order of windows depends on the seed and its number alone: a run that was cut off ends at the weights of one that was not.
+    An epoch's order of windows depends only on the seed and its number: a run that was cut off ends at the weights of one that was not.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
@@ -33,7 +33,7 @@ class SignalPlans(Plans):
 
     @cached_property
     def _program(self) -> SignalProgram:
-        """Return the program, bound when it is first asked for: its preparation is done by then."""
+        """Return the program, which is bound at the first call: its preparation is done by then."""
         return program_of(self._job.items[0], self._schedule, self.learner, self._context)
 
     def at(self, epoch: int) -> Plan:

@@ -43,7 +43,7 @@ class _BatchBlocks(GraphBlocks):
         return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
 
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """Return how many windows the batch has, and what is done with them."""
+        """Return the number of windows of the batch, and the operations of its rows."""
         return self._program.size(rows[0].unit), *(row.op for row in rows)
 
     def load_inputs(self, rows: Sequence[Task]) -> None:

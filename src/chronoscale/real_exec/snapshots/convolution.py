@@ -28,7 +28,7 @@ class Convolution(Protocol):
         ...
 
     def increment(self, device_state: DeviceState, task: Task) -> None:
-        """Aggregate anew only the rows that a snapshot's change touches."""
+        """Aggregate again only the rows that a snapshot's change touches."""
         ...
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
@@ -175,8 +175,8 @@ class GatConvolution(GcnConvolution):
 
 
 class EvolvingConvolution:
-    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so that every group
-    transforms anew."""
+    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so that every group transforms for
+    itself."""
 
     def aggregate(self, device_state: DeviceState, task: Task) -> None:
         """Compute normalised sums of all rows."""

@@ -98,9 +98,10 @@ def acquire_edge_map(edges: EdgeMap) -> EdgeMap:
 
 @dataclass(slots=True)
 class DeviceState:
-    """One rank's tensors between rows.
+    """Tensors of one rank between rows.
 
-    Rows of a group follow one another, so that one `pending` serves all; what outlives a row is found by the snapshot's key, (unit, step).
+    Rows of a group follow one another, so that one `pending` serves all; tensors that outlive a row are stored by the snapshot's key,
+    (unit, step).
     """
 
     model: SnapshotModel

@@ -28,7 +28,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class SnapshotForm(NamedTuple):
-    """A form of a snapshot that is asked for: in full, or as its change with what that is used for."""
+    """Requested form of a snapshot: in full, or as its change together with the snapshot that the change applies to."""
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums
@@ -49,8 +49,8 @@ class Full:
     def to(self, device: torch.device, shares: bool = True) -> Full:
         """Copy to `device`, asynchronously where the host memory is pinned.
 
-        shares: on a CPU, one transpose serves all copies. On a GPU every copy sorts its own, which would otherwise have to be sent, or kept
-        there for every snapshot.
+        shares: on a CPU, one transpose serves all copies. On a GPU every copy sorts its own, which would otherwise have to be sent, or
+        stored there for every snapshot.
         """
         graph = self.graph.check()
         arrived = graph.copy(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)

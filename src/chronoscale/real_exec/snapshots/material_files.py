@@ -26,7 +26,7 @@ ALIGNED = 64
 
 
 def write_material(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
-    """Write what `stores` hold beyond `without` to the new folder, whole or not at all: tensors in one file, structure in JSON.
+    """Write the content of `stores` beyond `without` to the new folder, completely or not at all: tensors in one file, structure in JSON.
 
     A form is a dataclass of tensors, numbers, None and further dataclasses.
     """

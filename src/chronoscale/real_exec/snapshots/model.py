@@ -79,7 +79,7 @@ def _recurrence(shape: ModelShape, layer: int) -> Recurrence | None:
 class GcnBlock(nn.Module):
     """Graph convolution, then a recurrence on node representations (WD-GCN, T-GCN).
 
-    MPNN-LSTM has a recurrence on the last layer's representations alone, of two cells, and predicts from the second one's hidden state. Its
+    MPNN-LSTM has a recurrence only on the last layer's representations, of two cells, and predicts from the second one's hidden state. Its
     paper joins representations of several windows before the readout; they are left out, as in FlareDTDG's code (whose last ReLU stands
     before the readout, and not, as here and in the paper, after the last convolution).
     """

@@ -90,7 +90,7 @@ class Regression(Objective):
         return torch.stack([(wrong * wrong).sum(), wrong.new_tensor(wrong.numel())])
 
     def scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Return the MSE."""
+        """Return the mean squared error."""
         squared, count = sums.tolist()
         return {"mse": squared / count} if count else {}
 
@@ -138,7 +138,7 @@ class Classification(Objective):
         return torch.stack([torch.where(finite, right, NAN), labelled.sum().double()])
 
     def scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Return the accuracy."""
+        """Return the accuracy over nodes."""
         right, count = sums.tolist()
         return {"accuracy": right / count} if count else {}
 

@@ -95,7 +95,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
 
     Groups are assigned to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches. REAL
     profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the shapes
-    that will be asked for, the second so that nodes vary.
+    that will be predicted, the second so that nodes vary.
     """
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
@@ -201,7 +201,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def _kept_forms(count: int, hyper: Hyper, tracked: bool) -> Forms:
-    """Return forms of groups whose sums are kept for one increment.
+    """Return forms of groups whose sums are saved for one increment.
 
     Every snapshot is in full, without features but for the first; the last is an increment. Of groups of two none is incremented.
     """

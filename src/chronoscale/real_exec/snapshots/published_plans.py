@@ -36,7 +36,7 @@ class PlanRecord:
 
 
 def plan_folder(folder: Path, number: int) -> Path:
-    """Return where a plan lies in the folder of a training."""
+    """Return the path of a plan in the folder of a training."""
     return folder / "plans" / f"{number:03d}"
 
 

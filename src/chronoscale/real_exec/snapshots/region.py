@@ -66,7 +66,7 @@ class Region(Protocol):
         ...
 
     def route(self, snapshot: int) -> Route | None:
-        """Return how remote rows are exchanged; None where a region never has any."""
+        """Return the route by which remote rows are exchanged; None where a region never has any."""
         ...
 
     def features(self, snapshot: int) -> Tensor:
@@ -74,7 +74,7 @@ class Region(Protocol):
         ...
 
     def target(self, snapshot: int) -> Tensor:
-        """Return what own rows predict, a row each."""
+        """Return the targets of own rows, a row each."""
         ...
 
 

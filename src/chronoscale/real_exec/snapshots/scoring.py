@@ -45,7 +45,9 @@ def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, sch
 
 
 def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the scored splits of models whose states run on from window to window; of windows that inherit none, from the window alone."""
+    """Return the scored splits of models whose states run on from window to window; of windows that inherit none, only from the window
+    itself.
+    """
     keeping = WindowRetention.of(schedule)
     if not keeping.inherits:
         return group_splits(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
@@ -59,8 +61,9 @@ def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, sc
 
 
 class ScoredProgram(Program):
-    """A trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots
-    when asked."""
+    """Trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots by
+    `test_scores`.
+    """
 
     def __init__(self, trainer: Trainer, splits: ScoredSplits, validates: bool) -> None:
         self.tasks, self.collective = trainer.tasks, trainer.collective

@@ -22,7 +22,7 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """One rank's events of one iteration, and what the rows of a schedule make of them.
+    """Events of one rank in one iteration, with their sampled neighbourhood and the tensors that rows of a schedule compute from them.
 
     Known when it is sampled: source: its stream; events: their numbers there; others int32 [B, k]: negative destinations, -1 for none;
     neighbourhood: as sampled; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots.

@@ -79,7 +79,7 @@ class BatchProgram(Program):
 
     @abstractmethod
     def release(self, unit: int) -> None:
-        """Release a batch that nothing more is asked of."""
+        """Release a batch that no further row needs."""
 
     def begin(self) -> None:
         """Begin the next epoch, whose number (`epoch`) decides what is drawn. Until `finish`, torch may be restricted to one thread."""
@@ -156,7 +156,7 @@ class BatchProgram(Program):
         self.finish_batch(task)
 
     def finish_batch(self, task: Task) -> None:
-        """Release the tensors of a batch whose computation is over; its memory may still be asked for."""
+        """Release the tensors of a batch whose computation is over; its node memory may still be read."""
         batch = self.batch(task.unit)
         batch.below = []
         batch.trees = []

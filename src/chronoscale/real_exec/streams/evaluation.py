@@ -46,7 +46,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
 
 @torch.no_grad()
 def catch_up(program: EventProgram) -> None:
-    """Bring node memory past the validation events, where epochs end before them. Called on every rank."""
+    """Update node memory with the validation events, where epochs end before them. Called on every rank."""
     program.learner.model.eval()
     deal = _batches(program, program.data.split.validation)
     for iteration in range(deal.iterations):
@@ -58,7 +58,7 @@ def _batches(program: EventProgram, part: range) -> BatchAssignment:
 
 
 def _write(program: EventProgram, deal: BatchAssignment, iteration: int) -> None:
-    """Write what an iteration of all events leaves in memory, computed on every rank alike."""
+    """Write the updates of node memory by an iteration of all events, which every rank computes alike."""
     if not program.material.shape.memory:
         return
     source, updated = program.data.whole, UpdatedNodes.of(program.data.whole, deal, iteration)

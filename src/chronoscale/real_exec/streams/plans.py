@@ -25,7 +25,7 @@ STAGE = "training"
 class EventPlans(Plans):
     """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
 
-    In the job's folder: BEST, and at the end TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and
+    In the job's folder: BEST, and at the end TEST, scores of the test events. An epoch's draws depend only on the seed and its number, and
     its node memory begins empty: a run that was cut off ends where one that was not does.
     """
 

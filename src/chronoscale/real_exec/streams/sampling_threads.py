@@ -54,8 +54,8 @@ class SamplingThreads:
 def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
     """Return the processors that one of a machine's ranks can bind its sampling threads to, or None, and a note that says why.
 
-    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': the system is asked. Raises
-    UserError for a file that does not parse.
+    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': as the system reports it.
+    Raises UserError for a file that does not parse.
     """
     if threads < 2:
         return None, ""

@@ -24,7 +24,7 @@ class Hop(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """One neighbourhood of the roots; models of windows have one for each window, oldest first.
+    """Neighbourhood of the roots, level by level; models of windows have one for each window, oldest first.
 
     levels: L + 1 of int64 [T_k], T_k at least 1, the row of the batch's nodes that each target of the level is; level 0 are the roots.
     hops: L, of which hop k joins level k to level k + 1.

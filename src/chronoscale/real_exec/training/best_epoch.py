@@ -26,14 +26,14 @@ def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
 
 
 def save_best(folder: Path, epoch: int, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Save an epoch's model, and what else its plans keep (`Plans.kept`), as the best; the file is whole or not there."""
+    """Save an epoch's model, and the other state of its plans (`Plans.kept`), as the best; the file is written completely or not at all."""
     content = io.BytesIO()
     torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(state)}, content)
     write_atomically(folder / BEST, content.getvalue())
 
 
 def load_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
-    """Load the best epoch's model, pass the rest that was saved to `restore`, and return the epoch's number.
+    """Load the best epoch's model, pass the other state that was saved to `restore`, and return the epoch's number.
 
     Raises UserError for a file that is missing, damaged or of another model.
     """

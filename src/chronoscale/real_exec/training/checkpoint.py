@@ -29,9 +29,9 @@ CHECKPOINT = "checkpoint.pt"
 class EpochRecord:
     """Record of one epoch, as rank 0 saw it. Times are ns of the system's clock.
 
-    plan, stage, strategy: what was followed. switch_ns: time spent on taking up a new plan before it. losses: one value an iteration.
-    scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step. counts: see
-    `EpochResult`. launched: how rows were launched, where CUDA graphs were asked for.
+    plan, stage, strategy: those that the epoch followed. switch_ns: time spent on taking up a new plan before it. losses: one value an
+    iteration. scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step.
+    counts: those of `EpochResult`. launched: how rows were launched, where CUDA graphs were requested.
     """
 
     epoch: int
@@ -60,7 +60,9 @@ def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]
 
 
 def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
-    """Write an epoch's record and the checkpoint to go on from; each file is whole or not there. kept: see `Plans.kept`."""
+    """Write an epoch's record and the checkpoint to resume from; each file is written completely or not at all. kept: the state that
+    `Plans.kept` returns.
+    """
     write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch reports a full disk by an error of its own
     state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(extra)}

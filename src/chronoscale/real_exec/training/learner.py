@@ -15,13 +15,13 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class Learner(Generic[Model]):
-    """A model in training. It outlives the programs that train it, where schedules change.
+    """Model in training, with its gradients and optimiser. It outlives the programs that train it, where schedules change.
 
     gradients, fp32 [P], holds the gradient of every trained parameter as a view, so that ranks sum them by one all-reduce; sums, fp32, are
     further numbers that travel with them. Both are zero before an iteration.
 
     Every step checks that the sum of its gradients is finite: on a CPU at once; on a GPU, where that would make the host wait, sums of all
-    parameters are kept on the device and read when the pass has ended (`later`).
+    parameters stay on the device and are read when the pass has ended (`later`).
     """
 
     def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:

@@ -54,7 +54,7 @@ class Plans(Protocol):
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Restore what `kept` returned, before the next epoch. Raises KeyError or RuntimeError for another model's."""
+        """Restore the state that `kept` returned, before the next epoch. Raises KeyError or RuntimeError for another model's."""
         return None
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:

@@ -33,7 +33,7 @@ def _legend(figure: Figure, ops: list[Op]) -> None:
 
 
 def _clean(axes: Axes) -> None:
-    """Take the vertical axis's line, ticks and grid from a chart of horizontal bars."""
+    """Remove the vertical axis's line, ticks and grid from a chart of horizontal bars."""
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)

@@ -18,7 +18,7 @@ DPI = 160
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Finished figure.
+    """Finished figure of a report, as SVG with a name and a caption.
 
     name: of its file; caption: one paragraph that can be understood without the text around it; svg: without an XML head.
     """

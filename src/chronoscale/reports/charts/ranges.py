@@ -28,7 +28,7 @@ class Span(NamedTuple):
 def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[str, Span, Span]], log: bool = True) -> Drawing:
     """Draw one line a row: label, published span, our span.
 
-    Bars reach from low to high, a dot is the mean, a tick an end that stands alone.
+    Bars reach from low to high, a dot is the mean, a tick an end without another.
     """
 
     def paint(figure: Figure) -> None:
@@ -54,7 +54,7 @@ def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[
 
 
 def _span(axes: Axes, y: float, span: Span, colour: str) -> None:
-    """Draw one span."""
+    """Draw one span between the ends of a range."""
     ends = [value for value in span if math.isfinite(value)]
     if not ends:
         return

@@ -32,11 +32,11 @@ class Pace:
         return len(self.ends)
 
     def spent(self, done: int) -> int:
-        """Return what the first `done` iterations of a training take, ns."""
+        """Return the duration of the first `done` iterations of a training, ns."""
         epochs, rest = divmod(done, len(self.ends))
         return epochs * int(self.ends[-1]) + (int(self.ends[rest - 1]) if rest else 0)
 
     def place(self, epoch: int, ns: int) -> tuple[int, int]:
-        """Return where a training is `ns` after the start of `epoch`, before its end: iterations done, and ns into the next."""
+        """Return the position of a training `ns` after the start of `epoch`, before its end: iterations done, and ns into the next."""
         done = min(int(np.searchsorted(self.ends, ns, side="right")), len(self.ends) - 1)
         return epoch * len(self.ends) + done, ns - (int(self.ends[done - 1]) if done else 0)

@@ -50,5 +50,5 @@ class FailureSummary:
 
     @property
     def ending(self) -> str:
-        """How the draws ended, in words."""
+        """Sentence on how the draws ended."""
         return ", ".join(how if len(self.ended) == 1 else f"{how} {count}" for how, count in self.ended.items())

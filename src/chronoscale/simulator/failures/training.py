@@ -141,7 +141,7 @@ class _Training:
         self._advance(passed)
 
     def _account(self, done: int, passed: int, counted: int | None = None) -> None:
-        """Account for `passed` ns: iterations up to `done` and their checkpoints, `counted` ns in all, count; the rest is lost."""
+        """Account for `passed` ns: iterations up to `done` and their checkpoints, `counted` ns in all, count; the remaining ns are lost."""
         useful = self.pace.spent(done) - self.pace.spent(self.done)
         counted = passed if counted is None else counted
         self.useful += useful
@@ -150,7 +150,7 @@ class _Training:
         self.done = done
 
     def _advance(self, ns: int) -> None:
-        """Let `ns` pass."""
+        """Advance the clock by `ns`."""
         self.now += ns
         if self.due is not None:
             self.due -= self.ranks * ns

@@ -75,7 +75,7 @@ class _Shape:
     def uncontended(
         self, schedule: Schedule, cluster: Cluster, costs: CostModel, collectives: TimedCollectives
     ) -> tuple[Ints, set[Source]]:
-        """Return what each row takes uncontended (ns), and where that is from."""
+        """Return the uncontended duration of each row (ns), and its source."""
         ns, sources = np.zeros(len(schedule), np.int64), set()
         for rows in self.tasks:
             ns[rows], source = costs.predict(schedule, rows)

@@ -82,7 +82,7 @@ class TimedCollectives(NamedTuple):
 
 
 def collective_costs(collectives: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
-    """Return what every collective takes on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
+    """Return the duration of every collective on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
         return alpha_beta_costs(collectives, cluster)
     return NcclModel.of(cluster, patterns(cluster)).costs(collectives, schedule)
@@ -95,7 +95,7 @@ def patterns(cluster: Cluster) -> Patterns:
 
 
 def origin(cluster: Cluster) -> Source:
-    """Return where times on a cluster's links come from: FITTED where its `origin` begins with "fitted", else SPECIFIED.
+    """Return the origin of times on a cluster's links: FITTED where its `origin` begins with "fitted", else SPECIFIED.
 
     A paper's hardware table repeats datasheets, so its links are SPECIFIED too.
     """
@@ -103,7 +103,7 @@ def origin(cluster: Cluster) -> Source:
 
 
 def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCosts:
-    """Return what every collective takes by alpha-beta, the model of fitted links (equations: see above)."""
+    """Return the duration of every collective by alpha-beta, the model of fitted links (equations: see above)."""
     begin, ranks = collectives.begin, collectives.size
     op, moved = collectives.op, collectives.moved
     rails_exist = origin(cluster) is Source.SPECIFIED

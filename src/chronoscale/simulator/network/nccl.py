@@ -76,7 +76,7 @@ class NcclModel:
         return cls(cluster, patterns, cluster.tuning or tuning())
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
-        """Return what each collective takes; no time where one rank is alone."""
+        """Return the duration of each collective; 0 where there is only one rank."""
         result = CollectiveCosts.unknown(len(collectives))
         for group in collectives.groups():
             if group.op is Op.ALLTOALL:
@@ -183,7 +183,7 @@ class NcclModel:
     def _put_messages(self, index: Ints, inside: Ints, across: Ints, each: Ints, transfer: Floats, result: CollectiveCosts) -> None:
         """Put the costs of messages of `each` bytes, in rounds inside machines and across.
 
-        alone: seconds that links take for all of them, uncontended.
+        alone: seconds that links take for all of them while uncontended.
 
         NCCL's model leaves messages out: here they take what the links need for the bytes that cross them, and a ring's hops.
         """

@@ -54,7 +54,7 @@ class Pattern:
         return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
     def seconds(self, moved: Ints) -> Floats:
-        """Return what the slowest of the links takes, float64 [c]."""
+        """Return the seconds that the slowest of the links needs, float64 [c]."""
         if self.kind in ("ring", "tree"):
             peak = (self.law.toarray()[:, 0] / self.bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])

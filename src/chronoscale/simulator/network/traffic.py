@@ -60,7 +60,7 @@ class Traffic:
 
     @classmethod
     def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
-        """Return the traffic of copies between devices and their host alone."""
+        """Return only the traffic of copies between devices and their host."""
         if _links_are_measured(cluster):
             return cls._concatenate([])
         links = collective_times.patterns(cluster).graph
@@ -157,7 +157,7 @@ class LinkUse:
 
 
 def link_utilisation(link_traffic: LinkTraffic, span_ns: int) -> pd.DataFrame:
-    """Return what crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    """Return the traffic of each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
     links, traffic = link_traffic
     return utilisation_table(link_bytes(traffic, links), links, span_ns)
 

@@ -25,7 +25,7 @@ Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
 def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic) -> Shares | None:
-    """Return what rows take of shared resources; None where none can slow another down.
+    """Return the shares that rows take of shared resources; None where none can slow another down.
 
     ns: uncontended durations, int64 [n]. Resources: memory and SMs of each rank's device, then the links.
     """

@@ -57,7 +57,7 @@ class SharedResources:
         moment.trigger_at(time)
 
     def _enter(self, row: int, ns: int) -> None:
-        """Let a row run: it has `ns` to do at full speed."""
+        """Start a row that has `ns` of work at full speed."""
         span = slice(self._shares.ptr[row], self._shares.ptr[row + 1])
         entries = dict(zip(self._shares.resource[span].tolist(), self._shares.share[span].tolist(), strict=True))
         self._active[row] = Activity(entries, float(self._shares.demand[row]), float(ns), int(self._env.now))

@@ -24,8 +24,8 @@ class Shares:
     rows that move bytes: bytes/s), more than 0. The entries of a collective stand at its first row. `names`: of the resources, for reports.
     `crowd`: rows that native replays so far found to slow others down (not 0); each replay begins with those and adds to them.
 
-    Where more is asked of a resource than there is, those that ask get equal parts of what they demand, or less where they need less or are
-    held up elsewhere (max-min fairness); a row then takes longer, as much as it is slowed down.
+    Where a resource is overloaded, rows get equal parts of their demands, or less where they need less or another resource slows them
+    (max-min fairness); a row then takes longer, as much as it is slowed down.
     """
 
     ptr: Ints  # [n + 1]
@@ -40,16 +40,16 @@ class Shares:
     def of(
         cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, streams: Int32, names: tuple[str, ...]
     ) -> Shares | None:
-        """Make shares from entries [k] of rows, in any order; None where no resource can be asked for more than it has.
+        """Make shares from entries [k] of rows, in any order; None where requests can exceed no resource's capacity.
 
-        A row has at most one entry a resource. streams: the FIFO of each row, int32 [n]: what one FIFO does, it does in turn.
+        A row has at most one entry a resource. streams: the FIFO of each row, int32 [n]: rows of one FIFO run in turn.
         """
         entries = oversubscribed(streams[row], resource, share, len(names))
         return cls.by_row(row[entries], resource[entries], share[entries], delay_ns, demand, names)
 
     @classmethod
     def by_row(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, names: tuple[str, ...]) -> Shares | None:
-        """Make shares from entries that are all kept; None where there are none."""
+        """Make shares from all entries, without dropping those that cannot exceed a resource; None where there are none."""
         if not len(row):
             return None
         order = np.argsort(row, kind="stable")

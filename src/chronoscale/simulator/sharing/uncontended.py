@@ -53,7 +53,7 @@ class UncontendedRows:
         return Launches.of(schedule, ns, each)
 
     def beside(self, other: UncontendedRows) -> UncontendedRows:
-        """Return these rows with what replays of `other`, of the same schedule, found out about rows that slow one another down."""
+        """Return these rows with the rows that slow one another down according to replays of `other`, of the same schedule."""
         return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 

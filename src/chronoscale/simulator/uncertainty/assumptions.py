@@ -25,7 +25,7 @@ DRAWS = 5  # replays of what differs from draw to draw; their median counts
 
 
 class Scenario(NamedTuple):
-    """What an epoch is replayed with."""
+    """Cluster and costs that an epoch is replayed with."""
 
     cluster: Cluster
     costs: CostModel

@@ -59,7 +59,7 @@ class Draws:
         """Prepare the draws of a schedule.
 
         uncontended: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs`
-        does not know a row, and where costs that were not fitted are asked how much rows vary.
+        does not know a row, and where the jitter of rows is needed from costs that were not fitted.
         """
         jitter = row_spreads(costs, schedule) if uncertainty.jitter == "fitted" else uncertainty.jitter
         sway = rank_sway(costs) if uncertainty.sway == "fitted" else uncertainty.sway
@@ -111,7 +111,7 @@ class Draws:
         return self._durations(draw)[1]
 
     def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
-        """Return what rows take in a draw (ns), int64 [n], and their launches."""
+        """Return the durations of rows in a draw (ns), int64 [n], and their launches."""
         rows, launching = self.factors(draw)
         ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
         return ns, self.uncontended.launches(self.schedule, ns, launching)

@@ -82,7 +82,7 @@ class Uncertainty:
 
     @property
     def random(self) -> bool:
-        """Whether draws differ."""
+        """Whether draws differ from one another."""
         return bool(self.jitter or self.sway or self.stragglers)
 
     def speeds(self, ranks: int) -> Floats:

@@ -15,7 +15,7 @@ DESCRIBED = (*RANGED, "kernels")  # what curves read: how many operations a row 
 
 
 class Curve(NamedTuple):
-    """What rows that share one cost curve have in common: an operation and an input width.
+    """Key of the rows that share one cost curve: an operation and an input width.
 
     lane: set for an operation whose cost depends on where it runs (`PLACED`), '' for others. variant: the implementation, as in
     `Schedule.variant`.

@@ -10,7 +10,7 @@ partial                     1 where not every node has a row
 own                         snapshots of a group that no earlier group of its pair has brought in
 steps, links, above, deep   snapshots a group, and but one; layers above the first; 1 if there are any
 spread                      1 on several ranks
-joins, joined, narrows,     of sliding windows (`flaredtdg.kernels.told`)
+joins, joined, narrows,     of sliding windows (`flaredtdg.kernels.law_variables`)
 cuts, routed, stays, begins
 anew, each                  1 where nothing shrinks; where every snapshot of a window predicts
 window, horizon, layers     of a signal's model, and its diffusion steps `hops`

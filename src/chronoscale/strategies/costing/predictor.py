@@ -20,8 +20,9 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class HeldOutError:
-    """The error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
-    percentile (`most`)."""
+    """Error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
+    percentile (`most`).
+    """
 
     kind: str
     median: float
@@ -31,7 +32,7 @@ class HeldOutError:
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """One layer of a perceptron: weights [inputs][outputs] and one bias an output."""
+    """Layer of a perceptron: weights [inputs][outputs] and one bias an output."""
 
     weights: tuple[Row, ...]
     biases: Row
@@ -124,6 +125,6 @@ def standardise(numbers: Floats, means: Row, deviations: Row) -> Floats:
 
 
 def network_inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
-    """Return what the first layer reads, float64 [n, inputs]: one-hot kinds, standardised numbers, flags."""
+    """Return the inputs of the first layer, float64 [n, inputs]: one-hot kinds, standardised numbers, flags."""
     one_hot = (kinds[:, None] == np.array(known, np.str_)).astype(np.float64)
     return np.concatenate([one_hot, numbers, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)

@@ -15,7 +15,7 @@ Ranges = dict[str, tuple[int, int]]  # of each descriptor, the least and the mos
 
 
 class CostsNeeded(Exception):
-    """The signal that a planner asked how long a row takes, and nothing is measured yet."""
+    """Signal that a planner requested a row's duration before anything is measured."""
 
 
 class UnmeasuredCosts:
@@ -39,7 +39,7 @@ class UnmeasuredCosts:
 
 
 class CostRequests:
-    """A cost model that records what it is asked for: for every curve the ranges of its rows' descriptors, collectives left out."""
+    """Cost model that records requests: for every curve the ranges of its rows' descriptors, collectives left out."""
 
     def __init__(self, costs: CostModel) -> None:
         self.costs = costs
@@ -61,7 +61,7 @@ class CostRequests:
         return self.costs.occupies(schedule, rows, ns)
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
-        """Record rows of a schedule (default: all) as if costs had been asked for them."""
+        """Record rows of a schedule (default: all) as if their costs had been requested."""
         for curve, ranges in descriptor_ranges(schedule, rows).items():
             recorded = self.ranges.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():

@@ -62,11 +62,11 @@ def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
 
 
 def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-    """Return the shares of a device's memory bandwidth and of its SMs that rows of `ns` take while they run alone, float64 [len(rows)]
-    each, 0 to 1.
+    """Return the shares of a device's memory bandwidth and of its SMs that rows of `ns` occupy while they run uncontended, float64
+    [len(rows)] each, 0 to 1.
 
-    Rows of the host take none, copies take no SMs, and no SMs are taken where the device's are unknown. A row of R rows of width W has R x
-    W threads, out of as many as the SMs hold at once. ns: int64 [len(rows)].
+    Rows of the host occupy none, copies occupy no SMs, and no SMs are counted where the device's number is unknown. A row of R rows of
+    width W has R x W threads, out of as many as the SMs run at once. ns: int64 [len(rows)].
     """
     here = np.ones(len(rows), bool)
     lane = schedule.lane[rows]

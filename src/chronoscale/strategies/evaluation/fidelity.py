@@ -20,7 +20,7 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a prediction and its measurements could be compared.
+    """Extent to which a prediction and its measurements could be compared.
 
     rows: tasks in either; compared: tasks in all traces. share: of the measured time of all rows, 0 to 1; NaN where nothing took time.
     unmeasured, unpredicted: operations of rows that the other lacks. unsampled: operations that are predicted from no samples.
@@ -47,7 +47,8 @@ class Coverage:
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
+    """Return the coverage of a prediction by repeated measurements: the tasks that both have. Raises ValueError when they are of different
+    schedules."""
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     tasks = np.union1d(predicted.task, measured_tasks)

@@ -27,8 +27,9 @@ def busy_ns(trace: Trace) -> Ints:
 
 
 def occupied_ns(trace: Trace) -> Ints:
-    """Return the time in which each rank runs anything, lanes merged; int64 [ranks]. In the rest of the epoch it waits for others, or for
-    its host."""
+    """Return the time in which each rank runs anything, lanes merged; int64 [ranks]. Otherwise a rank waits for other ranks, or for its
+    host.
+    """
     return _covered_ns(trace, np.ones(len(trace), bool))
 
 

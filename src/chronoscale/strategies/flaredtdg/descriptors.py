@@ -72,7 +72,7 @@ class Descriptors(WindowSites):
     def snapshot_memory(self, slot: Slot) -> tuple[Ints, Ints]:
         """Return the bytes of snapshots that a row takes and frees.
 
-        A snapshot changes where it shrinks or is sent again, is freed where it was built for this step alone, and where it leaves the
+        A snapshot changes where it shrinks or is sent again, is freed where it was built only for this step, and where it leaves the
         window: its oldest does in every step, all do at a segment's end.
         """
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
@@ -89,7 +89,7 @@ class Descriptors(WindowSites):
         return none, none
 
     def _snapshot_bytes(self, step: int, level: int) -> Ints:
-        """Return the bytes of the snapshot at a place of the window, kept at a level."""
+        """Return the bytes of what a level retains of the snapshot at a place of the window."""
         return self.cells.transfer(self.region(step, level))["bytes"]
 
     def kernels(self) -> Kernels:
@@ -128,8 +128,9 @@ class Descriptors(WindowSites):
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:
-        """Return the bytes that are held throughout: parameters, gradients and moments, and inherited states, one row a node or a layer's
-        weights."""
+        """Return the bytes that are resident throughout: parameters, gradients and moments, and inherited states, one row a node or a
+        layer's weights.
+        """
         model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]

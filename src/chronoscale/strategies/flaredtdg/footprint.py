@@ -56,8 +56,9 @@ class MPNNSizes:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The peak memory of a system, bytes: adjacencies; input features, or sums of them; activations and states kept of all steps; working
-    memory of one step."""
+    """Peak memory of a system, bytes: adjacencies; input features, or sums of them; saved activations and states of all steps; working
+    memory of one step.
+    """
 
     adjacency: float
     inputs: float
@@ -78,9 +79,9 @@ def feature_bytes(nodes: int, width: int) -> int:
 def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
     """Estimate ESDG's device memory: `window` whole snapshots, spread over ranks, all of which its backward pass begins with (§2.2, §2.3).
 
-    Kept is what gradient checkpointing keeps, the input of every step's cells; one step is computed again. Gradients of what convolutions
-    put out take the place of the inputs that they belong to, step by step. It is T N (d_feat + d_hidden) with constants: 1 and 1 + 2 cells.
-    Peak over windows of consecutive snapshots. Raises UserError for a window of no or more snapshots than there are.
+    Gradient checkpointing saves the input of every step's cells; one step is computed again. Gradients of what convolutions put out take
+    the place of the inputs that they belong to, step by step. It is T N (d_feat + d_hidden) with constants: 1 and 1 + 2 cells. Peak over
+    windows of consecutive snapshots. Raises UserError for a window of no or more snapshots than there are.
     """
     nodes = stats.num_nodes
     working = nodes * (stack.recurrence + stack.gradients) * FP32
@@ -92,10 +93,10 @@ def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> 
 def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
     """Estimate DynaGraph's device memory: own vertices of a sliding window of `window` snapshots (§2.2, §4.1).
 
-    The first layer's sums are cached in place of the features that they are made from. No checkpointing: kept is what the backward pass of
-    every layer and of the output reads. Sampling thins edges, not vertices; fan-outs are not printed, so edges are all of them: an upper
-    bound, a small part of the whole. Peak over windows of consecutive snapshots. Raises UserError for a window of no or more snapshots than
-    there are.
+    The first layer's sums are cached in place of the features that they are made from. No checkpointing: all that the backward pass of
+    every layer and of the output reads is saved. Sampling thins edges, not vertices; fan-outs are not printed, so edges are all of them: an
+    upper bound, a small part of the whole. Peak over windows of consecutive snapshots. Raises UserError for a window of no or more
+    snapshots than there are.
     """
     nodes, first = stats.num_nodes, stack.inputs
     row = sum(stack.convolution(layer) for layer in range(stack.convolutions)) - first + stack.recurrence + stack.hidden

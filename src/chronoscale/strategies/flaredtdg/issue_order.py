@@ -43,10 +43,10 @@ Snapshot = Coroutine[Any, None, None]
 
 @dataclass(slots=True)
 class Runner:
-    """A coroutine while it runs, and the row that it awaits.
+    """Coroutine while it runs, and the row that it awaits.
 
-    ready_ns: when the row could start; comm_ns: the duration of its communication, or of the last one that it depends on; asked: how many
-    rows had been issued when it began to wait.
+    ready_ns: when the row could start; comm_ns: the duration of its communication, or of the last one that it depends on; asked: number of
+    rows issued when it began to wait.
     """
 
     number: int

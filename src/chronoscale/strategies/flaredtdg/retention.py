@@ -13,11 +13,11 @@ from chronoscale.strategies.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class WindowRetention:
-    """What a schedule's windows keep of older snapshots; `Schedule.feeding` carries it to whoever executes the schedule.
+    """Settings of what a schedule's windows retain of older snapshots; `Schedule.feeding` carries them to the execution.
 
-    decay: what is kept at each age. each: every rank gives up chunks of its own in an order of its own (the published code). inherits:
-    hidden states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that what is timed
-    is what was planned.
+    decay: the share retained at each age. each: every rank drops chunks of its own in an order of its own (the published code). inherits:
+    hidden states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that the timed
+    work is the planned work.
     """
 
     decay: Decay

@@ -31,8 +31,8 @@ class WindowSites:
     """An epoch of sliding windows on `ranks` ranks: which snapshots come when, and what each rank has of them; columns [iterations *
     ranks].
 
-    shrinks: an older snapshot is cut from what is on the device; else what is kept of it is built anew in every step (FlareDTDG §4.3,
-    without shrinking).
+    shrinks: an older snapshot is cut from what is on the device; else its retained part is rebuilt in every step (FlareDTDG §4.3, without
+    shrinking).
     """
 
     name: str
@@ -49,8 +49,9 @@ class WindowSites:
 
     @cached_property
     def level(self) -> Ints:
-        """What each step of a window keeps, int64 [window], the oldest first (0: all); snapshots of which nothing is kept are no part of
-        it."""
+        """Retention level of each step of a window, int64 [window], the oldest first (0: all); snapshots of which nothing is retained are
+        no part of it.
+        """
         decay = self.keeping.decay
         return np.asarray(level_of(decay, self.chunks)[decay.kept_chunks(self.chunks) > 0][::-1])
 
@@ -67,18 +68,17 @@ class WindowSites:
 
     @cached_property
     def first(self) -> Mask:
-        """Whether an iteration begins a segment, bool [iterations]."""
+        """Mask of the iterations that begin a segment, bool [iterations]."""
         return np.concatenate([np.arange(len(segment)) == 0 for segment in self.segments])
 
     @cached_property
     def last(self) -> Mask:
-        """Whether an iteration ends a segment, bool [iterations]."""
+        """Mask of the iterations that end a segment, bool [iterations]."""
         return np.append(self.first[1:], True)
 
     @cached_property
     def blocks(self) -> BlockCounts:
-        """The rows and edges that ranks have of every snapshot at every level. Raises UserError where a model summarises more nodes than
-        are kept."""
+        """Rows and edges of every snapshot at every level, by rank. Raises UserError where a model summarises more nodes than retained."""
         assert self.workload.chunking is not None
         blocks = self.workload.chunking.count_blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
         model, least = self.workload.model, int(blocks.rows[self.level.max()].sum())
@@ -99,7 +99,7 @@ class WindowSites:
         return Window(self.workload.model, len(self.level), self.ranks > 1, remaps)
 
     def region(self, step: int, level: int) -> Region:
-        """Return what ranks have of the snapshots at a place of the window, kept at a level."""
+        """Return the part of the snapshots at a place of the window that ranks retain at a level."""
         snapshot = self.newest - (len(self.level) - 1 - step)
         rows = np.tile(self.blocks.rows[level], len(snapshot))
         edges, halo, sent = (column[snapshot, level].ravel() for column in (self.blocks.edges, self.blocks.halo, self.blocks.sent))
@@ -113,7 +113,7 @@ class WindowSites:
     def comes(self, step: int) -> Mask:
         """Return whether a step's snapshot is sent from the host, bool [iterations].
 
-        So are all of a segment's first window, then the newest, and one of which more is kept than a step before.
+        So are all of a segment's first window, then the newest, and one of which a window retains more than the window before.
         """
         grows = step + 1 == len(self.level) or (self.shrinks and self.level[step] < self.level[step + 1])
         return self.first | bool(grows)

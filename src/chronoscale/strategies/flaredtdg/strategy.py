@@ -75,7 +75,7 @@ def _whole_history(recency: Recency) -> Decay:
 
 
 def _recent_history(recency: Recency) -> Decay:
-    """Return a retention that keeps the whole snapshots of the experiment's windows alone."""
+    """Return a retention of only the whole snapshots in the experiment's windows."""
     return Decay(recency.full, 0, 1.0)
 
 

@@ -36,11 +36,12 @@ class TuningResult:
 
 
 def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> TuningResult:
-    """Search (K, alpha), the number of whole snapshots and what the oldest keeps, for the lowest validation loss (FlareDTDG §3.5).
+    """Search (K, alpha), the number of whole snapshots and the share that the oldest retains, for the lowest validation loss (FlareDTDG
+    §3.5).
 
     From (2, 0.1) it goes to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long as one
     falls. `start` gives the window's length, which stays, K + m. loss: of validation after training with a setting; a NaN is worse than any
-    number. fits: whether a setting fits the memory; what does not fit is not trained. Both are asked once a setting.
+    number. fits: whether a setting fits the memory; one that does not fit is not trained. Both are called once a setting.
 
     Raises UserError where the first setting does not fit or has no loss, and for lags, which are ages of one window.
     """

@@ -53,7 +53,8 @@ class Window:
                     await Wait(Slot(Op.ALLGATHER, step, layer, back=True))
 
     def needs(self) -> dict[Slot, list[Slot]]:
-        """Return what each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
+        """Return the dependencies of each row: the row of its snapshot before it, and that of the snapshot before (of gradients: after)
+        it."""
         needs: dict[Slot, list[Slot]] = {}
         for step in range(self.length):
             last: list[Slot] = []

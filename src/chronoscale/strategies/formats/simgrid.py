@@ -81,7 +81,7 @@ def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX")
 
 
 def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
-    """Return what the replay script reads. `after`: rows of other FIFOs that a row waits for."""
+    """Return the rows as the replay script reads them. `after`: rows of other FIFOs that a row waits for."""
     fifos: list[dict[str, object]] = []
     of: dict[int, list[int]] = {}
     for row, earlier in enumerate(prior.tolist()):

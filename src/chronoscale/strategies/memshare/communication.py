@@ -21,10 +21,10 @@ class RowBytes:
 
 @dataclass(frozen=True, slots=True)
 class Communication:
-    """The bytes that all ranks exchange in one pass over the events: the terms of eq. 25, as Figure 7 stacks them, and `told`.
+    """Bytes that all ranks exchange in one pass over the events: the terms of eq. 25, as Figure 7 stacks them, and `negatives`.
 
     hot, cold: of ends of events that are shared nodes, and of others; nodes, edges: rows fetched. memory: of shared nodes, to all other
-    ranks. told: rows of both kinds for training's further roots, of which the equation knows nothing.
+    ranks. negatives: rows of both kinds for the negative destinations of training, which the equation leaves out.
     """
 
     hot_nodes: float
@@ -32,7 +32,7 @@ class Communication:
     hot_edges: float
     cold_edges: float
     memory: float
-    told: float = 0.0
+    negatives: float = 0.0
 
     @property
     def fetched(self) -> float:
@@ -47,7 +47,7 @@ class Communication:
 
 @dataclass(frozen=True, slots=True)
 class StreamCut:
-    """What eq. 25 needs to know of a partitioned event stream.
+    """Statistics of a partitioned event stream that eq. 25 needs.
 
     events: |E|; hot_ends: E_k, ends of events that are shared nodes, 0 to 2 |E|; cut: λ, share of the events whose ends have different
     parts, neither shared; remote: λ̂ (eq. 24), share of shared nodes' recent neighbours whose event is in another part.

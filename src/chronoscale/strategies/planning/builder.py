@@ -29,7 +29,7 @@ class Blocks(Sink, Protocol):
     kernels: Kernels
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """Let `task` wait for `dep`, site by site."""
+        """Add a dependency of `task` on `dep`, site by site."""
         ...
 
 
@@ -91,7 +91,8 @@ class Builder:
         return handles
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """Let `task` wait for `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's end)."""
+        """Add a dependency of `task` on `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's
+        end)."""
         present = (task >= 0) & (dep >= 0)
         self._edges.append((task[present], dep[present]))
 

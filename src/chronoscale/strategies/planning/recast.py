@@ -47,10 +47,10 @@ class _Block(NamedTuple):
 
 
 class Recast:
-    """A stand-in for a Builder that makes schedules which differ from one that was built in their work and units alone.
+    """Builder of schedules that differ from an existing one only in their work and units.
 
-    A planner adds the same blocks again, for as many sites in the same order, waiting for one another alike; columns other than `CHANGING`,
-    and dependencies, are those of the schedule that was built, the same arrays. So is a column of `CHANGING` in which no block differs.
+    A planner adds the same blocks again, for as many sites in the same order, with the same dependencies; columns other than `CHANGING`,
+    and dependencies, are those of the existing schedule, the same arrays. So is a column of `CHANGING` in which no block differs.
     """
 
     def __init__(self, builder: Builder, schedule: Schedule) -> None:

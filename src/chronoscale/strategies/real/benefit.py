@@ -16,17 +16,17 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benefit:
-    """The times of snapshot groups and what pairs of them save (t_k and R_{k1,k2} of REAL §5.1).
+    """Times of snapshot groups and the time that pairs of them save (t_k and R_{k1,k2} of REAL §5.1).
 
-    times: float64 [n], ns of each group alone; reuse: float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing). Only
-    neighbours closer than a group's length share snapshots, so the matrix R is a band.
+    times: float64 [n], ns of each group without a partner; reuse: float64 [n, k], ns saved when groups i and i+1+j share a GPU (0:
+    nothing). Only neighbours closer than a group's length share snapshots, so the matrix R is a band.
     """
 
     times: Floats
     reuse: Floats
 
     def load(self, first: Ints, second: Ints) -> Floats:
-        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: the first one alone."""
+        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: only the first one."""
         near, far = np.minimum(first, second), np.maximum(first, second)
         apart = far - near
         shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])

@@ -23,7 +23,7 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     """Return a lower bound on the sum of iteration times (max load + alpha) of any schedule on `gpus` GPUs, ns, rounded down by 1e-9 of
     itself.
 
-    Proof. A schedule is a matching of the groups whose seats (pairs, and groups alone) fill m iterations. Let N(x) be the number of seats
+    Proof. A schedule is a matching of the groups whose seats (pairs, and single groups) fill m iterations. Let N(x) be the number of seats
     of load >= x: they need ceil(N(x) / D) iterations, so the makespan is at least alpha m + the integral of ceil(N(x) / D) over x. Two
     minorants of the integrand: N(x) / D, and ceil(c(x) / D) for any c(x) <= N(x). Hence for any mix a(x) in [0, 1]
 
@@ -33,8 +33,8 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     "at least n - m D pairs" (more groups than seats), or l <= 0 for "at most n - (m - 1) D - 1" (m iterations are used); any l is valid.
     Pairs outside the band save nothing and are bounded by two halves, from a line under the price of a seat. c counts: of n - m D pairs,
     those of a largest matching with loads < x are light; of (m - 1) D + 1 seats, those that some group can make light; and a heavy seat
-    takes at most two of the groups that no light seat can hold. The bound is the least over m; large m are bounded together by what holds
-    for every m from some M on. Of a band wider than `MAX_WIDTH` the rest is cut, and what it could save at most (half of each group's
+    takes at most two of the groups that no light seat can have. The bound is the least over m; large m are bounded together by what holds
+    for every m from some M on. Of a band wider than `MAX_WIDTH` the outer part is cut, and what it could save at most (half of each group's
     largest saving, a feasible dual) is taken off the work.
 
     Raises UserError for 0 GPUs, or where a pair saves more than it takes.

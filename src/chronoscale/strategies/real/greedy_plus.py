@@ -26,7 +26,7 @@ THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean
 
 
 def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
-    """Search for partners of all groups, int32 [n] (-1: alone), whose makespan is never larger than Algorithm 1's.
+    """Search for partners of all groups, int32 [n] (-1: none), whose makespan is never larger than Algorithm 1's.
 
     Deterministic: bounded by `work` (units of exchange work), not by seconds.
     """
@@ -79,8 +79,9 @@ def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
 
 
 def _fold(times: Floats, count: int) -> Mates:
-    """Return the matching of `count` seats with the least largest load without reuse: the longest groups alone, the rest paired long with
-    short."""
+    """Return the matching of `count` seats with the least largest load without reuse: the longest groups unpaired, the others paired long
+    with short.
+    """
     mate = np.full(len(times), -1, np.int32)
     rest = np.argsort(times, kind="stable")[: 2 * max(len(times) - count, 0)].astype(np.int32)
     mate[rest] = rest[::-1]

@@ -67,11 +67,11 @@ class ILPResult:
 
 @dataclass(frozen=True, slots=True)
 class ILPSettings:
-    """The settings of a solve: it ends within `gap` of the optimum, or after `seconds`; a certified bound within `gap` of the start ends it
-    at once, unless `always`.
+    """Settings of a solve: it ends within `gap` of the optimum, or after `seconds`; a certified bound within `gap` of the start ends it at
+    once, unless `always`.
 
-    levels 0 keeps all loads apart in the compact program; otherwise the model alone rounds them down, and the gap asked of the solver is
-    tightened by what that costs. threads 0: as the solver likes.
+    levels 0 keeps all loads apart in the compact program; otherwise only the model rounds them down, and the solver's gap is tightened by
+    what that costs. threads 0: as the solver likes.
     """
 
     seconds: float

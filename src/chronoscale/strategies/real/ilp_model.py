@@ -101,8 +101,8 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
     """Build the program of the paper (REAL eq. 9-14).
 
     x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14). As
-    many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where alpha > 0 an
-    iteration costs it only when it is used.
+    many iterations as groups could need without pairs. y is made for the pairs that save something: others do not enter eq. 14. Where alpha
+    > 0 an iteration costs it only when it is used.
     """
     n = len(benefits.times)
     m = -(-n // gpus)
@@ -160,7 +160,7 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
 def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
     """Build a program without the symmetry of GPUs and iterations, which it does not name: there is nothing to permute.
 
-    z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+    z_p: seat p (a single group, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
     Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says. Objective:
     alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads
     are rounded down to `levels` of them: smaller, and a bound.

@@ -13,7 +13,7 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def mates(placement: Placement) -> Mates:
-    """Return who shares a GPU and iteration with whom; int32 [groups], -1 for nobody."""
+    """Return the partner with which each group shares a GPU and iteration; int32 [groups], -1 for none."""
     partners = np.full(len(placement.slot), -1, np.int32)
     second = np.flatnonzero(placement.slot == 1)
     lead = placement.first()[second]

@@ -15,7 +15,9 @@ LOCAL = "+local"
 
 @dataclass(frozen=True, slots=True)
 class SignalFeeding:
-    """Where a strategy keeps a signal's readings; `local`: windows come from a fixed part of them a rank, in whole batches (PGT-I §5.4)."""
+    """Settings of where a strategy stores a signal's readings; `local`: windows come from a fixed part of them a rank, in whole batches
+    (PGT-I §5.4).
+    """
 
     store: Store
     local: bool = False

@@ -84,12 +84,11 @@ class GraphOperations:
         return ForecasterWork(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
 
     def convolution(self, inner: int, outer: int) -> ForecasterWork:
-        """Return the work of a diffusion and its product; the backward pass needs its input alone, which is counted where it is
-        computed."""
+        """Return the work of a diffusion and its product; the backward pass needs only its input, which is counted where it is computed."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
     def elementwise(self, width: int, read: int = 0) -> ForecasterWork:
-        """Return the work of an elementwise result that is kept for the backward pass, from `read` values."""
+        """Return the work of an elementwise result that is saved for the backward pass, from `read` values."""
         return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
 
@@ -143,7 +142,7 @@ def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, hori
     wide, terms = shape.hidden, graph.terms
 
     def narrow(inputs: int) -> ForecasterWork:
-        """Count the work on the first layer's input: diffused, kept, multiplied for three gates."""
+        """Count the work on the first layer's input: diffused, saved, multiplied for three gates."""
         return graph.diffusion(inputs) + graph.elementwise(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
 
     first = (

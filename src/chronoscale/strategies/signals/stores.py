@@ -52,7 +52,7 @@ class WindowBatches:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Whether a site has windows, bool [sites]."""
+        """Mask of the sites that have windows, bool [sites]."""
         return self.count > 0
 
     def readings(self, steps: Ints) -> Columns:
@@ -66,8 +66,9 @@ class WindowBatches:
 
 
 class Arrival(NamedTuple):
-    """How a batch arrives: handles of the row that reads first and of those that the forward pass waits for; device bytes held until the
-    batch is over; int64 [sites]."""
+    """Rows that bring a batch to the device: handles of the one that reads first and of those that the forward pass waits for; device bytes
+    allocated until the batch is over; int64 [sites].
+    """
 
     read: Ints
     after: tuple[Ints, ...]
@@ -117,7 +118,7 @@ def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool
     """Add the rows that compute the moments which standardise, of each rank's part of the period, and all-reduce them; return their
     handles.
 
-    alone: on one rank it reads the whole period, too.
+    alone: whether one rank reads the whole period.
     """
     data, row = workload.signal, ReadingBytes.of(workload).row
     period = data.steps if workload.hyper.standardise == "series" else workload.windows.training_steps

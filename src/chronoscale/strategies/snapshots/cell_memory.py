@@ -65,7 +65,7 @@ class CellMemory:
         return self.parts and self.model.transforms_first
 
     def sizes(self, region: Region, layer: int) -> Columns:
-        """Return the bytes of every tensor of a cell by name, int64 [n] each; cached for the region asked for last."""
+        """Return the bytes of every tensor of a cell by name, int64 [n] each; cached for the region of the last call."""
         if (region, layer) not in self._cached_sizes:
             if not any(known is region for known, _ in self._cached_sizes):
                 self._cached_sizes.clear()

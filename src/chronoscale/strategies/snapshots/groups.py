@@ -14,7 +14,7 @@ CAPACITY = 2  # groups a GPU and iteration (REAL §5.1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Where and when every group is trained: int64 [groups] each. Slot 0 runs before slot 1 of the same rank and iteration.
+    """Rank, iteration and slot of every group: int64 [groups] each. Slot 0 runs before slot 1 of the same rank and iteration.
 
     Raises ValueError unless every rank runs at most two groups an iteration, slot 0 first (REAL eq. 11-12).
     """
@@ -64,7 +64,7 @@ class Placement:
         return before
 
     def in_time_order(self) -> Placement:
-        """Return the same pairs with the earlier group of each first, so that the later one can reuse it."""
+        """Return the placement with the earlier group of each pair first, so that the later one can reuse it."""
         lead = self.first()
         swap = np.zeros(len(self.slot), bool)
         second = np.flatnonzero(self.slot == 1)

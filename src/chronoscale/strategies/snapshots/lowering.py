@@ -30,7 +30,8 @@ SLOTS = 6  # order keys an iteration: two groups forward, their backward passes 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What a strategy reuses. snapshots: difference maps in a group, three lanes (type I). groups: shared snapshots of a pair (type II).
+    """Kinds of reuse of a strategy. snapshots: difference maps in a group, three lanes (type I). groups: shared snapshots of a pair (type
+    II).
 
     pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
     a copy on the device between the stages (BLAD).
@@ -41,8 +42,9 @@ class Reuse:
     pipeline: bool = False
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why reuse rules out these hyper-parameters: kept aggregates need features that are the same in every snapshot; '' where it
-        does not."""
+        """Return why reuse rules out these hyper-parameters: saved aggregates need features that are the same in every snapshot; '' where
+        it does not.
+        """
         if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
             return ""
         return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
@@ -52,10 +54,10 @@ class Reuse:
 class GroupSites:
     """The groups of a block and where they go; int64 [n] each but `keeps`.
 
-    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it. keeps bool
-    [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and attended
-    edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate: handles that
-    its first transfer waits for (-1: none).
+    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the others with it. keeps
+    bool [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and
+    attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate:
+    handles that its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -74,7 +76,7 @@ class GroupSites:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:
-    """What others need of a group's rows: handles and counts, int64 [n] each.
+    """Handles and counts of a group's rows that other rows depend on, int64 [n] each.
 
     first, last, backward: handles of its first transfer, last forward and backward row; reads: the first row that reads parameters where no
     aggregation comes before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these;
@@ -94,8 +96,9 @@ class GroupRows:
 
 @dataclass(slots=True)
 class _FirstLayer:
-    """What the first layer of a snapshot leaves: handles of its transfer and aggregation, bytes that stay allocated, and the counts of
-    `GroupRows`."""
+    """Rows of the first layer of a snapshot: handles of its transfer and aggregation, bytes that stay allocated, and the counts of
+    `GroupRows`.
+    """
 
     arrived: Ints
     reads: Ints
@@ -122,9 +125,9 @@ class Lowering:
             self.forms = choose_forms(workload, costs, self._add_snapshots)
 
     def _add_snapshots(self, timer: Timer, forms: Forms) -> None:
-        """Add the rows of every snapshot alone in the given forms, without features: what the choice between forms compares.
+        """Add the rows of every snapshot by itself in the given forms, without features, to compare the forms by.
 
-        The first snapshot has no predecessor and so one form; the last ones are predicted alone.
+        The first snapshot has no predecessor and so one form; the last ones are only predicted.
         """
         self.forms = forms
         snapshot = np.arange(len(forms.form))
@@ -133,7 +136,7 @@ class Lowering:
 
     @property
     def incremented(self) -> bool:
-        """Whether the sums of any snapshot are incremented, so that those of the others are kept for it."""
+        """Whether the sums of any snapshot are incremented, so that those of the others are saved for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
     def _temporal_variant(self, step: int) -> TemporalVariant:

@@ -10,9 +10,9 @@ from chronoscale.strategies.workload import GATES, ModelShape
 
 
 class ModelParts(NamedTuple):
-    """The parts of a model: `spatial` gcn or gat, `temporal` lstm or gru.
+    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru.
 
-    evolves: the recurrence evolves the weights; summarises: from the highest-scored nodes. recurs_last: the last layer alone has a
+    evolves: the recurrence evolves the weights; summarises: from the highest-scored nodes. recurs_last: only the last layer has a
     recurrence; depth: cells stacked in it.
     """
 

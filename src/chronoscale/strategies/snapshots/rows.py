@@ -111,7 +111,9 @@ class Rows:
         return 4 * tracked + 6 * (form is Form.DELTA and not self.attends)
 
     def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
-        """Return the AGGREGATE row of features of one width; `kept` copies of the result stay (two where increments go on from it)."""
+        """Return the AGGREGATE row of features of one width; `kept` copies of the result stay allocated (two where increments go on from
+        it).
+        """
         edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
         if self.attends:
             return self._attend(edges, rows, rows)

@@ -30,14 +30,13 @@ class SnapshotStrategy(Strategy):
 
 
 class GroupStrategy(SnapshotStrategy):
-    """A strategy that keeps every group whole on a rank: a subclass places groups, `reuse` says what is kept between snapshots and
-    groups."""
+    """Strategy that places every group whole on a rank: a subclass places groups, `reuse` says what snapshots and groups share."""
 
     kind = "groups"
     reuse: Reuse
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why reuse rules out these hyper-parameters: what is kept was aggregated from features that do not change."""
+        """Return why reuse rules out these hyper-parameters: saved sums were aggregated from features that do not change."""
         return self.reuse.refuses(hyper)
 
     @abstractmethod

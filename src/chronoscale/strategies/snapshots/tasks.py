@@ -38,7 +38,7 @@ class SnapshotTask:
         return not self.predicted
 
     def inputs(self, asked: int) -> int:
-        """Return the width of the features: the task's own, or the one asked for."""
+        """Return the width of the features: the task's own, or the requested one."""
         return len(self.read) or asked
 
     def outputs(self, classes: int, dataset: str) -> int:

@@ -31,8 +31,8 @@ class TransformVariant(IntEnum):
 class TemporalVariant(IntEnum):
     """The implementations of TEMPORAL (`Schedule.variant`).
 
-    They begin from a state, or from none, which saves the product with it; and run a group alone, or in turn with another group's rows,
-    which leave it colder caches.
+    They begin from a state, or from none, which saves the product with it; and run a group without others, or in turn with another group's
+    rows, which leave it colder caches.
     """
 
     ON = 0

@@ -23,15 +23,15 @@ OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 @dataclass(frozen=True, slots=True)
 class StreamFeeding:
-    """How a strategy brings a batch's rows to the device; `Schedule.feeding` carries it to whoever executes the schedule.
+    """Settings of how a strategy brings a batch's rows to the device; `Schedule.feeding` carries them to the execution.
 
     merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
-    compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows lie on the
-    device already, a name of PLACEMENTS, or nothing. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
+    compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows are resident
+    on the device, a name of PLACEMENTS, or none. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
     target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that sample
     are bound to processors (FAST §4.4).
 
-    What a model reads is the same, bit for bit, but for `merged`, which changes what is computed on.
+    A model reads the same values, bit for bit, but for `merged`, which changes what is computed on.
     """
 
     merged: bool = False
@@ -58,7 +58,7 @@ class StreamFeeding:
         return feeding
 
     def sampling(self, hyper: Hyper, shape: StreamShape) -> Sampling:
-        """Return how a model's neighbours are sampled; the last of too few fan-outs serves the layers beyond. Raises UserError where there
+        """Return the sampling of a model's neighbours; the last of too few fan-outs serves the layers beyond. Raises UserError where there
         is none."""
         if (shape.layers or shape.neighbours) and not hyper.fanout:
             raise UserError(f"training.fanout: model '{shape.name}' samples neighbours, and needs a number of them")
@@ -68,7 +68,7 @@ class StreamFeeding:
         return Sampling(fanouts, events.policy, events.windows, events.duration, self.merged, delivers(shape, hyper), sources)
 
     def loading(self, hyper: Hyper, shape: StreamShape) -> Loading:
-        """Return how a model's features are loaded."""
+        """Return the settings by which a model's features are loaded."""
         node, edge = FP32 * shape.features, FP32 * shape.edge * bool(shape.layers)
         events = hyper.events
         place = PLACEMENTS.get(self.placement) if events.cache_ratio else None  # without room nothing has a place

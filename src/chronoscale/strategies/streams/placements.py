@@ -35,7 +35,7 @@ class NodesFirst:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A cache whose rows change from batch to batch: an epoch is sampled ahead, and rows are kept between two uses (SIMPLE; FAST §6.3).
+    """Cache whose rows change from batch to batch: an epoch is sampled ahead, and rows stay between two uses (SIMPLE; FAST §6.3).
 
     Nodes have the room first. Which rows stay is chosen optimally (`batching.streams.caching.retained_rows`), where SIMPLE's greedy choice
     is within a factor of it: SIMPLE moves no fewer bytes than this.
@@ -55,8 +55,8 @@ class Retained:
 class Greedy:
     """SlimCache's static cache: rows of either table by falling frequency while they fit, events first among equals (FAST, Algorithm 1).
 
-    A row saves its bytes in each batch that reads it and takes the same bytes of room, so that the frequency alone decides, also where
-    node and event rows differ in width; the algorithm as printed counts rows in place of bytes.
+    A row saves its bytes in each batch that reads it and takes the same bytes of room, so that only the frequency decides, also where node
+    and event rows differ in width; the algorithm as printed counts rows in place of bytes.
     """
 
     name: ClassVar[str] = "greedy"

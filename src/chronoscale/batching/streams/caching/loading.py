@@ -47,14 +47,14 @@ class CachePlacement(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How rows of features come to a device.
+    """Settings of how rows of features are copied to a device.
 
     compressed: a row crosses the bus once a batch, and an index repeats it on the device (FAST, section 4.2); else a row a slot.
 
-    placement: which rows the device holds; None: none. ratio: the share that they may have of the bytes of all rows of features.
-    presample: batches that are sampled before training, evenly over an epoch, to see which rows are asked for often. node, edge: bytes of
-    a row of features, 0 where the model reads none. memory: whether rows of node memory are read, too. validated: whether an epoch ends
-    with the events that validate.
+    placement: which rows are resident on the device; None: none. ratio: the largest share of the bytes of all rows of features that they
+    may take. presample: batches that are sampled before training, evenly over an epoch, to find the rows that are read often. node, edge:
+    bytes of a row of features, 0 where the model reads none. memory: whether rows of node memory are read, too. validated: whether an epoch
+    ends with the events that validate.
     """
 
     compressed: bool = False

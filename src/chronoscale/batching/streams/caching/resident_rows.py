@@ -19,9 +19,11 @@ NO_ROWS: Int32 = np.empty(0, np.int32)
 
 
 class TableLoad(NamedTuple):
-    """Transfer of the n rows of a table that a batch reads: send int32 [S], those that cross the bus; at int64 [n], where each row is read:
-    from the slots of the cache first, then from what was sent, None: as it was sent; kept int64 [R]: the slots of the first R rows that
-    were sent, which stay for later batches."""
+    """Transfer of the n rows of a table that a batch reads, apart from those that are cached.
+
+    send int32 [S]: the rows that cross the bus; at int64 [n]: where each row is read, from the slots of the cache first, then from the rows
+    sent, None: in the order of the rows sent; kept int64 [R]: the cache slots of the first R rows sent, which stay for later batches.
+    """
 
     send: Int32
     at: Int64 | None = None
@@ -44,8 +46,9 @@ class BatchLoads(NamedTuple):
 
 
 class ResidentRows:
-    """Rows on the device of one rank, which holds `cached` of a stream's nodes and events. A dynamic placement learns the batches of an
-    epoch by `following`, and then asked for them in that order."""
+    """Cache of rows on the device of one rank, with `cached` of a stream's nodes and events resident. A dynamic placement learns the
+    batches of an epoch by `following`, and then loads them in that order.
+    """
 
     def __init__(self, loading: Loading, cached: CachedRows, nodes: int, events: int) -> None:
         self._loading = loading
@@ -60,7 +63,7 @@ class ResidentRows:
         return self._loading.placement is not None and self._loading.placement.dynamic
 
     def for_epoch(self, batches: Sequence[CachedRows]) -> ResidentRows:
-        """Return the same for an epoch whose batches read these different rows, ascending, in this order."""
+        """Return a cache for an epoch whose batches read these different rows, ascending, in this order."""
         residents = ResidentRows(self._loading, self.cached, *self._sizes)
         rows_by_table = zip(*batches, strict=True) if batches else ((), ())
         residents._retained = [
@@ -69,7 +72,7 @@ class ResidentRows:
         return residents
 
     def without_cache(self) -> ResidentRows:
-        """Return the same without a cache and without compression: rows are sent as they are read."""
+        """Return these rows without a cache and without compression: rows are sent as they are read."""
         return ResidentRows(replace(self._loading, compressed=False, placement=None), CachedRows(NO_ROWS, NO_ROWS), *self._sizes)
 
     @property
@@ -96,7 +99,7 @@ class ResidentRows:
 
 
 def _load_changing(retained: RetainedRows, ids: Int32, slots: int) -> TableLoad:
-    """Work out what is sent where the cache changes: rows that are kept from now on go once, before the others that are missing."""
+    """Plan the transfer of a batch where the cache changes: rows that stay cached from now on are sent once, before the other misses."""
     slot, (arriving, kept_slots) = retained.slots[ids], retained.next()
     place = np.searchsorted(arriving, ids)
     new = (slot < 0) & (np.append(arriving, -1)[place] == ids)

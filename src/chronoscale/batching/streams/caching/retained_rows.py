@@ -12,12 +12,12 @@ NEVER = np.iinfo(np.int32).max
 
 
 class RetainedRows:
-    """Cache of rows that are kept between two uses, so that as few as possible are sent again (SIMPLE: Gao et al., SIGMOD 2024, weighs the
-    same intervals of retention).
+    """Cache that retains rows between two uses, with the fewest misses of any policy.
 
     Known are the different rows of every batch of an epoch, each int32 [U], of a table of `rows`; the cache has `room` slots. After each
-    batch those rows stay that are needed again soonest: as all rows have one size, no other choice has more hits (Belady, 1966; here a
-    row that came need not be kept). slots int64 [rows]: where a row lies now, -1 for nowhere. O(different rows + room) a batch.
+    batch those rows stay whose next use is soonest: as all rows have one size, no other choice has more hits (Belady, 1966; here a missed
+    row may be left out of the cache). SIMPLE (Gao et al., SIGMOD 2024) weighs the same intervals of retention. slots int64 [rows]: the slot
+    of each row now, -1 for none. O(different rows + room) a batch.
     """
 
     def __init__(self, batches: Sequence[Int32], rows: int, room: int) -> None:
@@ -33,7 +33,7 @@ class RetainedRows:
             self._next[batches[number]] = number
 
     def next(self) -> tuple[Int32, Int64]:
-        """Advance past the next batch: return rows int32 [R] that come and are kept from now on, and their slots int64 [R]."""
+        """Advance past the next batch: return the rows int32 [R] that enter the cache, and their slots int64 [R]."""
         read, next_use = self._batches[self._at], self._then.pop()
         self._at += 1
         self._next[read] = next_use

@@ -61,7 +61,7 @@ class EventPartition:
         return np.flatnonzero(self.node == SHARED).astype(np.int32)
 
     def here(self, part: int) -> Bool:
-        """Whether a part has a node's memory, bool [N]."""
+        """Mask of the nodes whose memory a part has, bool [N]."""
         present: Bool = (self.node == part) | (self.node == SHARED)
         return present
 

@@ -19,7 +19,7 @@ class PartitionQuality:
     """Loads and cuts in B global batches, each the events in a row that P ranks train on together.
 
     loads int64 [B, P]: events of a part. cut int64 [B]: events whose ends have different parts, and neither is shared (MemShare §3.1, λ of
-    §4.2). remote int64 [B]: ends of events that the event's part does not have, 0 to 2 an event. nodes int64 [P]: that one part alone has;
+    §4.2). remote int64 [B]: ends of events that the event's part does not have, 0 to 2 an event. nodes int64 [P]: that only one part has;
     shared: that all have.
     """
 

@@ -26,9 +26,9 @@ class Remoteness:
     """Counts of roots and neighbours that lie in other parts than their event, of `events` in `parts` parts; roots are the two ends of each
     event and its negative, with up to `neighbours` recent neighbours each.
 
-    cut: events whose ends have different parts, neither shared. int64 [3] each, of ends that are HOT (shared), ends that are COLD, and TOLD
-    (negatives): roots; those whose row is in another part (`away`); `slots`, neighbours that there are; of these, slots whose event is in
-    another part (`edges`), and slots whose node's row is (`nodes`).
+    cut: events whose ends have different parts, neither shared. int64 [3] each, of ends that are HOT (shared), ends that are COLD, and
+    NEGATIVE destinations: roots; those whose row is in another part (`away`); `slots`, neighbours that there are; of these, slots whose
+    event is in another part (`edges`), and slots whose node's row is (`nodes`).
     """
 
     parts: int

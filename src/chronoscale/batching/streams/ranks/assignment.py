@@ -14,9 +14,9 @@ from chronoscale.errors import UserError
 class BatchAssignment:
     """Chronological batches of `size` events a rank: iteration i has the next ranks x size events, rank r the r-th `size` of them.
 
-    All of an iteration see what was there before its first event, so that P ranks are one rank with batches P times as large.
-    limit: iterations at most, the first ones; 0: all. every: one iteration of so many alone, spread evenly; of probes. Raises UserError for
-    counts below 1.
+    All events of an iteration see the state before its first event, so that P ranks are one rank with batches P times as large. limit:
+    iterations at most, the first ones; 0: all. every: for probes, only one iteration of so many, spread evenly. Raises UserError for counts
+    below 1.
     """
 
     part: range

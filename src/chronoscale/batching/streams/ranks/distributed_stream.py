@@ -26,7 +26,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True, eq=False)
 class DistributedStream:
-    """Prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
+    """Prepared stream on `ranks` ranks. Partitions and counts are saved in the prepared folder, if there is one."""
 
     data: PreparedStream
     spread: StreamDistribution
@@ -98,8 +98,8 @@ class DistributedStream:
         return self._found[rank]
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
-        """Count what ranks' batches of the training or validation events read of each other, as the first epoch of the protocol's seed
-        draws them; counted once, then read. edges: whether a model reads features of sampled events."""
+        """Count the rows that ranks' batches of the training or validation events read of each other, as the first epoch of the protocol's
+        seed draws them; counted once, then read. edges: whether a model reads features of sampled events."""
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
         assignment = self.assignment(part, size, limit, every, validates)

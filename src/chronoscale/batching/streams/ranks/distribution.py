@@ -14,13 +14,13 @@ from chronoscale.datasets.streams.event_numbers import EventNumbers
 
 @dataclass(frozen=True, slots=True)
 class StreamDistribution:
-    """How a stream is distributed over ranks.
+    """Settings of how an event stream is distributed over ranks.
 
-    policy: what cuts the stream, a name of `partitioning`; '': nothing does, and every rank has all of it (DistTGL). shared: share of the
-    nodes, those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours by, a
-    unit of time; None: one over the stream's span.
+    policy: the partitioner, a name of `partitioning`; '': none, and every rank has the whole stream (DistTGL). shared: share of the nodes,
+    those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours by, a unit of
+    time; None: one over the stream's span.
 
-    newest: of what ranks do to a shared node in one iteration, the last alone counts, and all ranks learn of it; else each rank keeps its
+    newest: of all ranks' updates of a shared node in one iteration, only the last counts, and all ranks learn of it; else each rank has its
     own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3).
     """
 

@@ -29,7 +29,7 @@ def local_training_negatives(
     other nodes are never drawn, and nothing makes up for that: weights are L / N. as-published: N / L times that, as the paper prints them,
     so that their mean is N / L.
 
-    Draws depend on seed, epoch and the event's number alone. Raises UserError as `training_negatives`, for a node of `local` that is not in
+    Draws depend only on seed, epoch and the event's number. Raises UserError as `training_negatives`, for a node of `local` that is not in
     `among`, a probability outside [0, 1] and an unknown variant.
     """
     if variant not in get_args(WeightVariant):

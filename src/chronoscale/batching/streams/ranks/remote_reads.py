@@ -77,7 +77,7 @@ def rows_by_owner(
 def iteration_contributions(
     source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
 ) -> Contributions:
-    """Compute the contributions of an iteration: of all ranks, or, without parts, of this one alone."""
+    """Compute the contributions of an iteration: of all ranks, or, without parts, only of this one."""
     if assignment.parts is None:
         own = assignment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
@@ -98,7 +98,7 @@ def count_distributed_batches(
     seed: int,
     edges: bool,
 ) -> DistributedStatistics:
-    """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
+    """Count the rows that the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), assignment.ranks
     counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
     for iteration in range(assignment.iterations):

@@ -23,7 +23,7 @@ def thread_affinity(
 
     chunks: thread i samples the i-th of T parts of a batch's roots, rounded up, as it does when it is bound; two threads are as similar as
     the sets of nodes that they read (Jaccard), and a batch adds that. as-published: Algorithm 2 as printed. Parts are rounded down; root k
-    of one thread is compared with root k of the other alone, and each k adds the Jaccard similarity of the two roots' neighbourhoods.
+    of one thread is compared only with root k of the other, and each k adds the Jaccard similarity of the two roots' neighbourhoods.
     fanouts: of the hops that belong to a neighbourhood beside its root, the latest events (K in the paper); none, as in its implementation:
     two roots are similar, 1, where they are the same node, and not, 0, otherwise.
 

@@ -19,8 +19,8 @@ from chronoscale.errors import UserError
 class Boundary:
     """Settings of sampling across the boundary of a part.
 
-    theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local ones
-    alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left free
+    theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: only local
+    ones; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left free
     are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
 
     Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it

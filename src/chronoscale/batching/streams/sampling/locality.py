@@ -89,9 +89,11 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
 def hit_rates(
     batches: Iterable[MemoryAccesses], cpus: Iterable[Sequence[int]], topology: CpuTopology, levels: Sequence[CacheLevel] = XEON
 ) -> list[float]:
-    """Return, for each level of cache, the nearest first, the share of the accesses that reach it which hit. cpus: where each thread runs,
-    batch by batch. A level is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine
-    does not have."""
+    """Return the hit rate of each level of the CPU's caches, the nearest first: the share of the accesses that reach the level which hit.
+
+    cpus: where each thread runs, batch by batch. Only misses of one level reach the next; nan where nothing reaches it. Raises UserError
+    for a CPU that the machine does not have.
+    """
     numbers = {cpu.number: at for at, cpu in enumerate(topology.cpus)}
     line, place = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch, where in zip(batches, cpus, strict=True):

@@ -27,8 +27,8 @@ class Sampling:
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
-    sources: roots are the sources of events alone, see `IndexedStream.roots`. boundary: recent neighbours, of other parts only some; every
-    hop samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
+    sources: roots are only the sources of events (`IndexedStream.roots`). boundary: recent neighbours, of other parts only some; every hop
+    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
     """
 
     fanouts: tuple[int, ...]
@@ -192,8 +192,9 @@ def _sample_level(
 
 
 def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
-    """Number the targets that slots [n] lead to, int64 [n], one for slots that are alike. Of the last level the node alone is read; of
-    others also when it was met, and how far back is seen."""
+    """Number the different targets that slots [n] lead to: int64 [n], equal for slots of one target. Targets of the last level differ by
+    node; those of others also by time, and by how far back they look.
+    """
     if last:
         return unique_ids(node)[1]
     events, index = unique_ids(event)

@@ -50,7 +50,8 @@ class Redundancy:
     """Rates at which sampled ids repeat. match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1
     - R). repeat: R_i = 1 - N_u / N_i, N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
 
-    degrees int64 [fan-out + 1]: roots of all batches by how many neighbours the first hop found for them, as often as they are roots.
+    degrees int64 [fan-out + 1]: roots of all batches by the number of neighbours that the first hop sampled for them, once for each time
+    that they are roots.
     """
 
     match: RedundancyRates

@@ -31,10 +31,10 @@ def bind_by_affinity(affinity: Float64, topology: CpuTopology) -> ThreadBinding:
 
 
 def match_threads(affinity: Float64) -> tuple[Pair, ...]:
-    """Match threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes
-    last.
+    """Pair threads so that the sum of affinities within pairs is largest (blossom algorithm, Edmonds 1965); of an odd number one has no
+    partner, and comes last.
 
-    Blossom algorithm (Edmonds 1965). Raises UserError for what is not a symmetric matrix of finite numbers.
+    Raises UserError for anything but a symmetric matrix of finite numbers.
     """
     square = affinity.ndim == 2 and affinity.shape[0] == affinity.shape[1]
     if not square or not np.isfinite(affinity).all() or (affinity != affinity.T).any():

@@ -1,4 +1,5 @@
-// What the kernels work on, as the C ABI hands it over (chronoscale.h says what each array is): the same on the CPU and on CUDA.
+// Operands of the kernels, the same on the CPU and on CUDA. chronoscale.h defines every array; an array `into_x` is the gradient of `x`,
+// and `into` that of the result.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct Rows {
   T* sums;
 };
 
-// Entries that attention scores: leaky_relu(left[indices[e]] + right[row], slope).
+// Scores of attention's entries: leaky_relu(left[indices[e]] + right[row], slope).
 template <class T>
 struct Scores {
   int64_t rows;
@@ -33,17 +34,17 @@ struct Scores {
   T slope;
 };
 
-// As cs_softmax.
+// Operands of cs_softmax.
 template <class T>
 struct Softmax : Scores<T> {
   const int8_t* sign;
   const T* base;
   bool running;
   T *weights, *maximum, *denominator;
-  uint8_t* held;
+  uint8_t* removed_maximum;
 };
 
-// As cs_softmax_grad.
+// Operands of cs_softmax_grad.
 template <class T>
 struct SoftmaxGrad : Scores<T> {
   const T *weights, *z;
@@ -52,13 +53,13 @@ struct SoftmaxGrad : Scores<T> {
   T *edges, *row;
 };
 
-// As cs_slots. X = width + edges + clock.
+// Operands of cs_slots. X = width + edges + clock.
 template <class T>
 struct Slots {
   int64_t targets, fanout, heads, width, edges, clock, sources;
-  const T *wanted, *source;
+  const T *query, *source;
   const int64_t* slot;
-  const uint8_t* there;
+  const uint8_t* mask;
   const T *elapsed, *edge;
   const double *frequency, *phase;  // [padded(clock)], zeros at the end
   double fastest, latest;           // the largest of either, by absolute value
@@ -66,31 +67,31 @@ struct Slots {
   bool by_head;
 };
 
-// As cs_slots_grad. handed [targets, 2 * heads, fanout], or null: gradients of scores, then weights, for a pass of their own over the
-// sources' columns.
+// Operands of cs_slots_grad. handed [targets, 2 * heads, fanout], or null: gradients of scores, then weights, for a pass of their own over
+// the sources' columns.
 template <class T>
 struct SlotsGrad : Slots<T> {
   const T *weights, *into;
-  T *into_wanted, *into_source, *into_edge;
+  T *into_query, *into_source, *into_edge;
   bool into_clock;
   T* handed;
 };
 
-// As cs_gates and cs_gates_grad.
+// Operands of cs_gates and cs_gates_grad.
 template <class T>
 struct Gates {
   int64_t rows, hidden;
-  const T *given, *kept, *memory;
-  const uint8_t* there;
+  const T *from_input, *from_memory, *memory;
+  const uint8_t* mask;
   T* out;
 };
 template <class T>
 struct GatesGrad : Gates<T> {
   const T* into;
-  T *to_given, *to_kept, *to_memory;  // the last may be null
+  T *grad_from_input, *grad_from_memory, *grad_memory;  // the last may be null
 };
 
-// As cs_encode; frequency to latest as in Slots.
+// Operands of cs_encode; frequency to latest as in Slots.
 template <class T>
 struct Encoding {
   int64_t rows, clock;
@@ -100,16 +101,16 @@ struct Encoding {
   T *cosine, *sine;
 };
 
-// As cs_edge_softmax: of scores, or, where `into` is not null, of its gradient from shares.
+// Operands of cs_edge_softmax: input are scores, or, where `into` is not null, shares, for the gradient.
 template <class T>
 struct Shares {
   int64_t rows, entries, heads;
   const int64_t* indptr;
-  const T *given, *into;
+  const T *input, *into;
   T* out;
 };
 
-// As cs_gather. I: int32_t or int64_t.
+// Operands of cs_gather. I: int32_t or int64_t.
 template <class T, class I>
 struct Tables {
   int64_t count;

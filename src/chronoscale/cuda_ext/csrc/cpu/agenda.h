@@ -1,5 +1,6 @@
-// Events to come, by region: each has a clock of its own, ahead of the others' for as long as nothing that it does not know yet can reach it,
-// so that what belongs together is at hand together. Logical processes of a conservative parallel simulation (Chandy, Misra 1979), in turns.
+// Event queue of a replay, by region: each region has a clock of its own, which runs ahead of the others' for as long as no unknown event
+// can reach it, so that a region's data stay in the cache. Logical processes of a conservative parallel simulation (Chandy and Misra, 1979)
+// that run in turns on one thread. O(log events) an event.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace cs {
 struct Event {
   int64_t time;
   int32_t stream;
-  uint32_t version;  // of an end; 0: the row enters
+  uint32_t version;  // of the predicted end, which is void once another is set; 0: the row starts to share
   bool operator>(const Event& other) const { return time > other.time; }
 };
 
@@ -28,16 +29,16 @@ class Agenda {
     touch(region);
   }
 
-  // The region has more to do, or may be reached later than it was when it stopped.
+  // Marks a region that has more events, or that others reach later than when it stopped.
   void touch(int32_t region) {
     if (of_[region].touched) return;
     of_[region].touched = true;
     touched_.push_back(region);
   }
 
-  // All of it: clear(region, time) says that nothing which is not pushed yet can reach it before; happen(event) may push more, also of that
-  // instant; settle(time) when all that a region has of an instant has happened, once more if more comes. Where no region is clear the
-  // earliest events of all happen: nothing reaches anybody sooner.
+  // Runs all events. clear(region, time): whether no event that is not pushed yet can reach the region before `time`. happen(event) may
+  // push more, also of that time. settle(time): called after all events of a region at one time, once more if more come. Where no region is
+  // clear the earliest events of all happen: nothing can reach any region sooner.
   template <class Clear, class Happen, class Settle>
   void run(Clear clear, Happen happen, Settle settle) {
     while (!touched_.empty() || !waiting_.empty()) {
@@ -51,7 +52,7 @@ class Agenda {
   }
 
  private:
-  using Waiting = std::pair<int64_t, int32_t>;  // when, which region
+  using Waiting = std::pair<int64_t, int32_t>;  // time, region
   struct Region {
     std::vector<Event> events;
     int64_t waits = -1;  // of the last entry of waiting_
@@ -106,7 +107,7 @@ class Agenda {
 
   std::vector<Region> of_;
   std::vector<int32_t> touched_;
-  std::vector<Waiting> waiting_;  // those that are not clear, the earliest first; some of which have gone on since
+  std::vector<Waiting> waiting_;  // heap of regions that were not clear, the earliest first; some have gone on since
 };
 
 }  // namespace cs

@@ -1,6 +1,6 @@
 // Sparse times dense, and its in-place increment, shared out by merge path (Merrill and Garland, SC 2016): the rows'
 // ends and the edges form one sequence, cut into equal chunks. A hub is cut like anything else, and an empty row
-// costs what writing it costs. The cuts depend on the graph alone, so results do not depend on the number of threads.
+// costs what writing it costs. The cuts depend only on the graph, so results do not depend on the number of threads.
 #include <algorithm>
 #include <memory>
 
@@ -71,17 +71,17 @@ const char* cs_instruction_set(void) {
   return cs::isa == cs::Isa::avx512f ? "avx512f" : cs::isa == cs::Isa::avx2 ? "avx2" : "baseline";
 }
 
-#define CS_DEFINE(kind, T, X)                                                                                                     \
-  int cs_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const X* x,           \
-                          int64_t width, T* out) {                                                                                \
-    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr};                         \
-    return cs::guarded([&] { return run(r); });                                                                                   \
-  }                                                                                                                               \
-  int cs_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                      \
-                          const int32_t* indices, const float* values, const X* x, int64_t width, T* sums, T* touched) {          \
-    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
-    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums};                          \
-    return cs::guarded([&] { return run(r); });                                                                                   \
+#define CS_DEFINE(kind, T, X)                                                                                            \
+  int cs_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const X* x,  \
+                          int64_t width, T* out) {                                                                       \
+    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr};                \
+    return cs::guarded([&] { return run(r); });                                                                          \
+  }                                                                                                                      \
+  int cs_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,             \
+                          const int32_t* indices, const float* values, const X* x, int64_t width, T* sums, T* touched) { \
+    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                  \
+    const Rows<T, X> r{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums};                 \
+    return cs::guarded([&] { return run(r); });                                                                          \
   }
 CS_DEFINE(f32, float, float)
 CS_DEFINE(f64, double, double)

@@ -1,5 +1,5 @@
-// Attention to sampled slots, blocks of targets shared out. Sums over targets are taken block by block, and the blocks depend on the sizes
-// alone: results do not depend on the number of threads.
+// Attention to sampled slots (cs_slots): blocks of targets are tasks of the thread pool. Sums over targets are added block by block, and
+// the blocks depend only on the sizes: results do not depend on the number of threads.
 #include "slots.h"
 
 #include <algorithm>
@@ -19,25 +19,25 @@ using cs::Slots;
 using cs::SlotsGrad;
 
 constexpr int64_t kBlock = 32;                    // targets of one task
-constexpr int64_t kPartials = 256;                // blocks that keep sums of their own
+constexpr int64_t kPartials = 256;                // blocks that have sums of their own
 constexpr int64_t kColumns = 16;                  // of the sources' gradients, that a task has at least
 constexpr int64_t kMostFanout = 1024;
 constexpr int64_t kWorthHelp = int64_t{1} << 18;  // numbers of all slots together
 
-// A thread's room: aligned to cache lines.
+// Scratch memory of every thread, aligned to cache lines.
 template <class T>
 struct Rooms {
   int64_t each;
-  std::vector<T> held;
+  std::vector<T> storage;
 
   Rooms(const Slots<T>& s, int threads) {
     const cs::Layout l = cs::layout_of(s);
     each = s.fanout * (l.across + l.clock) + 3 * s.heads * l.across + (2 * s.heads + 4) * padded<T>(s.fanout) + 4 * l.clock;
-    held.resize(static_cast<size_t>(threads * each + padded<T>(1)));
+    storage.resize(static_cast<size_t>(threads * each + padded<T>(1)));
   }
 
   T* of(int worker) {
-    const uintptr_t begin = (reinterpret_cast<uintptr_t>(held.data()) + 63) & ~uintptr_t{63};
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(storage.data()) + 63) & ~uintptr_t{63};
     return reinterpret_cast<T*>(begin) + worker * each;
   }
 };
@@ -52,12 +52,12 @@ bool fits(const Slots<T>& s, const T* frequency, const T* phase) {
   if (s.targets < 0 || s.fanout < 0 || s.fanout > kMostFanout || s.heads < 1 || s.width < 0 || s.edges < 0 || s.clock < 0) return false;
   if (s.sources < 0) return false;
   if (s.targets == 0 || s.fanout == 0) return true;
-  if (!s.slot || !s.there) return false;
+  if (!s.slot || !s.mask) return false;
   for (int64_t i = 0; i < s.targets * s.fanout; ++i) {
-    if (s.there[i] && (s.slot[i] < 0 || s.slot[i] >= s.sources)) return false;
+    if (s.mask[i] && (s.slot[i] < 0 || s.slot[i] >= s.sources)) return false;
   }
   if (s.clock > 0 && (!s.elapsed || !frequency || !phase)) return false;
-  return empty(s) || (s.wanted && (s.width == 0 || s.sources == 0 || s.source) && (s.edges == 0 || s.edge));
+  return empty(s) || (s.query && (s.width == 0 || s.sources == 0 || s.source) && (s.edges == 0 || s.edge));
 }
 
 template <class T>
@@ -124,17 +124,19 @@ int run(SlotsGrad<T> s, const T* frequency, const T* phase, T* into_frequency, T
 
 }  // namespace
 
-#define CS_GIVEN(T) Slots<T>{targets, fanout, heads, width, edges, clock, sources, wanted, source, slot, there, elapsed, edge, nullptr, nullptr, 0, 0, keep, by_head != 0}
-#define CS_DEFINE(kind, T)                                                                                                     \
-  int cs_slots_##kind(CS_SLOTS(T), T* weights, T* out) {                                                                       \
-    return cs::guarded([&] { return run(CS_GIVEN(T), frequency, phase, weights, out); });                                      \
-  }                                                                                                                            \
-  int cs_slots_grad_##kind(CS_SLOTS(T), const T* weights, const T* into, T* into_wanted, T* into_source, T* into_edge,         \
-                           T* into_frequency, T* into_phase) {                                                                 \
-    const SlotsGrad<T> s{CS_GIVEN(T), weights, into, into_wanted, into_source, into_edge, false, nullptr};                     \
-    return cs::guarded([&] { return run(s, frequency, phase, into_frequency, into_phase); });                                  \
+#define CS_OPERANDS(T)                                                                      \
+  Slots<T>{targets, fanout, heads, width, edges, clock, sources, query, source, slot, mask, \
+           elapsed, edge, nullptr, nullptr, 0, 0, keep, by_head != 0}
+#define CS_DEFINE(kind, T)                                                                                            \
+  int cs_slots_##kind(CS_SLOTS(T), T* weights, T* out) {                                                              \
+    return cs::guarded([&] { return run(CS_OPERANDS(T), frequency, phase, weights, out); });                          \
+  }                                                                                                                   \
+  int cs_slots_grad_##kind(CS_SLOTS(T), const T* weights, const T* into, T* into_query, T* into_source, T* into_edge, \
+                           T* into_frequency, T* into_phase) {                                                        \
+    const SlotsGrad<T> s{CS_OPERANDS(T), weights, into, into_query, into_source, into_edge, false, nullptr};          \
+    return cs::guarded([&] { return run(s, frequency, phase, into_frequency, into_phase); });                         \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)
 #undef CS_DEFINE
-#undef CS_GIVEN
+#undef CS_OPERANDS

@@ -1,4 +1,5 @@
-// Softmax over rows, blocks of rows shared out. A hub stays whole: its entries are cheap beside their sum, which is cut.
+// Softmax of graph attention over rows (cs_softmax): blocks of rows are tasks. A hub is one task: its softmax is cheap beside its sum,
+// which aggregate.cpp cuts.
 #include <algorithm>
 
 #include "kernels.h"
@@ -37,20 +38,20 @@ int run(const cs::SoftmaxGrad<T>& s) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                        \
-  int cs_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign,  \
-                        const T* base, int running, const T* left, const T* right, double slope, T* weights, T* maximum,          \
-                        T* denominator, uint8_t* held) {                                                                          \
-    const cs::Softmax<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                  \
-                           sign, base, running != 0, weights, maximum, denominator, held};                                        \
-    return cs::guarded([&] { return run(s); });                                                                                   \
-  }                                                                                                                               \
-  int cs_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const T* left,  \
-                             const T* right, double slope, const T* weights, const T* z, int64_t width, const T* into_total,      \
-                             const T* into_denominator, T* edges, T* row) {                                                       \
-    const cs::SoftmaxGrad<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                              \
-                               weights, z, width, into_total, into_denominator, edges, row};                                      \
-    return cs::guarded([&] { return run(s); });                                                                                   \
+#define CS_DEFINE(kind, T)                                                                                                       \
+  int cs_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const int8_t* sign, \
+                        const T* base, int running, const T* left, const T* right, double slope, T* weights, T* maximum,         \
+                        T* denominator, uint8_t* removed_maximum) {                                                              \
+    const cs::Softmax<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                 \
+                           sign, base, running != 0, weights, maximum, denominator, removed_maximum};                            \
+    return cs::guarded([&] { return run(s); });                                                                                  \
+  }                                                                                                                              \
+  int cs_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices, const T* left, \
+                             const T* right, double slope, const T* weights, const T* z, int64_t width, const T* into_total,     \
+                             const T* into_denominator, T* edges, T* row) {                                                      \
+    const cs::SoftmaxGrad<T> s{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                             \
+                               weights, z, width, into_total, into_denominator, edges, row};                                     \
+    return cs::guarded([&] { return run(s); });                                                                                  \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,4 +1,4 @@
-// Set-associative caches that forget what was used least recently, over a given order of accesses: a model, not this machine's counters.
+// Model of set-associative LRU caches over a given order of accesses (cs_caches); it reads no counters of this machine. O(accesses * ways).
 #include <algorithm>
 #include <vector>
 
@@ -11,13 +11,13 @@ int cs_caches(int64_t accesses, const int64_t* line, const int32_t* cache, int64
   }
   if (accesses > 0 && (!line || !cache || !out_hit)) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    std::vector<int64_t> held(static_cast<size_t>(caches * sets * ways), -1);  // of each set the latest first
+    std::vector<int64_t> resident(static_cast<size_t>(caches * sets * ways), -1);  // of each set, the latest first
     for (int64_t i = 0; i < accesses; ++i) {
       if (line[i] < 0 || cache[i] < 0 || cache[i] >= caches) return CS_ERROR_ARGUMENT;
-      int64_t* const begin = held.data() + (cache[i] * sets + line[i] % sets) * ways;
-      int64_t* const found = std::find(begin, begin + ways, line[i]);
-      out_hit[i] = found != begin + ways;
-      std::move_backward(begin, std::min(found, begin + ways - 1), std::min(found, begin + ways - 1) + 1);
+      int64_t* const begin = resident.data() + (cache[i] * sets + line[i] % sets) * ways;
+      int64_t* const hit = std::find(begin, begin + ways, line[i]);
+      out_hit[i] = hit != begin + ways;
+      std::move_backward(begin, std::min(hit, begin + ways - 1), std::min(hit, begin + ways - 1) + 1);
       *begin = line[i];
     }
     return CS_OK;

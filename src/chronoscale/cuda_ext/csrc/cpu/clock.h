@@ -1,4 +1,4 @@
-// A clock's numbers as the row kernels read them.
+// Frequencies and phases of an encoding of elapsed times, as the row kernels read them.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace cs {
 struct Clock {
   std::vector<double> numbers;
 
-  // Tells `s`, which has room for as many.
+  // Converts them and sets the pointers and largest absolute values of `s`.
   template <class T, class S>
   Clock(S& s, const T* frequency, const T* phase) : numbers(static_cast<size_t>(2 * padded<T>(s.clock))) {
     const auto put = [&](const T* from, double* to, double& largest) {

@@ -1,4 +1,4 @@
-// Collectives: who has come, and what that says of when regions may reach one another, which they do through collectives alone.
+// Collectives of a replay: which streams have joined, and how soon regions may reach one another, which they do only through collectives.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace cs {
 constexpr int32_t kNone = -1;
 
 struct Collective {
-  int64_t first = -1, latest = 0;  // its first row; when the last that came could start
-  int32_t missing = 0, joined = kNone, part = kNone;  // the list of streams that have come; the last row's part
+  int64_t first = -1, latest = 0;  // its first row; the latest earliest start of those that joined
+  int32_t missing = 0, joined = kNone, part = kNone;  // streams to come; the list of those that joined; the last row's part
   bool abroad = false;                                // has several parts
 };
 
@@ -28,8 +28,8 @@ class Collectives {
 
   Collective& of(int64_t row) { return of_[rows_.collective[row]]; }
 
-  // A row, in the order of rows. Those that are listed one after another and of one region are a part; where a region has several, one that
-  // all have joined may make its horizon nearer than it is, never farther.
+  // Adds a row, in the order of rows. Rows of one region that are listed one after another are a part; where a region has several, a
+  // complete one may make its horizon nearer than it is, never farther.
   void add(int64_t row) {
     Collective& c = of(row);
     if (c.first < 0) c.first = row;
@@ -45,7 +45,7 @@ class Collectives {
     ++part_[c.part].missing;
   }
 
-  // A stream whose row could start at `ready` has come. Whether all have.
+  // Joins a stream whose row could start at `ready`; returns whether all have joined.
   bool join(int32_t stream, int64_t row, int64_t ready) {
     Collective& c = of(row);
     c.latest = std::max(c.latest, ready);
@@ -56,7 +56,7 @@ class Collectives {
 
   void leave(int32_t stream) { at_[stream] = -1; }
 
-  // Whether no other region can reach this one before `now`. start: of rows of which it is known.
+  // Returns whether no other region can reach this one before `now`. start: of rows, -1 where unknown.
   bool clear(int32_t region, int64_t now, const int64_t* start, const Crowd& crowd) {
     if (now > horizon_[region]) horizon_[region] = horizon(region, start, crowd);
     return now <= horizon_[region];
@@ -67,8 +67,8 @@ class Collectives {
     int32_t region, missing;
   };
 
-  // The first time at which others may reach a region, which comes no nearer until all of a part have joined: by what they have joined.
-  // Where some have not, it is they who are waited for. What a collective of the crowd does is events of its first row's region.
+  // Returns the first time at which others may reach a region, by the collectives that its streams have joined. It comes no nearer until a
+  // part is complete; an incomplete one waits for this region itself. Events of a contended collective are its first row's region's.
   int64_t horizon(int32_t region, const int64_t* start, const Crowd& crowd) {
     int64_t first = std::numeric_limits<int64_t>::max();
     for (const int32_t* s = regions_.begin(region); s != regions_.end(region); ++s) {
@@ -90,7 +90,7 @@ class Collectives {
   Rows rows_;
   const Regions& regions_;
   std::vector<Collective> of_;
-  std::vector<int64_t> at_;  // of streams: the row that they have come to, -1
+  std::vector<int64_t> at_;  // of streams: the row with which they joined, -1
   std::vector<Part> part_;
   std::vector<int32_t> part_of_;  // of rows
   std::vector<int64_t> horizon_;  // of regions, -1: not known

@@ -1,5 +1,5 @@
-// FAST binds sampling threads to processors (section 4.4). Helpers of the pool take whatever task is next; here the same part of every job
-// runs on the same processor, whose caches, and those that it shares with its neighbour, hold what that part met before.
+// Bound sampling threads (FAST, section 4.4). Helpers of the pool take whatever task is next; here the same part of every job runs on the
+// same processor, whose caches, own and shared, have the data that the part read before.
 #include "crew.h"
 
 #include <pthread.h>
@@ -30,10 +30,10 @@ class Crew {
         throw std::bad_alloc();
       }
       if (cpus[part] < 0 || cpus[part] >= CPU_SETSIZE) return false;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpus[part], &one);
-      if (pthread_setaffinity_np(members_.back().native_handle(), sizeof one, &one) != 0) return false;
+      cpu_set_t affinity;
+      CPU_ZERO(&affinity);
+      CPU_SET(cpus[part], &affinity);
+      if (pthread_setaffinity_np(members_.back().native_handle(), sizeof affinity, &affinity) != 0) return false;
     }
     return true;
   }
@@ -100,7 +100,7 @@ class Crew {
   std::atomic<int64_t> posted_{0};
 };
 
-// Whoever has the turn may run, make or end the crew. Neither is destroyed with the process, for threads may outlive static destruction. A
+// The owner of `turn` may run, make or end the crew. Neither is destroyed with the process, for threads may outlive static destruction. A
 // forked child has none of its parent's threads and perhaps its locked turn: it forgets both, and is not bound.
 struct Seat {
   std::mutex turn;

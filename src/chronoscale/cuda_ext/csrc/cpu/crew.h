@@ -1,4 +1,4 @@
-// Threads that are bound to processors, one each, for work whose parts belong to them.
+// Threads that are bound to processors, one each, for jobs whose parts always run on the same processor (cs_bind).
 #pragma once
 
 #include <cstdint>

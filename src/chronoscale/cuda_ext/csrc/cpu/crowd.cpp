@@ -1,3 +1,4 @@
+// Search for contended rows: one sweep over the rows of each resource.
 #include "crowd.h"
 
 #include <algorithm>
@@ -8,11 +9,11 @@ namespace cs {
 namespace {
 
 constexpr int kDigit = 11;  // bits that are sorted by at a time
-constexpr int kTurns = 4;   // after so many, and when most are in, all are: replays that only find more cost more than they save
+constexpr int kTurns = 4;   // after so many replays, or when most rows are in, all are added: further replays would cost more than they save
 
 }  // namespace
 
-Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* known) : takes_(takes) {
+Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* contended) : takes_(takes) {
   if (!takes.ptr) return;
   for (int64_t i = 0; i < rows; ++i) {
     if (takes.ptr[i] < takes.ptr[i + 1] && takes.delay[i] < ns[i]) takers_.push_back(static_cast<int32_t>(i));
@@ -20,7 +21,7 @@ Crowd::Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t*
   if (takers_.empty()) return;
   among_.resize(rows);
   for (const int32_t i : takers_) {
-    if (known && known[i]) add(i);
+    if (contended && contended[i]) add(i);
   }
 }
 
@@ -35,10 +36,10 @@ bool Crowd::grow(const int64_t* start, const int64_t* end) {
   sweep(end, false);
   if (count_ > before && 2 * count_ > most) return fill();
   const auto ordered = [&](int32_t number) { return !in_[number].disordered; };
-  const auto gone = std::remove_if(begins_.begin(), begins_.end(), [&](const Begin& b) {
+  const auto new_end = std::remove_if(begins_.begin(), begins_.end(), [&](const Begin& b) {
     return std::all_of(takes_.resource + takes_.ptr[b.row], takes_.resource + takes_.ptr[b.row + 1], ordered);
   });
-  begins_.erase(gone, begins_.end());
+  begins_.erase(new_end, begins_.end());
   sort();
   sweep(end, true);
   if (count_ > before && (2 * count_ > most || ++turn_ == kTurns)) return fill();
@@ -50,8 +51,8 @@ bool Crowd::fill() {
   return true;
 }
 
-// Those that overlap, found in the order of begins_: schedules mostly list rows as they run. Then, with begins_ sorted, those on resources for
-// which it was not the order in which rows begin to take of them.
+// Adds rows that overlap, in the order of begins_: schedules mostly list rows as they run. A second sweep, with begins_ sorted, serves the
+// resources whose rows do not begin in that order.
 void Crowd::sweep(const int64_t* end, bool sorted) {
   for (const Begin& b : begins_) {
     for (int64_t p = takes_.ptr[b.row]; p < takes_.ptr[b.row + 1]; ++p) {
@@ -66,18 +67,18 @@ void Crowd::sweep(const int64_t* end, bool sorted) {
   }
 }
 
-// Those that are over go, and the others are in one another's way if they still ask for too much.
+// Drops the rows that have ended, and adds the others to the crowd if they still overload the resource.
 void Crowd::settle(Resource& r) {
-  size_t left = 0;
+  size_t active_count = 0;
   for (const Active& a : r.active) {
-    if (a.end > r.last) r.active[left++] = a; else r.load -= a.units;
+    if (a.end > r.last) r.active[active_count++] = a; else r.load -= a.units;
   }
-  r.active.resize(left);
+  r.active.resize(active_count);
   if (r.load > kWhole) std::for_each(r.active.begin(), r.active.end(), [&](const Active& a) { add(a.row); });
 }
 
-void Crowd::tell(uint8_t* known) const {
-  for (size_t i = 0; i < among_.size(); ++i) known[i] |= among_[i];
+void Crowd::mark(uint8_t* contended) const {
+  for (size_t i = 0; i < among_.size(); ++i) contended[i] |= among_[i];
 }
 
 void Crowd::sort() {

@@ -1,4 +1,4 @@
-// Which rows of a replay are in one another's way.
+// Contended rows of a replay: those that slow one another down.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace cs {
 
-// Rows that are under way while more is asked of a resource of theirs than it has. Whoever never is takes as long as alone, and slows nobody
-// down: a replay in which only the rows of a crowd share, and that adds none to it, is that in which all share.
+// Set of the rows that run while a resource of theirs is overloaded. All others take as long as uncontended, and slow none down: a replay
+// in which only the rows of a crowd share, and that adds none to it, equals the replay in which all share.
 class Crowd {
  public:
-  // known: null, or of each row whether it is among them from the start.
-  Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* known);
+  // contended: null, or of each row whether it is in the crowd from the start.
+  Crowd(const Takes& takes, int64_t rows, const int64_t* ns, const uint8_t* contended);
 
   bool empty() const { return !count_; }
   bool has(int64_t row) const { return !among_.empty() && among_[row]; }
 
-  // Adds those of a replay. Whether there are any that it had not.
+  // Adds the rows that a replay overlaps on overloaded resources; returns whether any is new.
   bool grow(const int64_t* start, const int64_t* end);
 
-  // Sets what has been found, of each row.
-  void tell(uint8_t* known) const;
+  // Sets `contended` of the rows in the crowd.
+  void mark(uint8_t* contended) const;
 
  private:
   struct Begin {
@@ -35,7 +35,7 @@ class Crowd {
   };
   struct Resource {
     bool disordered = false;
-    int64_t last = 0, load = 0;  // of those in `active`, some of which are over: when one began, units
+    int64_t last = 0, load = 0;  // latest begin and units of the rows in `active`, some of which have ended
     std::vector<Active> active;
   };
 

@@ -1,4 +1,4 @@
-// The different ones of many ids, ascending, and the place of each among them: FAST's compressed triples (section 5).
+// Unique ids, ascending, and the place of each id among them (cs_distinct): FAST's compressed triples (section 5).
 //
 // Ids that lie close together are marked in a bitmap, where an id's place is the number of marks before it. Others are sorted, digit by
 // digit. Neither depends on the order in which threads come, so that the result does not.
@@ -19,7 +19,7 @@ constexpr int64_t kSparse = 64;          // bits of a bitmap for each id: beyond
 constexpr int kDigit = 11;               // bits that are sorted by at a time
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
-struct Found {
+struct Result {
   int32_t* unique;
   int64_t* place;
   int64_t* count;
@@ -32,7 +32,7 @@ void parts(int64_t count, int64_t each, int threads, F f) {
   cs::parallel((count + each - 1) / each, threads, body);
 }
 
-// Of numbers, in place of each the sum of those before it; returns the sum of all.
+// Replaces each number by the sum of those before it; returns the sum of all.
 int64_t summed(std::vector<int64_t>& numbers) {
   int64_t sum = 0;
   for (int64_t& number : numbers) sum += std::exchange(number, sum);
@@ -71,11 +71,11 @@ void places_fast(const Marks& m, int64_t begin, int64_t end, int64_t* place) { p
 #endif
 
 // Several threads may mark one word; a mark that is there already costs a look.
-void mark(const Marks& m, int64_t begin, int64_t end, bool alone) {
+void mark(const Marks& m, int64_t begin, int64_t end, bool single_threaded) {
   for (int64_t i = begin; i < end; ++i) {
     const uint64_t at = static_cast<uint64_t>(m.ids[i] - m.least), bit = uint64_t{1} << (at & 63);
     uint64_t* const word = m.bits + (at >> 6);
-    if (alone) {
+    if (single_threaded) {
       *word |= bit;
     } else if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit)) {
       __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
@@ -83,7 +83,7 @@ void mark(const Marks& m, int64_t begin, int64_t end, bool alone) {
   }
 }
 
-void by_marks(const int32_t* ids, int64_t count, int64_t least, int64_t most, int threads, const Found& found) {
+void by_marks(const int32_t* ids, int64_t count, int64_t least, int64_t most, int threads, const Result& result) {
   constexpr int64_t kWords = kTask / 4;
   const int64_t from = least & ~int64_t{63}, words = (most - from) / 64 + 1;
   std::vector<uint64_t> bits(static_cast<size_t>(words));
@@ -94,18 +94,18 @@ void by_marks(const int32_t* ids, int64_t count, int64_t least, int64_t most, in
   parts(words, kWords, threads, [&](int64_t part, int64_t begin, int64_t end) {
     before[part] = fast() ? marked_fast(m, begin, end) : marked_of(m, begin, end);
   });
-  *found.count = summed(before);
+  *result.count = summed(before);
   parts(words, kWords, threads, [&](int64_t part, int64_t begin, int64_t end) {
     int64_t next = before[part];
     for (int64_t word = begin; word < end; ++word) {
       m.below[word] = static_cast<uint32_t>(next);
       for (uint64_t left = m.bits[word]; left; left &= left - 1) {
-        found.unique[next++] = static_cast<int32_t>(from + 64 * word + __builtin_ctzll(left));
+        result.unique[next++] = static_cast<int32_t>(from + 64 * word + __builtin_ctzll(left));
       }
     }
   });
   parts(count, kTask, threads, [&](int64_t, int64_t begin, int64_t end) {
-    fast() ? places_fast(m, begin, end, found.place) : places_of(m, begin, end, found.place);
+    fast() ? places_fast(m, begin, end, result.place) : places_of(m, begin, end, result.place);
   });
 }
 
@@ -123,35 +123,35 @@ void sort_by_digit(const uint64_t* keys, int64_t count, int shift, int bits, int
   });
 }
 
-void by_sort(const int32_t* ids, int64_t count, int64_t least, int64_t most, int threads, const Found& found) {
+void by_sort(const int32_t* ids, int64_t count, int64_t least, int64_t most, int threads, const Result& result) {
   const std::unique_ptr<uint64_t[]> first(new uint64_t[static_cast<size_t>(count)]), second(new uint64_t[static_cast<size_t>(count)]);
-  uint64_t *keys = first.get(), *other = second.get();  // an id less the least, and where it stood
+  uint64_t *keys = first.get(), *spare = second.get();  // an id less the least, and its position
   parts(count, kTask, threads, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) keys[i] = static_cast<uint64_t>(ids[i] - least) << 32 | static_cast<uint64_t>(i);
   });
   const int bits = 64 - __builtin_clzll(static_cast<uint64_t>(most - least) | 1), passes = (bits + kDigit - 1) / kDigit;
   const int each = (bits + passes - 1) / passes;
   for (int pass = 0; pass < passes; ++pass) {
-    sort_by_digit(keys, count, 32 + pass * each, each, threads, other);
-    std::swap(keys, other);
+    sort_by_digit(keys, count, 32 + pass * each, each, threads, spare);
+    std::swap(keys, spare);
   }
   const auto begins = [&](int64_t i) { return i == 0 || keys[i] >> 32 != keys[i - 1] >> 32; };
   std::vector<int64_t> before(static_cast<size_t>((count + kTask - 1) / kTask));
   parts(count, kTask, threads, [&](int64_t part, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) before[part] += begins(i);
   });
-  *found.count = summed(before);
+  *result.count = summed(before);
   parts(count, kTask, threads, [&](int64_t part, int64_t begin, int64_t end) {
     int64_t next = before[part];
     for (int64_t i = begin; i < end; ++i) {
-      if (begins(i)) found.unique[next++] = static_cast<int32_t>(least + static_cast<int64_t>(keys[i] >> 32));
-      found.place[keys[i] & 0xffffffff] = next - 1;
+      if (begins(i)) result.unique[next++] = static_cast<int32_t>(least + static_cast<int64_t>(keys[i] >> 32));
+      result.place[keys[i] & 0xffffffff] = next - 1;
     }
   });
 }
 
-int distinct(const int32_t* ids, int64_t count, int threads, const Found& found) {
-  *found.count = 0;
+int distinct(const int32_t* ids, int64_t count, int threads, const Result& result) {
+  *result.count = 0;
   if (count == 0) return CS_OK;
   std::vector<std::pair<int32_t, int32_t>> ranges(static_cast<size_t>((count + kTask - 1) / kTask));
   parts(count, kTask, threads, [&](int64_t part, int64_t begin, int64_t end) {
@@ -163,12 +163,12 @@ int distinct(const int32_t* ids, int64_t count, int threads, const Found& found)
   for (const auto& [low, high] : ranges) least = std::min<int64_t>(least, low), most = std::max<int64_t>(most, high);
   if (least < 0) return CS_ERROR_ARGUMENT;
   const auto of = most - least < kSparse * count ? by_marks : by_sort;
-  of(ids, count, least, most, threads, found);
+  of(ids, count, least, most, threads, result);
   return CS_OK;
 }
 
-// The filled slots of rows, one after another, and where those of each row begin. False for a count that no row can have.
-bool lay(int64_t rows, int64_t width, const int32_t* counts, int64_t* indptr) {
+// Computes the row pointers of filled slots, one row after another. Returns false for a count that no row can have.
+bool row_pointers(int64_t rows, int64_t width, const int32_t* counts, int64_t* indptr) {
   indptr[0] = 0;
   for (int64_t row = 0; row < rows; ++row) {
     if (counts[row] < 0 || counts[row] > width) return false;
@@ -184,16 +184,16 @@ int cs_distinct(int64_t rows, int64_t width, const int32_t* ids, const int32_t* 
   if (rows < 0 || width < 0 || threads < 0 || (width > 0 && rows > kMost / width) || !out_count) return CS_ERROR_ARGUMENT;
   if (counts && !out_indptr) return CS_ERROR_ARGUMENT;
   if (rows * width > 0 && (!ids || !out_unique || !out_place)) return CS_ERROR_ARGUMENT;
-  if (counts && !lay(rows, width, counts, out_indptr)) return CS_ERROR_ARGUMENT;
+  if (counts && !row_pointers(rows, width, counts, out_indptr)) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    const Found found{out_unique, out_place, out_count};
+    const Result result{out_unique, out_place, out_count};
     const int64_t count = counts ? out_indptr[rows] : rows * width;
     const int helped = count < kWorthHelp ? 1 : threads ? threads : cs::threads();
-    if (!counts) return distinct(ids, count, helped, found);
+    if (!counts) return distinct(ids, count, helped, result);
     const std::unique_ptr<int32_t[]> filled(new int32_t[static_cast<size_t>(count)]);
     parts(rows, std::max<int64_t>(1, kTask / std::max<int64_t>(width, 1)), helped, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) std::copy_n(ids + row * width, counts[row], filled.get() + out_indptr[row]);
     });
-    return distinct(filled.get(), count, helped, found);
+    return distinct(filled.get(), count, helped, result);
   });
 }

@@ -1,5 +1,5 @@
-// As rows.cpp, CS_ISA names the instruction set this copy is compiled for, and nothing from the standard library may be
-// instantiated here.
+// Softmax of graph attention over a row's edges, and its gradient. As in rows.cpp, CS_ISA names the instruction set this copy is compiled
+// for, and nothing from the standard library may be instantiated here.
 #include <math.h>
 
 #include "exponential.h"
@@ -15,11 +15,11 @@ constexpr int64_t kRows = 64;  // rows whose weights stay in the nearest cache
 template <class T>
 inline T leaky(T score, T slope) { return score > 0 ? score : slope * score; }
 
-// How near a removed score must be to the row's largest to be taken for it.
+// Returns how near a removed score must be to the row's largest to count as its maximum.
 template <class T>
 inline T tiny(T base) { return (sizeof(T) == 4 ? T(1e-6) : T(1e-14)) * (1 + (base < 0 ? -base : base)); }
 
-// A loop of its own, so that it is vectors: half of the scores' signs would be guessed wrong.
+// A loop of its own, so that it is vectorised: half of the branches on the scores' signs would be mispredicted.
 template <class T>
 void scores(T* __restrict w, const T* __restrict left, const int32_t* __restrict ids, int64_t first, int64_t last, T right, T slope) {
   for (int64_t e = first; e < last; ++e) {
@@ -45,15 +45,15 @@ void weigh(const Softmax<T>& s, int64_t begin, int64_t end) {
     const T right = s.right[s.targets ? s.targets[r] : r], base = s.base ? s.base[r] : -T(INFINITY);
     const T near = base - tiny(base);
     T top = base;
-    bool held = false;
+    bool removed_maximum = false;
     scores(w, left, indices, first, last, right, slope);
     for (int64_t e = first; e < last; ++e) {
-      const bool gone = Signed && s.sign[e] < 0;
-      held |= gone & (w[e] >= near);
-      const T counted = gone ? base : w[e];
+      const bool removed = Signed && s.sign[e] < 0;
+      removed_maximum |= removed & (w[e] >= near);
+      const T counted = removed ? base : w[e];
       top = counted > top ? counted : top;
     }
-    if (s.held) s.held[r] = held;
+    if (s.removed_maximum) s.removed_maximum[r] = removed_maximum;
     if (!s.running) top = base;
     if (top == -T(INFINITY)) top = 0;
     s.maximum[r] = top;

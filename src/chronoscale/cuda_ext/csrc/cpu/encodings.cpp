@@ -1,5 +1,5 @@
-// Encodings of elapsed times. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes, and
-// nothing from the standard library may be instantiated here.
+// Encodings of elapsed times. As in rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes,
+// and nothing from the standard library may be instantiated here.
 #include <math.h>
 
 #include "kernels.h"

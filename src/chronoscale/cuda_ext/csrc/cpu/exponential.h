@@ -1,4 +1,5 @@
-// The exponential function of the row kernels: of one copy (CS_ISA) alone, hence without a name that the linker sees.
+// Exponential function of the row kernels, vectorised: each copy (CS_ISA) has its own, in an unnamed namespace that the linker does not
+// merge.
 #pragma once
 
 #include <math.h>

@@ -1,9 +1,10 @@
-// REAL-G (REAL, section 5.3, Algorithm 1), choice for choice as published, in less than its O(n^3).
+// Greedy assignment of groups of snapshots to GPUs (REAL-G: REAL, section 5.3, Algorithm 1), with the published choices in less than its
+// O(n^3). cs_greedy serves scheduling/greedy.py.
 //
 // GetPairs runs D - 1 two-pointer searches that differ by one removed pair each. The walk of a search depends only on
 // the comparisons it makes, so removing a pair changes the walk only from where it first meets one of the two groups
-// to where it meets its old self again. The walk is therefore kept, with the gap |T - target| of each of its steps,
-// and only that stretch is walked anew: a target costs O(n + D * (stretch + n / 64)) and not O(D * n).
+// to where it joins the old walk again. The walk is therefore stored, with the gap |T - target| of each of its steps,
+// and only that stretch is repaired: a target costs O(n + D * (stretch + n / 64)) instead of O(D * n).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -22,7 +23,7 @@ constexpr int64_t kZero = std::numeric_limits<int64_t>::min() / 2;  // id of the
 constexpr int32_t kBlock = 64;
 constexpr int64_t kWorthHelp = 1 << 16;  // steps of walking below which helpers are not woken
 
-// The groups that are left, ascending by time; index 0 is the zero group, which is never used up.
+// Groups that no GPU has yet, ascending by time; index 0 is the zero group, which is never used up.
 struct Groups {
   std::vector<double> time;
   std::vector<int64_t> id;
@@ -47,7 +48,7 @@ struct Outcome {
   double waste = kNever, saved = 0.0;
   int64_t rank = 0;
 
-  // Least waste; of equal waste the larger reuse; then the first.
+  // Whether this outcome has less waste; of equal waste the larger reuse; then the first.
   bool better(const Outcome& other) const {
     if (waste != other.waste) return waste < other.waste;
     if (saved != other.saved) return saved > other.saved;
@@ -69,8 +70,8 @@ class Search {
     least_.resize((size_ + kBlock - 1) / kBlock);
   }
 
-  // The target made of the longest group and groups[partner]; `pairs` receives its GPUs in order. Gives up, with an
-  // infinite waste, once the waste cannot but exceed `bound`.
+  // Evaluates the target that is the load of the longest group and groups[partner]; `pairs` receives the pair of each GPU in order. Gives
+  // up, with an infinite waste, once the waste must exceed `bound`.
   Outcome evaluate(int32_t partner, int64_t gpus, double bound, std::vector<Pair>& pairs) {
     const Groups& g = *groups_;
     pairs.assign(1, {partner, size_});
@@ -101,7 +102,7 @@ class Search {
   }
 
  private:
-  // A step of a walk is the state (head, tail), kept at head - tail + size: no two steps share it and it only grows.
+  // A step of a walk is the state (head, tail), stored at head - tail + size: no two steps share it and it only grows.
   int32_t at(int32_t head, int32_t tail) const { return head - tail + size_; }
   int32_t tail(int32_t step) const { return head_[step] - step + size_; }
 
@@ -136,10 +137,10 @@ class Search {
     summarise(0, size_ - 1);
   }
 
-  // Repairs the walk after the pair found at `found` was removed.
-  void rewalk(int32_t found, Pair removed) {
-    int32_t before = found - 1;
-    gap_[found] = kNever;
+  // Repairs the walk after the pair at `pair_step` was removed.
+  void rewalk(int32_t pair_step, Pair removed) {
+    int32_t before = pair_step - 1;
+    gap_[pair_step] = kNever;
     for (; before >= 0; --before) {
       if (gap_[before] == kNever) continue;
       if (tail(before) != removed.tail && (head_[before] != removed.head || !removed.head)) break;
@@ -151,12 +152,12 @@ class Search {
       tail = this->tail(before);
       advance(head, tail);
     }
-    int32_t clear = before + 1;  // old steps from here to the new one are off the walk
+    int32_t clear = before + 1;  // old steps from here to the new one have left the walk
     while (head < tail) {
       const int32_t step = at(head, tail);
       for (; clear < step; ++clear) gap_[clear] = kNever;
-      // Beyond `found` an old step with this head has this tail too; neither can be a removed group.
-      if (step > found && gap_[step] != kNever && head_[step] == head) break;
+      // Beyond `pair_step` an old step with this head has this tail too; neither can be a removed group.
+      if (step > pair_step && gap_[step] != kNever && head_[step] == head) break;
       const double load = groups_->load(head, tail);
       gap_[step] = std::fabs(load - target_);
       head_[step] = head;
@@ -166,7 +167,7 @@ class Search {
     if (head >= tail) {
       for (; clear < size_; ++clear) gap_[clear] = kNever;
     }
-    summarise(std::max(before, 0), std::max(std::min(clear, size_ - 1), found));
+    summarise(std::max(before, 0), std::max(std::min(clear, size_ - 1), pair_step));
   }
 
   void summarise(int32_t from, int32_t to) {
@@ -267,14 +268,14 @@ int run(int64_t n, const double* times, int64_t width, const double* reuse, int6
       }
       tail = -1;
     }
-    int64_t kept = 0;
+    int64_t remaining = 0;
     for (size_t i = 0; i < groups.id.size(); ++i) {
       if (groups.id[i] == -1) continue;
-      groups.id[kept] = groups.id[i];
-      groups.time[kept++] = groups.time[i];
+      groups.id[remaining] = groups.id[i];
+      groups.time[remaining++] = groups.time[i];
     }
-    groups.id.resize(kept);
-    groups.time.resize(kept);
+    groups.id.resize(remaining);
+    groups.time.resize(remaining);
   }
   for (int32_t i = groups.last(); i >= 1; --i) place(groups.id[i], when, groups.last() - i, 0);
   return CS_OK;
@@ -284,8 +285,8 @@ bool valid(const double* numbers, int64_t count) {
   return std::all_of(numbers, numbers + count, [](double v) { return std::isfinite(v) && v >= 0.0; });
 }
 
-// The largest load times all that are added up or idle: every sum of the search is within it. Beyond the largest double they would be
-// infinite, no target would waste least, and the search would not end.
+// Returns an upper bound on every sum of the search: the largest load times all that are added up or idle. Beyond the largest double the
+// sums would be infinite, no target would waste least, and the search would not end.
 double reach(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus) {
   const double time = *std::max_element(times, times + groups);
   const double saved = width ? *std::max_element(reuse, reuse + groups * width) : 0.0;

@@ -1,5 +1,5 @@
-// The row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, gates.cpp, encodings.cpp, shares.cpp and tables.cpp.
-// CS_CALL runs this machine's.
+// Declarations of the row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, gates.cpp, encodings.cpp, shares.cpp
+// and tables.cpp. CS_CALL runs the copy for this machine.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Chunk {
   bool tables(const Tables<T, int32_t>&, int64_t begin, int64_t end);                          \
   bool tables(const Tables<T, int64_t>&, int64_t begin, int64_t end);                          \
   }
-#define CS_DECLARE_BOTH(isa)                                                                     \
-  CS_DECLARE(isa, float)                                                                         \
-  CS_DECLARE(isa, double)                                                                        \
+#define CS_DECLARE_BOTH(isa) \
+  CS_DECLARE(isa, float)     \
+  CS_DECLARE(isa, double)    \
   namespace isa { void rows(const Rows<float, uint16_t>&, const Chunk&, float* carry); }
 CS_DECLARE_BOTH(baseline)
 CS_DECLARE_BOTH(avx2)
@@ -44,11 +44,11 @@ enum class Isa { baseline, avx2, avx512f };
 
 extern const Isa isa;  // aggregate.cpp
 
-// As cs_aggregate, of operands that are there; indices null: 0, 1, 2, ... (aggregate.cpp)
+// cs_aggregate without checks of its operands; indices null: 0, 1, 2, ... (aggregate.cpp)
 int sum_rows(const Rows<float>&);
 int sum_rows(const Rows<double>&);
 
-// Where a row begins in the merged sequence of rows' ends and entries: the largest v with indptr[v] + v <= at.
+// Returns the row at a position of the merged sequence of rows' ends and entries: the largest v with indptr[v] + v <= at.
 inline int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
   int64_t low = 0, high = rows < at ? rows : at;
   while (low < high) {
@@ -61,9 +61,9 @@ inline int64_t row_at(const int64_t* indptr, int64_t rows, int64_t at) {
 }  // namespace cs
 
 #ifdef CS_X86_KERNELS
-#define CS_CALL(function, ...)                                                    \
-  (cs::isa == cs::Isa::avx512f ? cs::avx512f::function(__VA_ARGS__)               \
-   : cs::isa == cs::Isa::avx2  ? cs::avx2::function(__VA_ARGS__)                  \
+#define CS_CALL(function, ...)                                      \
+  (cs::isa == cs::Isa::avx512f ? cs::avx512f::function(__VA_ARGS__) \
+   : cs::isa == cs::Isa::avx2  ? cs::avx2::function(__VA_ARGS__)    \
                                : cs::baseline::function(__VA_ARGS__))
 #else
 #define CS_CALL(function, ...) cs::baseline::function(__VA_ARGS__)

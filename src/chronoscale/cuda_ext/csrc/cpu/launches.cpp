@@ -1,4 +1,4 @@
-// Launches: the turns of hosts that launch a schedule's kernels, as simulator/launches.py has them.
+// Turns of hosts that launch a schedule's kernels (cs_launches), with the results of simulator/launches.py. O(rows * lanes).
 #include <algorithm>
 #include <vector>
 
@@ -68,14 +68,14 @@ int cs_launches(int64_t count, int64_t hosts, int64_t lanes, const int32_t* rank
       out_after[i] = spent > 0 ? h.spent - h.turns.back().spent - beside : kAtOnce;
     }
     std::vector<int64_t> first(hosts);
-    int64_t made = 0;
+    int64_t written = 0;
     for (int64_t r = 0; r < hosts; ++r) {
-      first[r] = made;
+      first[r] = written;
       const std::vector<Turn>& turns = host[r].turns;
-      for (size_t k = 0; k < turns.size(); ++k, ++made) {
-        out_host[made] = r;
-        out_gate[made] = turns[k].gate;
-        out_length[made] = (k + 1 < turns.size() ? turns[k + 1].spent : host[r].spent) - turns[k].spent;
+      for (size_t k = 0; k < turns.size(); ++k, ++written) {
+        out_host[written] = r;
+        out_gate[written] = turns[k].gate;
+        out_length[written] = (k + 1 < turns.size() ? turns[k + 1].spent : host[r].spent) - turns[k].spent;
       }
     }
     for (int64_t i = 0; i < count; ++i) out_turn[i] += first[rank[i]];

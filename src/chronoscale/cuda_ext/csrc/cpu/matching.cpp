@@ -1,6 +1,6 @@
-// REAL-G+: which groups share a GPU when reuse counts (REAL, eq. 9-12), choice for choice as matching_reference.py.
+// Pairing of groups that share a GPU when reuse counts (REAL-G+: REAL, eq. 9-12), with the choices of reference/matching.py.
 //
-// GPUs of an iteration are alike, so a schedule is a matching of the groups: its seats (pairs, and groups alone) sorted by load and
+// GPUs of an iteration are alike, so a schedule is a matching of the groups: its seats (pairs, and single groups) sorted by load and
 // cut into runs of one seat a GPU are the best iterations there are, and the makespan is the sum of every gpus-th load from the largest.
 #include <algorithm>
 #include <cmath>
@@ -18,11 +18,13 @@ constexpr int64_t kMoveWork = 16;     // what a move costs beside the iterations
 constexpr int64_t kAcceptShare = 16;  // seats that shift for one unit of work
 constexpr int64_t kMostWork = int64_t{1} << 62;  // adding one more move does not overflow
 
-// best[mask]: most weight from this group on when bit k says that group + k has a partner before it.
+// Returns the most weight of a matching in which groups at most `width` apart pair, and its partners in `mate`: dynamic programming from
+// the last group on. best[mask]: most weight from this group on when bit k says that group + k has a partner before it. O(n * 2^width *
+// width).
 double band(int64_t n, int64_t width, const double* weight, int32_t* mate) {
   const int64_t states = int64_t{1} << width;
   std::vector<double> next(states, 0.0), best(states);
-  std::vector<uint8_t> choice(n * states, 0);  // 0: alone or taken; k + 1: with group i + k + 1
+  std::vector<uint8_t> choice(n * states, 0);  // 0: single, or paired before; k + 1: with group i + k + 1
   for (int64_t i = n - 1; i >= 0; --i) {
     for (int64_t mask = 0; mask < states; ++mask) {
       double most = next[mask >> 1];
@@ -63,7 +65,7 @@ struct Random {
 
 struct Seat {
   double load;
-  int32_t first, second;  // second -1: alone
+  int32_t first, second;  // second -1: none
 
   bool before(const Seat& other) const { return load != other.load ? load > other.load : first < other.first; }
 };
@@ -79,11 +81,12 @@ class Exchange {
     std::sort(seats_.begin(), seats_.end(), [](const Seat& a, const Seat& b) { return a.before(b); });
   }
 
-  // Threshold accepting: a move that worsens by at most a threshold is taken, and the threshold falls to 0 as the work is used up.
+  // Improves the matching by threshold accepting: a move that worsens it by at most a threshold is accepted, and the threshold falls to 0
+  // as the work is used up.
   double run(int64_t budget, double threshold, uint64_t seed) {
     Random random{seed};
     double now = makespan(), least = now;
-    std::vector<int32_t> kept(mate_, mate_ + n_);
+    std::vector<int32_t> best_mate(mate_, mate_ + n_);
     for (int64_t work = 0; work < budget;) {
       const double limit = threshold * (1.0 - static_cast<double>(work) / static_cast<double>(budget));
       work += kMoveWork;
@@ -99,11 +102,11 @@ class Exchange {
       now += best.gain;
       if (now < least) {
         least = now;
-        std::copy(mate_, mate_ + n_, kept.begin());
+        std::copy(mate_, mate_ + n_, best_mate.begin());
         work += n_ / kAcceptShare;
       }
     }
-    std::copy(kept.begin(), kept.end(), mate_);
+    std::copy(best_mate.begin(), best_mate.end(), mate_);
     return least;
   }
 
@@ -136,7 +139,7 @@ class Exchange {
            seats_.begin();
   }
 
-  // Two seats, or one and an empty one, and the other ways to seat their groups.
+  // Draws two seats, or one and an empty one, and lists the other ways to seat their groups.
   bool propose(Random& random) {
     const int64_t count = static_cast<int64_t>(seats_.size()), iterations = (count + gpus_ - 1) / gpus_;
     const uint64_t kind = random.next();
@@ -144,7 +147,7 @@ class Exchange {
     const Seat& a = seats_[x];
     int64_t y = -1;
     options_.clear();
-    gone_.assign(1, x);
+    replaced_.assign(1, x);
     if (kind / 4 % 4 < 2 && width_ > 0) {
       const int32_t from = a.second >= 0 && kind / 16 % 2 ? a.second : a.first;
       const int64_t step = 1 + random.below(width_), to = kind / 32 % 2 ? from + step : from - step;
@@ -157,8 +160,8 @@ class Exchange {
       y = random.below(count);
     }
     if (y == x) return false;
-    gone_.push_back(y);
-    std::sort(gone_.begin(), gone_.end());
+    replaced_.push_back(y);
+    std::sort(replaced_.begin(), replaced_.end());
     const Seat& b = seats_[y];
     if (a.second >= 0 && b.second >= 0) {
       options_.push_back({{seat(a.first, b.first), seat(a.second, b.second)}, 2});
@@ -173,23 +176,24 @@ class Exchange {
     return true;
   }
 
-  // The loads at every gpus-th place, before and after; only places between the changed ones differ.
+  // Returns the change of the makespan by an option: of the loads at every gpus-th place, of which only those between the changed ones
+  // differ.
   Change evaluate(Option option, int64_t& work) const {
     if (option.count == 2 && option.seats[1].before(option.seats[0])) std::swap(option.seats[0], option.seats[1]);
-    const int64_t count = static_cast<int64_t>(seats_.size()), left = static_cast<int64_t>(gone_.size());
+    const int64_t count = static_cast<int64_t>(seats_.size()), left = static_cast<int64_t>(replaced_.size());
     int64_t into[2] = {0, 0};  // where the new seats go among those that stay
     double gain = 0.0, moved = 0.0;
     for (int j = 0; j < option.count; ++j) {
       into[j] = find(option.seats[j]);
       int64_t before = 0;
-      for (const int64_t place : gone_) before += place < into[j];
+      for (const int64_t place : replaced_) before += place < into[j];
       into[j] += j - before;
       moved += option.seats[j].load;
     }
-    for (const int64_t place : gone_) moved -= seats_[place].load;
+    for (const int64_t place : replaced_) moved -= seats_[place].load;
     const int64_t after = count - left + option.count;
-    const int64_t low = std::min(gone_[0], into[0]);
-    const int64_t high = after == count ? std::max(gone_[left - 1], into[option.count - 1]) + 1 : std::max(count, after);
+    const int64_t low = std::min(replaced_[0], into[0]);
+    const int64_t high = after == count ? std::max(replaced_[left - 1], into[option.count - 1]) + 1 : std::max(count, after);
     for (int64_t q = (low + gpus_ - 1) / gpus_ * gpus_; q < high; q += gpus_) {
       ++work;
       if (q < count) gain -= seats_[q].load + alpha_;
@@ -201,7 +205,7 @@ class Exchange {
         value = option.seats[1].load;
       } else {
         int64_t from = q - (q > into[0]) - (option.count == 2 && q > into[1]);
-        for (const int64_t place : gone_) from += place <= from;
+        for (const int64_t place : replaced_) from += place <= from;
         value = seats_[from].load;
       }
       gain += value + alpha_;
@@ -210,7 +214,7 @@ class Exchange {
   }
 
   void apply(const Change& change) {
-    for (size_t k = gone_.size(); k-- > 0;) seats_.erase(seats_.begin() + gone_[k]);
+    for (size_t k = replaced_.size(); k-- > 0;) seats_.erase(seats_.begin() + replaced_[k]);
     for (int j = 0; j < change.count; ++j) {
       const Seat& seat = change.seats[j];
       seats_.insert(seats_.begin() + find(seat), seat);
@@ -228,7 +232,7 @@ class Exchange {
   int32_t* mate_;
   std::vector<Seat> seats_;  // by falling load
   std::vector<Option> options_;
-  std::vector<int64_t> gone_;  // places of the seats that a move takes apart, ascending
+  std::vector<int64_t> replaced_;  // places of the seats that a move takes apart, ascending
 };
 
 bool finite(const double* numbers, int64_t count) {

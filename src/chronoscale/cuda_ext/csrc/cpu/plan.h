@@ -1,11 +1,11 @@
-// What is replayed: rows, and the hosts that launch them (common/chronoscale.h: cs_replay).
+// Operands of a replay: rows of a schedule, and the hosts that launch them (common/chronoscale.h: cs_replay).
 #pragma once
 
 #include <cstdint>
 
 namespace cs {
 
-constexpr int64_t kAtOnce = -(int64_t{1} << 60);  // of a row that nobody launches
+constexpr int64_t kAtOnce = -(int64_t{1} << 60);  // `after` of a row that no host launches
 
 struct Rows {
   int64_t count, streams, groups;

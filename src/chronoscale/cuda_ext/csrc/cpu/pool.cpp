@@ -1,3 +1,4 @@
+// Implementation of the thread pool: jobs one at a time, helpers woken for each and not waited for unless they took a task.
 #include "pool.h"
 
 #include <pthread.h>
@@ -50,7 +51,7 @@ class Pool {
     }
     if (helpers == 1) wake_.notify_one(); else wake_.notify_all();
     job.drain(0);
-    // Whoever has not woken by now is not waited for: the job is withdrawn, and only seated helpers must finish.
+    // A helper that has not woken by now is not waited for: the job is withdrawn, and only seated helpers must finish.
     {
       std::lock_guard<std::mutex> lock(guard_);
       job_ = nullptr;

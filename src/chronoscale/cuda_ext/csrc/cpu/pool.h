@@ -1,4 +1,4 @@
-// A few threads that sleep between jobs.
+// Thread pool of the CPU kernels: its threads sleep between jobs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ int threads();  // at most kMostThreads
 void set_threads(int count);
 
 // Calls body(context, task, worker) once for every task in [0, tasks), on the caller and on at most limit - 1 helpers.
-// worker < limit names the thread within the job. A call made while another is running runs on its caller alone. When a task throws,
+// worker < limit names the thread within the job. A call made while another is running runs only on its caller. When a task throws,
 // no further one begins, and the caller gets std::bad_alloc: nothing else is thrown here.
 using Body = void (*)(void* context, int64_t task, int worker);
 void parallel(int64_t tasks, int limit, Body body, void* context);
@@ -23,7 +23,7 @@ void parallel(int64_t tasks, int limit, F& f) {
   parallel(tasks, limit, [](void* context, int64_t task, int worker) { (*static_cast<F*>(context))(task, worker); }, &f);
 }
 
-// The C ABI's boundary, which no exception crosses.
+// Runs f at the boundary of the C ABI, which no exception crosses.
 template <class F>
 int guarded(F f) noexcept {
   try {

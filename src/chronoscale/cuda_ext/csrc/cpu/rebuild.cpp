@@ -1,4 +1,5 @@
-// The adjacency after a change: every row merged with its changes, blocks of rows shared out.
+// Rebuild of an adjacency after a change (cs_rebuild): every row is merged with its changes, blocks of rows are tasks. O(entries +
+// changes).
 #include <algorithm>
 #include <atomic>
 

@@ -1,3 +1,4 @@
+// Union-find of the regions of a replay.
 #include "regions.h"
 
 #include <numeric>
@@ -23,10 +24,10 @@ Regions::Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const
   }
   std::vector<int32_t> number(above_.size(), -1);
   for (int64_t s = 0; s < rows.streams; ++s) {
-    int32_t& its = number[root(s)];
-    if (its < 0) its = static_cast<int32_t>(first_.size()), first_.push_back(0);
-    of_[s] = its;
-    ++first_[its];
+    int32_t& region = number[root(s)];
+    if (region < 0) region = static_cast<int32_t>(first_.size()), first_.push_back(0);
+    of_[s] = region;
+    ++first_[region];
   }
   first_.push_back(0);
   std::exclusive_scan(first_.begin(), first_.end(), first_.begin(), 0);
@@ -34,14 +35,14 @@ Regions::Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const
   for (int64_t s = 0; s < rows.streams; ++s) streams_[place[of_[s]]++] = static_cast<int32_t>(s);
 }
 
-int32_t Regions::root(int64_t one) {
-  while (above_[one] != one) one = above_[one] = above_[above_[one]];
-  return static_cast<int32_t>(one);
+int32_t Regions::root(int64_t node) {
+  while (above_[node] != node) node = above_[node] = above_[above_[node]];
+  return static_cast<int32_t>(node);
 }
 
-void Regions::join(int64_t one, int64_t other) {
-  if (above_[one] == above_[other]) return;
-  const int32_t a = root(one), b = root(other);
+void Regions::join(int64_t first, int64_t second) {
+  if (above_[first] == above_[second]) return;
+  const int32_t a = root(first), b = root(second);
   if (a < b) above_[b] = a; else above_[a] = b;
 }
 

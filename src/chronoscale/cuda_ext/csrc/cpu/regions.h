@@ -1,4 +1,5 @@
-// Streams whose rows wait for one another, are launched by one host, or share: a region, which others reach through collectives alone.
+// Regions of a replay: streams whose rows wait for one another, are launched by one host, or share resources. Other regions reach one only
+// through collectives. Union-find over streams, hosts and resources: nearly linear.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace cs {
 
 class Regions {
  public:
-  // Only rows of the crowd share. No regions where the crowd is empty.
+  // Finds the regions; none where the crowd is empty, since only its rows share.
   Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const Crowd& crowd);
 
   int32_t count() const { return static_cast<int32_t>(first_.size()) - 1; }
@@ -21,10 +22,10 @@ class Regions {
   const int32_t* end(int32_t region) const { return streams_.data() + first_[region + 1]; }
 
  private:
-  void join(int64_t one, int64_t other);
-  int32_t root(int64_t one);
+  void join(int64_t first, int64_t second);
+  int32_t root(int64_t node);
 
-  std::vector<int32_t> above_;  // of streams, hosts and resources, while they are joined
+  std::vector<int32_t> above_;  // parents of streams, hosts and resources, while they are joined
   std::vector<int32_t> of_, streams_, first_;
 };
 

@@ -1,9 +1,9 @@
-// Replay of a schedule: when its rows start and end, to the nanosecond as simulator/processes.py has it.
+// Replay of a schedule (cs_replay): start and end of its rows, to the nanosecond those of simulator/processes.py.
 //
-// Rows of known length need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
-// nothing delays a row once it runs; whoever comes to know an end wakes the streams that wait for it. A stream waits for one thing at a time,
-// so that those that wait for the same are a list with one link a stream. Rows that share resources end when the clock says; of those that
-// may, only they do that are in one another's way, which replays before have told.
+// Rows of known duration need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
+// nothing delays a row once it runs; whatever sets an end wakes the streams that wait for it. A stream waits for one end at a time, so
+// that the waiters of one end are a list with one link a stream. Rows that share resources end by the clock; only contended rows do, of
+// those that may: replays before this one found them (crowd.h). O(rows + dependencies) without contention.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,11 +39,11 @@ class Replay {
     drain();
     const auto happen = [&](const cs::Event& e) {
       if (!e.version) {
-        const int64_t row = line_[e.stream].taken;
+        const int64_t row = line_[e.stream].sharing_row;
         sharing_.enter(e.stream, row, rows_.ns[row], e.time);
       } else if (e.version == sharing_.version(e.stream)) {
         sharing_.leave(e.stream);
-        over(e.stream, e.time);
+        end_sharing(e.stream, e.time);
         drain();
       }
     };
@@ -55,7 +55,7 @@ class Replay {
 
  private:
   struct Line {
-    int64_t row = -1, at = 0, ready = 0, taken = -1;  // the next row, its next dependency, from when on it may start; what shares
+    int64_t row = -1, at = 0, ready = 0, sharing_row = -1;  // the next row, its next dependency, its earliest start; the row that shares
   };
   struct Host {
     int64_t turn = 0, end = 0, free = 0;
@@ -79,28 +79,28 @@ class Replay {
 
   void drain() {
     while (!work_.empty()) {
-      const int32_t one = work_.back();
+      const int32_t waiter = work_.back();
       work_.pop_back();
-      if (one < rows_.streams) advance(one); else launch(one);
+      if (waiter < rows_.streams) advance(waiter); else launch(waiter);
     }
   }
 
-  void wait(int32_t& waiting, int32_t one) {
-    link_[one] = waiting;
-    waiting = one;
+  void wait(int32_t& waiting, int32_t waiter) {
+    link_[waiter] = waiting;
+    waiting = waiter;
   }
 
   void wake(int32_t& waiting) {
-    for (int32_t one = waiting; one != kNone; one = link_[one]) work_.push_back(one);
+    for (int32_t waiter = waiting; waiter != kNone; waiter = link_[waiter]) work_.push_back(waiter);
     waiting = kNone;
   }
 
-  // A host's turns, for as long as it knows when they start.
-  void launch(int32_t one) {
-    Host& h = host_[one - rows_.streams];
+  // Sets the starts of a host's turns, for as long as they are known.
+  void launch(int32_t waiter) {
+    Host& h = host_[waiter - rows_.streams];
     for (; h.turn < h.end; ++h.turn) {
       const int64_t gate = hosts_.gate[h.turn];
-      if (gate >= 0 && end_[gate] < 0) return wait(waiting_[gate], one);
+      if (gate >= 0 && end_[gate] < 0) return wait(waiting_[gate], waiter);
       const int64_t begin = gate >= 0 ? std::max(h.free, end_[gate]) : h.free;
       began_[h.turn] = begin;
       h.free = begin + hosts_.length[h.turn];
@@ -108,7 +108,7 @@ class Replay {
     }
   }
 
-  // A stream's rows, for as long as it knows when they start and end.
+  // Runs a stream's rows, for as long as their starts and ends are known.
   void advance(int32_t s) {
     Line& line = line_[s];
     if (regions_.count()) agenda_.touch(regions_.of(s));
@@ -131,55 +131,56 @@ class Replay {
         line.ready = c.latest;
         owner = c.first;
       }
-      if (crowd_.has(owner)) return take(s, owner);
+      if (crowd_.has(owner)) return begin_sharing(s, owner);
       finish(s, line.ready);
     }
   }
 
-  // What the row at the head of s, the last of its collective that came, shares; events of a collective are its first row's stream's.
-  void take(int32_t s, int64_t owner) {
+  // Starts a row that shares resources: the one at the head of s, the last of its collective that came. Events of a collective belong to
+  // the stream of its first row.
+  void begin_sharing(int32_t s, int64_t owner) {
     const int64_t begin = line_[s].ready;
     const int32_t at = rows_.stream[owner];
     if (rows_.joins(owner)) {
       Collective& c = collectives_.of(owner);
       wait(c.joined, s);
-      for (int32_t one = c.joined; one != kNone; one = link_[one]) start_[line_[one].row] = begin;
+      for (int32_t waiter = c.joined; waiter != kNone; waiter = link_[waiter]) start_[line_[waiter].row] = begin;
     }
     start_[owner] = begin;
-    line_[at].taken = owner;
+    line_[at].sharing_row = owner;
     agenda_.push(regions_.of(at), {begin + sharing_.delay(owner), at, 0});
   }
 
-  // What stream s shared is over.
-  void over(int32_t s, int64_t now) {
-    const int64_t row = line_[s].taken;
+  // Ends the row with which stream s shared resources, and the other rows of its collective.
+  void end_sharing(int32_t s, int64_t now) {
+    const int64_t row = line_[s].sharing_row;
     if (!rows_.joins(row)) {
       close(s, now);
       return work_.push_back(s);
     }
-    for (int32_t one = collectives_.of(row).joined, next; one != kNone; one = next) {
-      next = link_[one];
-      close(one, now);
-      work_.push_back(one);
+    for (int32_t waiter = collectives_.of(row).joined, next; waiter != kNone; waiter = next) {
+      next = link_[waiter];
+      close(waiter, now);
+      work_.push_back(waiter);
     }
   }
 
-  // The row at the head of s runs from `begin` on for as long as it takes; with it the collective that it completes.
+  // Runs the row at the head of s from `begin` on, and with it the collective that it completes.
   void finish(int32_t s, int64_t begin) {
     const int64_t i = line_[s].row;
     if (rows_.joins(i)) {
-      for (int32_t one = collectives_.of(i).joined, next; one != kNone; one = next) {
-        next = link_[one];
-        start_[line_[one].row] = begin;
-        close(one, begin + rows_.ns[line_[one].row]);
-        work_.push_back(one);
+      for (int32_t waiter = collectives_.of(i).joined, next; waiter != kNone; waiter = next) {
+        next = link_[waiter];
+        start_[line_[waiter].row] = begin;
+        close(waiter, begin + rows_.ns[line_[waiter].row]);
+        work_.push_back(waiter);
       }
     }
     start_[i] = begin;
     close(s, begin + rows_.ns[i]);
   }
 
-  // All that is known of a row that its stream comes to after the next one: by the clock, rows of all streams take turns.
+  // Prefetches what is read of a row that its stream runs after the next one: by the clock, rows of all streams take turns.
   void fetch(int32_t i) const {
     rows_.fetch(i);
     hosts_.fetch(i);
@@ -203,12 +204,12 @@ class Replay {
   Rows rows_;
   Hosts hosts_;
   const cs::Crowd& crowd_;
-  const cs::Regions& regions_;  // none where nothing shares: nothing has to wait for a clock
+  const cs::Regions& regions_;  // empty where nothing shares: no row has to wait for a clock
   cs::Agenda agenda_;
   cs::Sharing sharing_;
   cs::Collectives collectives_;
   int64_t *start_, *end_;
-  std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; who waits for its end
+  std::vector<int32_t> next_, waiting_;  // of rows: the stream's next one; the first waiter for its end
   std::vector<Line> line_;
   std::vector<int32_t> link_;
   std::vector<int64_t> began_;
@@ -259,18 +260,18 @@ bool sound(const Rows& r, const Hosts& h, const cs::Takes& t) {
 int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
               const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
               const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const double* demand,
-              const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* known, int64_t* out_start, int64_t* out_end) {
+              const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* contended, int64_t* out_start, int64_t* out_end) {
   const Rows rows{count, streams, groups, stream, ns, collective, dep_ptr, dep};
   const Hosts launching{turns, hosts, turn, after, host, length, gate};
   const cs::Takes takes{resources, delay, demand, ptr, resource, share};
   if (!sound(rows, launching) || !sound(rows, launching, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    cs::Crowd crowd(takes, count, ns, known);
+    cs::Crowd crowd(takes, count, ns, contended);
     do {
       const cs::Regions regions(rows, launching, takes, crowd);
       Replay(rows, launching, takes, crowd, regions, out_start, out_end).run();
     } while (crowd.grow(out_start, out_end));
-    if (known) crowd.tell(known);
+    if (contended) crowd.mark(contended);
     return CS_OK;
   });
 }

@@ -1,4 +1,4 @@
-// What samplers of temporal neighbours share: roots in groups, their rows of the T-CSR, and the threads that take them.
+// Common code of the samplers of temporal neighbours: roots in groups, their rows of the T-CSR, and the threads that sample them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace cs {
 
-constexpr int64_t kGroup = 32;          // roots that a thread has under way
+constexpr int64_t kGroup = 32;          // roots that a thread samples at once
 constexpr int64_t kTask = 1 << 11;      // roots of a task
 constexpr int64_t kMostFanout = 1024;
 
@@ -26,7 +26,7 @@ struct Roots {
   const int32_t* before;
 };
 
-// What a root's draws begin with: they depend on the seed, the node and `before` alone.
+// Returns the key of a root's random draws, which depends only on the seed, the node and `before`.
 inline uint64_t key_of_root(uint64_t seed, int32_t node, int32_t before) {
   return mixed(seed ^ mixed(static_cast<uint64_t>(static_cast<uint32_t>(node)) << 32 | static_cast<uint32_t>(before)));
 }
@@ -35,7 +35,7 @@ inline bool within(const int32_t* ids, int64_t count, int64_t least, int64_t bel
   return std::all_of(ids, ids + count, [=](int32_t id) { return id >= least && id < below; });
 }
 
-// How many of a row's first `length` events come before `bound`; without branches, so that no guess of the processor is wrong.
+// Counts the events before `bound` among a row's first `length`; by a binary search without branches, so that none is mispredicted.
 inline int64_t earlier(const int32_t* events, int64_t length, int32_t bound) {
   const int32_t* from = events;
   for (int64_t left = length; left > 1;) {
@@ -48,7 +48,7 @@ inline int64_t earlier(const int32_t* events, int64_t length, int32_t bound) {
   return from - events + (length > 0 && *from < bound);
 }
 
-// Where the rows of roots [first, last) begin, and how long they are. False where one does not lie within the entries.
+// Finds begin and length of the rows of roots [first, last). Returns false where one does not lie within the entries.
 inline bool find_rows(const Roots& s, int64_t first, int64_t last, int64_t* begin, int64_t* length) {
   for (int64_t i = first; i < last; ++i) {
     if (s.node[i] >= 0) __builtin_prefetch(s.indptr + s.node[i]);
@@ -64,8 +64,8 @@ inline bool find_rows(const Roots& s, int64_t first, int64_t last, int64_t* begi
   return true;
 }
 
-// Calls sample(first, last) for groups of roots until all had their turn: by the crew where there is one and `threads` is 0, each thread
-// with its part. CS_ERROR_ARGUMENT where one call returns false.
+// Calls sample(first, last) for all groups of roots: on the crew where there is one and `threads` is 0, each thread with its part.
+// CS_ERROR_ARGUMENT where one call returns false.
 template <class F>
 int over_roots(int64_t roots, int threads, F sample) {
   std::atomic<bool> sound{true};

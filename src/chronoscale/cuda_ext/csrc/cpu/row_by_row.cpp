@@ -1,4 +1,4 @@
-// What is computed row by row, the gates of a GRU and encodings of elapsed times: blocks of rows shared out.
+// Kernels that compute row by row, the gates of a GRU and encodings of elapsed times: blocks of rows are tasks of the thread pool.
 #include <algorithm>
 #include <vector>
 
@@ -26,7 +26,7 @@ void blocks(int64_t rows, int threads, F f) {
 int limit(int64_t numbers) { return numbers < kWorthHelp ? 1 : cs::threads(); }
 
 template <class T>
-bool fits(const Gates<T>& g) { return g.given && g.kept && g.memory && g.there; }
+bool fits(const Gates<T>& g) { return g.from_input && g.from_memory && g.memory && g.mask; }
 
 template <class T>
 int run(const Gates<T>& g) {
@@ -41,7 +41,7 @@ template <class T>
 int run(const GatesGrad<T>& g) {
   if (g.rows < 0 || g.hidden < 0) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.hidden == 0) return CS_OK;
-  if (!fits(g) || !(g.into && g.to_given && g.to_kept)) return CS_ERROR_ARGUMENT;
+  if (!fits(g) || !(g.into && g.grad_from_input && g.grad_from_memory)) return CS_ERROR_ARGUMENT;
   blocks(g.rows, limit(g.rows * g.hidden), [&](int64_t begin, int64_t end, int) { CS_CALL(gates_grad, g, begin, end); });
   return CS_OK;
 }
@@ -61,16 +61,16 @@ int run(Encoding<T> e, const T* frequency, const T* phase) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                              \
-  int cs_gates_##kind(CS_GATES(T), T* out) {                                                                                            \
-    return cs::guarded([&] { return run(Gates<T>{rows, hidden, given, kept, memory, there, out}); });                                   \
-  }                                                                                                                                     \
-  int cs_gates_grad_##kind(CS_GATES(T), const T* into, T* to_given, T* to_kept, T* to_memory) {                                         \
-    const GatesGrad<T> g{{rows, hidden, given, kept, memory, there, nullptr}, into, to_given, to_kept, to_memory};                      \
-    return cs::guarded([&] { return run(g); });                                                                                         \
-  }                                                                                                                                     \
-  int cs_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine, T* sine) {         \
-    return cs::guarded([&] { return run(Encoding<T>{rows, clock, elapsed, nullptr, nullptr, 0, 0, cosine, sine}, frequency, phase); }); \
+#define CS_DEFINE(kind, T)                                                                                                                      \
+  int cs_gates_##kind(CS_GATES(T), T* out) {                                                                                                    \
+    return cs::guarded([&] { return run(Gates<T>{rows, hidden, from_input, from_memory, memory, mask, out}); });                                \
+  }                                                                                                                                             \
+  int cs_gates_grad_##kind(CS_GATES(T), const T* into, T* grad_from_input, T* grad_from_memory, T* grad_memory) {                               \
+    const GatesGrad<T> g{{rows, hidden, from_input, from_memory, memory, mask, nullptr}, into, grad_from_input, grad_from_memory, grad_memory}; \
+    return cs::guarded([&] { return run(g); });                                                                                                 \
+  }                                                                                                                                             \
+  int cs_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine, T* sine) {                 \
+    return cs::guarded([&] { return run(Encoding<T>{rows, clock, elapsed, nullptr, nullptr, 0, 0, cosine, sine}, frequency, phase); });         \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,9 +1,11 @@
+// Sums of the rows of a sparse matrix times a dense one, over one chunk of entries (kernels.h: rows), vectorised over columns.
+//
 // CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes. Nothing from the
 // standard library may be instantiated here: the linker could hand an AVX-512 copy of it to a machine without.
 #include <type_traits>
 
 #ifdef __SSE2__
-#include <immintrin.h>  // inline alone, as are the functions here
+#include <immintrin.h>  // inline only, as are the functions here
 #endif
 
 #include "kernels.h"
@@ -34,8 +36,8 @@ inline V load(const T* from) {
   return v;
 }
 
-// W numbers of x as T: bfloat16 is the upper half of a float. Compilers widen in halves that they then put together, which takes
-// longer than all the rest; hence the instructions by name.
+// W numbers of x as T: bfloat16 is the upper half of a float. Compilers widen in halves that they then join, which takes longer
+// than the sum itself; hence the instructions by name.
 template <class T, int W, class X>
 inline typename Pack<T, W>::type widen(const X* from) {
   using V = typename Pack<T, W>::type;
@@ -68,7 +70,7 @@ inline typename Pack<T, W>::type widen(const X* from) {
   }
 }
 
-// Columns [column, column + (N - 1) * W + W): N accumulators of W numbers held in registers over a whole row. The last
+// Columns [column, column + (N - 1) * W + W): N accumulators of W numbers stay in registers over a whole row. The last
 // one starts at column + last and may overlap its neighbour, so any width from W up needs no scalar tail.
 template <class T, int W, int N, class X, class Weight>
 void tile(const Rows<T, X>& r, const Weight* weights, const Chunk& c, T* carry, int64_t column, int64_t last) {

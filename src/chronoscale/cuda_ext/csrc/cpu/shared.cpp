@@ -1,4 +1,5 @@
-// Softmax over rows' entries, and rows gathered from two tables: blocks shared out. Rows are whole: the same bits on any number of threads.
+// Softmax over rows' entries (cs_edge_softmax), and rows gathered from two tables (cs_gather): blocks of rows are tasks. No row is cut, so
+// that any number of threads gives the same bits.
 #include <algorithm>
 #include <atomic>
 
@@ -28,7 +29,7 @@ int run(const Shares<T>& s) {
   if (s.rows < 0 || s.entries < 0 || s.heads < 0 || !s.indptr) return CS_ERROR_ARGUMENT;
   if (s.indptr[0] != 0 || s.indptr[s.rows] != s.entries) return CS_ERROR_ARGUMENT;
   const bool nothing = s.entries == 0 || s.heads == 0;
-  if (!nothing && (!s.given || !s.out)) return CS_ERROR_ARGUMENT;
+  if (!nothing && (!s.input || !s.out)) return CS_ERROR_ARGUMENT;
   const int64_t items = s.rows + s.entries, numbers = items * std::max<int64_t>(s.heads, 1);
   const int64_t blocks = std::max<int64_t>(1, std::min(s.rows, numbers / kNumbers));
   std::atomic<bool> wrong{false};
@@ -61,21 +62,21 @@ int run(const Tables<T, I>& t) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                              \
-  int cs_edge_softmax_##kind(CS_SHARES, const T* scores, T* shares) {                                                                   \
-    return cs::guarded([&] { return run(Shares<T>{rows, entries, heads, indptr, scores, nullptr, shares}); });                          \
-  }                                                                                                                                     \
-  int cs_edge_softmax_grad_##kind(CS_SHARES, const T* shares, const T* into, T* into_scores) {                                          \
-    if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                                    \
-    return cs::guarded([&] { return run(Shares<T>{rows, entries, heads, indptr, shares, into, into_scores}); });                        \
-  }                                                                                                                                     \
-  int cs_gather_##kind(CS_TABLES(T)) {                                                                                                  \
-    return cs::guarded([&] {                                                                                                            \
-      using Short = const int32_t*;                                                                                                     \
-      using Long = const int64_t*;                                                                                                      \
-      return wide ? run(Tables<T, int64_t>{count, static_cast<Long>(index), cached_rows, cached, sent_rows, sent, width, out})          \
-                  : run(Tables<T, int32_t>{count, static_cast<Short>(index), cached_rows, cached, sent_rows, sent, width, out});        \
-    });                                                                                                                                 \
+#define CS_DEFINE(kind, T)                                                                                                       \
+  int cs_edge_softmax_##kind(CS_SHARES, const T* scores, T* shares) {                                                            \
+    return cs::guarded([&] { return run(Shares<T>{rows, entries, heads, indptr, scores, nullptr, shares}); });                   \
+  }                                                                                                                              \
+  int cs_edge_softmax_grad_##kind(CS_SHARES, const T* shares, const T* into, T* into_scores) {                                   \
+    if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                             \
+    return cs::guarded([&] { return run(Shares<T>{rows, entries, heads, indptr, shares, into, into_scores}); });                 \
+  }                                                                                                                              \
+  int cs_gather_##kind(CS_TABLES(T)) {                                                                                           \
+    return cs::guarded([&] {                                                                                                     \
+      using Short = const int32_t*;                                                                                              \
+      using Long = const int64_t*;                                                                                               \
+      return wide ? run(Tables<T, int64_t>{count, static_cast<Long>(index), cached_rows, cached, sent_rows, sent, width, out})   \
+                  : run(Tables<T, int32_t>{count, static_cast<Short>(index), cached_rows, cached, sent_rows, sent, width, out}); \
+    });                                                                                                                          \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,5 +1,5 @@
-// Softmax over the entries of each row, for each head, and its gradient. As rows.cpp, CS_ISA names the instruction set this copy is compiled
-// for, CS_VECTOR its register in bytes, and nothing from the standard library may be instantiated here.
+// Softmax over the entries of each row, for each head, and its gradient. As in rows.cpp, CS_ISA names the instruction set this copy is
+// compiled for, CS_VECTOR its register in bytes, and nothing from the standard library may be instantiated here.
 //
 // A row is entries x heads numbers side by side. Where a register holds a whole number of entries, a lane has one head throughout: the row
 // stays in registers while its lanes are put together by rotations, however few its entries.
@@ -14,7 +14,7 @@ namespace CS_ISA {
 namespace {
 
 constexpr int kMost = 4;     // registers of a row that stay
-constexpr int kHeads = 16;   // that are looked at together where they fill no register
+constexpr int kHeads = 16;   // heads that are reduced together where they fill no register
 
 template <class T, int W>
 struct Lanes;  // whole numbers as wide as T: what comparisons give
@@ -27,7 +27,7 @@ struct Lanes<double, W> {
   typedef typename Pack<int64_t, W>::type type;
 };
 
-// e^x as exponential.h has it, of a register.
+// Computes e^x of a register, with the polynomial of exponential.h.
 template <int W>
 inline typename Pack<float, W>::type powers(typename Pack<float, W>::type x) {
   using V = typename Pack<float, W>::type;
@@ -69,7 +69,7 @@ inline typename Pack<T, W>::type turned(typename Pack<T, W>::type v) {
 #endif
 }
 
-// In every lane, all lanes of its head put together.
+// Reduces, in every lane, all lanes of its head.
 template <class T, int W, int H, int Step = W / 2>
 inline typename Pack<T, W>::type largest(typename Pack<T, W>::type v) {
   if constexpr (Step < H) return v; else return largest<T, W, H, Step / 2>(larger(v, turned<T, W, Step>(v)));
@@ -79,7 +79,7 @@ inline typename Pack<T, W>::type summed(typename Pack<T, W>::type v) {
   if constexpr (Step < H) return v; else return summed<T, W, H, Step / 2>(v + turned<T, W, Step>(v));
 }
 
-// The first `count` lanes of v, `other` in the rest.
+// Returns v with `other` in all lanes but the first `count`.
 template <class T, int W>
 inline typename Pack<T, W>::type first(typename Pack<T, W>::type v, int64_t count, T other) {
   typename Lanes<T, W>::type lane;
@@ -87,13 +87,13 @@ inline typename Pack<T, W>::type first(typename Pack<T, W>::type v, int64_t coun
   return lane < static_cast<decltype(lane[0] + 0)>(count) ? v : typename Pack<T, W>::type{} + other;
 }
 
-// Rows of N registers, of which the last has `rest` lanes: N registers are read and written from each.
+// Rows of N registers, of which the last has `tail_lanes` lanes: N registers are read and written from each.
 template <class T, int W, int H, int N>
-inline void weigh(const T* given, T* out, int64_t rest) {
+inline void weigh(const T* input, T* out, int64_t tail_lanes) {
   using V = typename Pack<T, W>::type;
   V v[N];
-  for (int i = 0; i < N; ++i) v[i] = load<V>(given + i * W);
-  v[N - 1] = first<T, W>(v[N - 1], rest, -T(INFINITY));
+  for (int i = 0; i < N; ++i) v[i] = load<V>(input + i * W);
+  v[N - 1] = first<T, W>(v[N - 1], tail_lanes, -T(INFINITY));
   V top = v[0];
   for (int i = 1; i < N; ++i) top = larger(top, v[i]);
   top = largest<T, W, H>(top);
@@ -103,12 +103,12 @@ inline void weigh(const T* given, T* out, int64_t rest) {
   for (int i = 0; i < N; ++i) store(out + i * W, v[i] * scale);
 }
 template <class T, int W, int H, int N>
-inline void derive(const T* given, const T* into, T* out, int64_t rest) {
+inline void derive(const T* input, const T* into, T* out, int64_t tail_lanes) {
   using V = typename Pack<T, W>::type;
   V a[N], g[N], sum{};
   for (int i = 0; i < N; ++i) {
-    a[i] = load<V>(given + i * W), g[i] = load<V>(into + i * W);
-    sum += i + 1 < N ? a[i] * g[i] : first<T, W>(a[i] * g[i], rest, T(0));
+    a[i] = load<V>(input + i * W), g[i] = load<V>(into + i * W);
+    sum += i + 1 < N ? a[i] * g[i] : first<T, W>(a[i] * g[i], tail_lanes, T(0));
   }
   sum = summed<T, W, H>(sum);
   for (int i = 0; i < N; ++i) store(out + i * W, a[i] * (g[i] - sum));
@@ -116,19 +116,19 @@ inline void derive(const T* given, const T* into, T* out, int64_t rest) {
 
 // A row of `count` numbers, N registers or fewer. What of the last register lies beyond it is of the next row, which comes later.
 template <class T, int W, int H, int N>
-inline void few(const T* given, const T* into, T* out, int64_t count) {
+inline void few(const T* input, const T* into, T* out, int64_t count) {
   if constexpr (N > 1) {
-    if (count <= (N - 1) * W) return few<T, W, H, N - 1>(given, into, out, count);
+    if (count <= (N - 1) * W) return few<T, W, H, N - 1>(input, into, out, count);
   }
-  const int64_t rest = count - (N - 1) * W;
-  if (into) derive<T, W, H, N>(given, into, out, rest); else weigh<T, W, H, N>(given, out, rest);
+  const int64_t tail_lanes = count - (N - 1) * W;
+  if (into) derive<T, W, H, N>(input, into, out, tail_lanes); else weigh<T, W, H, N>(input, out, tail_lanes);
 }
 
 // The same at the end of a block, beyond which nothing may be touched.
 template <class T, int W, int H>
-void last(const T* given, const T* into, T* out, int64_t count) {
+void last(const T* input, const T* into, T* out, int64_t count) {
   T room[3][kMost * W] = {};
-  copy(room[0], given, count);
+  copy(room[0], input, count);
   if (into) copy(room[1], into, count);
   few<T, W, H, kMost>(room[0], into ? room[1] : nullptr, room[2], count);
   copy(out, room[2], count);
@@ -136,25 +136,25 @@ void last(const T* given, const T* into, T* out, int64_t count) {
 
 // A row of more registers than stay: what comes between passes is left in `out`.
 template <class T, int W, int H>
-void many(const T* given, const T* into, T* out, int64_t count) {
+void many(const T* input, const T* into, T* out, int64_t count) {
   using V = typename Pack<T, W>::type;
-  const int64_t whole = count / W * W, rest = count - whole;
+  const int64_t whole = count / W * W, tail_lanes = count - whole;
   T tail[W] = {}, other[W] = {};
-  copy(tail, given + whole, rest);
-  if (into) copy(other, into + whole, rest);
+  copy(tail, input + whole, tail_lanes);
+  if (into) copy(other, into + whole, tail_lanes);
   V sum{};
   if (into) {
-    for (int64_t c = 0; c < whole; c += W) sum += load<V>(given + c) * load<V>(into + c);
+    for (int64_t c = 0; c < whole; c += W) sum += load<V>(input + c) * load<V>(into + c);
     sum = summed<T, W, H>(sum + load<V>(tail) * load<V>(other));
-    for (int64_t c = 0; c < whole; c += W) store(out + c, load<V>(given + c) * (load<V>(into + c) - sum));
+    for (int64_t c = 0; c < whole; c += W) store(out + c, load<V>(input + c) * (load<V>(into + c) - sum));
     store(tail, load<V>(tail) * (load<V>(other) - sum));
   } else {
-    const V end = first<T, W>(load<V>(tail), rest, -T(INFINITY));
+    const V end = first<T, W>(load<V>(tail), tail_lanes, -T(INFINITY));
     V top = end;
-    for (int64_t c = 0; c < whole; c += W) top = larger(top, load<V>(given + c));
+    for (int64_t c = 0; c < whole; c += W) top = larger(top, load<V>(input + c));
     top = largest<T, W, H>(top);
     for (int64_t c = 0; c < whole; c += W) {
-      const V power = powers<W>(load<V>(given + c) - top);
+      const V power = powers<W>(load<V>(input + c) - top);
       sum += power;
       store(out + c, power);
     }
@@ -162,7 +162,7 @@ void many(const T* given, const T* into, T* out, int64_t count) {
     for (int64_t c = 0; c < whole; c += W) store(out + c, load<V>(out + c) * scale);
     store(tail, power * scale);
   }
-  copy(out + whole, tail, rest);
+  copy(out + whole, tail, tail_lanes);
 }
 
 template <class T, int W, int H>
@@ -173,11 +173,11 @@ void by_register(const Shares<T>& s, int64_t begin, int64_t end) {
     const T* const into = s.into ? s.into + at : nullptr;
     if (count == 0) continue;
     if (count > kMost * W) {
-      many<T, W, H>(s.given + at, into, s.out + at, count);
+      many<T, W, H>(s.input + at, into, s.out + at, count);
     } else if (at + kMost * W > limit) {
-      last<T, W, H>(s.given + at, into, s.out + at, count);
+      last<T, W, H>(s.input + at, into, s.out + at, count);
     } else {
-      few<T, W, H, kMost>(s.given + at, into, s.out + at, count);
+      few<T, W, H, kMost>(s.input + at, into, s.out + at, count);
     }
   }
 }
@@ -190,19 +190,19 @@ void by_head(const Shares<T>& s, int64_t row, int64_t head, int64_t count) {
   for (int64_t h = 0; h < count; ++h) top[h] = -T(INFINITY), sum[h] = 0;
   if (s.into) {
     for (int64_t at = begin; at < end; at += H) {
-      for (int64_t h = 0; h < count; ++h) sum[h] += s.given[at + h] * s.into[at + h];
+      for (int64_t h = 0; h < count; ++h) sum[h] += s.input[at + h] * s.into[at + h];
     }
     for (int64_t at = begin; at < end; at += H) {
-      for (int64_t h = 0; h < count; ++h) s.out[at + h] = s.given[at + h] * (s.into[at + h] - sum[h]);
+      for (int64_t h = 0; h < count; ++h) s.out[at + h] = s.input[at + h] * (s.into[at + h] - sum[h]);
     }
     return;
   }
   for (int64_t at = begin; at < end; at += H) {
-    for (int64_t h = 0; h < count; ++h) top[h] = s.given[at + h] > top[h] ? s.given[at + h] : top[h];
+    for (int64_t h = 0; h < count; ++h) top[h] = s.input[at + h] > top[h] ? s.input[at + h] : top[h];
   }
   for (int64_t at = begin; at < end; at += H) {
     for (int64_t h = 0; h < count; ++h) {
-      const T power = exponential(s.given[at + h] - top[h]);
+      const T power = exponential(s.input[at + h] - top[h]);
       s.out[at + h] = power;
       sum[h] += power;
     }

@@ -1,3 +1,4 @@
+// Progressive filling of shared resources.
 #include "sharing.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ void Sharing::join(int32_t stream) {
   joined_.push_back(stream);
 }
 
-// Those that may change the speed of others or their own: who enters, and all on a resource that is or was full and has changed.
+// Lists the activities whose speeds may change: those that enter, and all on a resource that is or was full and has changed.
 void Sharing::seed() {
   seeds_.swap(entered_);
   entered_.clear();
@@ -62,7 +63,7 @@ void Sharing::seed() {
   dirty_.clear();
 }
 
-// The speeds of a stream and of whoever full resources join to it: nobody else's depend on theirs.
+// Computes the speeds of a stream's activity and of those that full resources join to it; no other speed depends on theirs.
 void Sharing::share(int32_t stream) {
   joined_.clear();
   full_.clear();
@@ -105,9 +106,9 @@ void Sharing::fill() {
       Activity& a = of_[s];
       if (a.next > 0) continue;
       const int64_t begin = takes_.ptr[a.row], end = takes_.ptr[a.row + 1];
-      bool held = false;
-      for (int64_t p = begin; p < end; ++p) held |= full(in_[takes_.resource[p]]) && in_[takes_.resource[p]].level <= level;
-      if (a.demand > level && !held) continue;
+      bool saturated = false;
+      for (int64_t p = begin; p < end; ++p) saturated |= full(in_[takes_.resource[p]]) && in_[takes_.resource[p]].level <= level;
+      if (a.demand > level && !saturated) continue;
       a.next = a.demand <= level ? 1 : level / a.demand;
       --open;
       for (int64_t p = begin; p < end; ++p) {
@@ -118,7 +119,7 @@ void Sharing::fill() {
   }
 }
 
-// From what was before the instant, however often it is settled in it.
+// Sets the activity's state from that before `now`, however often it is settled at `now`; returns whether its end or speed changed.
 bool Sharing::set(Activity& a, int64_t now) {
   if (a.settled != now) a.was = a.is;
   a.settled = now;

@@ -1,4 +1,4 @@
-// Resources that activities share: who slows whom down, as simulator/sharing/resources.py has it, sum for sum.
+// Resources that activities share: their speeds by max-min fairness, with the sums of simulator/sharing/resources.py in their order.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,9 @@
 
 namespace cs {
 
-// Of row i: entries [ptr[i], ptr[i + 1]) of resource and share, of the resource's capacity while it runs alone; delay[i] ns at its start in
-// which it takes nothing; its demand, in a unit that all have in common. Shares are multiples of 2^-36.
+// Requests of rows for resources, as CSR. Row i has entries [ptr[i], ptr[i + 1]) of resource and share, of the resource's capacity while it
+// runs uncontended; delay[i] ns at its start in which it uses none; its demand, in a unit that all have in common. Shares are multiples of
+// 2^-36.
 struct Takes {
   int64_t resources;
   const int64_t* delay;
@@ -31,8 +32,8 @@ class Sharing {
   void leave(int32_t stream);
   uint32_t version(int32_t stream) const { return of_[stream].version; }
 
-  // After what enters and leaves at `now`: ends(stream, time) of those whose end has changed. What is under way then ends later, so that
-  // who enters at `now` after that finds the same, and settling once more comes to what settling once would have.
+  // Computes speeds after activities entered and left at `now`; calls ends(stream, time) of those whose end has changed. Running activities
+  // end later than `now`, so that settling again after more have entered at `now` gives what settling once would have.
   template <class F>
   void settle(int64_t now, F ends) {
     if (entered_.empty() && dirty_.empty()) return;
@@ -50,11 +51,11 @@ class Sharing {
  private:
   struct State {
     int64_t since = 0, end = -1;
-    double left = 0, speed = 0;  // as of `since`, and from then on
+    double left = 0, speed = 0;  // ns of work left at `since`; speed from then on
   };
   struct Activity {
     int64_t row = -1, settled = -1, round = 0;
-    State is, was;  // was: before the instant at which it was settled last
+    State is, was;  // was: before the time at which it was settled last
     double next = 0, demand = 0;
     uint32_t version = 0;
   };
@@ -70,14 +71,14 @@ class Sharing {
   void share(int32_t stream);
   void fill();
   void join(int32_t stream);
-  bool full(const Resource& r) const { return r.round == round_; }  // those of a component are marked as it is found
+  bool full(const Resource& r) const { return r.round == round_; }  // marked while their component is collected
   bool set(Activity& a, int64_t now);
 
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
   std::vector<int32_t> entered_, dirty_, seeds_, joined_, full_;
-  int64_t round_ = 0;  // of settling: activities and full resources that have been found in it are marked with it
+  int64_t round_ = 0;  // number of the settling, with which it marks the activities and full resources that it has visited
 };
 
 }  // namespace cs

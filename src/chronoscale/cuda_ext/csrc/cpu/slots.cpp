@@ -1,4 +1,4 @@
-// Attention to sampled slots. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes,
+// Attention to sampled slots. As in rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR its register in bytes,
 // and nothing from the standard library may be instantiated here.
 //
 // The slots of a target are laid beside each other first, each part padded with zeros to whole registers: they stay in the nearest cache
@@ -16,21 +16,21 @@ namespace cs {
 namespace CS_ISA {
 namespace {
 
-// The room of one target: its slots that are there, what its heads want, and so on. All begin at whole registers.
+// Scratch memory of one target: its filled slots, the queries of its heads, and so on. All arrays begin at whole registers.
 template <class T>
 struct Room {
   Layout layout;
   int64_t stride;    // of coefficients
   T* x;              // [fanout, across]: slots
   T* sine;           // [fanout, clock]: of the angles whose cosines stand in x
-  T* vectors;        // [2 * heads, across]: what heads want, then the gradients of their sums
+  T* vectors;        // [2 * heads, across]: queries, then the gradients of their sums
   T* sums;           // [heads, across]
   T* coefficients;   // [2 * heads, fanout]: forward scores; backward gradients of the scores, then weights as they were summed
   T* elapsed;        // [fanout]
-  T* rest;           // [clock]: angles less whole quarters of a turn
+  T* remainder;           // [clock]: angles less whole quarters of a turn
   T* turns;          // [2, clock]: gradients of frequencies and phases
   int32_t* quarter;  // [clock]
-  int32_t* place;    // [fanout]: which slots are there
+  int32_t* place;    // [fanout]: numbers of the filled slots
   int64_t* rows;     // [fanout]: where rows begin
 
   Room(const Slots<T>& s, T* room) : layout(layout_of(s)), stride(padded<T>(s.fanout)), x(room) {
@@ -41,7 +41,7 @@ struct Room {
     sums = take(s.heads * layout.across);
     coefficients = take(2 * s.heads * stride);
     elapsed = take(stride);
-    rest = take(layout.clock);
+    remainder = take(layout.clock);
     turns = take(2 * layout.clock);
     quarter = reinterpret_cast<int32_t*>(take(layout.clock));
     place = reinterpret_cast<int32_t*>(take(stride));
@@ -50,7 +50,7 @@ struct Room {
   }
 };
 
-// [X] to and from its padded parts.
+// Copies [X] to and from its padded parts.
 template <class T>
 void spread(const Slots<T>& s, const Layout& l, const T* from, T* to) {
   copy(to, from, s.width);
@@ -64,30 +64,30 @@ void gather(const Slots<T>& s, const Layout& l, const T* from, T* to) {
   copy(to + s.width + s.edges, from + l.width + l.edges, s.clock);
 }
 
-// Where what head h of target t has of `wanted`, and of what has its shape, begins.
+// Returns where head h of target t begins in `query`, and in arrays of its shape.
 template <class T>
 inline int64_t at_head(const Slots<T>& s, int64_t t, int64_t h) {
   return (s.by_head ? h * s.targets + t : t * s.heads + h) * (s.width + s.edges + s.clock);
 }
 
-// Which slots of target t are there. Returns how many.
+// Lists the filled slots of target t. Returns how many there are.
 template <class T>
-int64_t find(const Slots<T>& s, Room<T>& room, int64_t t) {
+int64_t find_filled(const Slots<T>& s, Room<T>& room, int64_t t) {
   int64_t count = 0;
   for (int64_t k = 0; k < s.fanout; ++k) {
-    if (s.there[t * s.fanout + k]) room.place[count++] = static_cast<int32_t>(k);
+    if (s.mask[t * s.fanout + k]) room.place[count++] = static_cast<int32_t>(k);
   }
   return count;
 }
 
-// Lays the slots of target t out, and what its heads want. Returns how many there are.
+// Lays out the filled slots of target t, and its queries. Returns how many slots there are.
 template <class T>
 int64_t lay(const Slots<T>& s, Room<T>& room, int64_t t, bool sine) {
   const Layout& l = room.layout;
-  const int64_t first = t * s.fanout, count = find(s, room, t);
+  const int64_t first = t * s.fanout, count = find_filled(s, room, t);
   if (t + 1 < s.targets) {
     for (int64_t k = first + s.fanout; k < first + 2 * s.fanout; ++k) {
-      if (s.there[k]) ask_for(s.source + s.slot[k] * s.width, s.width, false);
+      if (s.mask[k]) ask_for(s.source + s.slot[k] * s.width, s.width, false);
     }
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -97,10 +97,10 @@ int64_t lay(const Slots<T>& s, Room<T>& room, int64_t t, bool sine) {
     if (s.edges) copy(x + l.width, s.edge + at * s.edges, s.edges);
     if (s.clock) {
       room.elapsed[i] = s.elapsed[at];
-      turn(s, Angles<T>{l.clock, room.rest, room.quarter}, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
+      turn(s, Angles<T>{l.clock, room.remainder, room.quarter}, s.elapsed[at], x + l.width + l.edges, sine ? room.sine + i * l.clock : nullptr);
     }
   }
-  for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.wanted + at_head(s, t, h), room.vectors + h * l.across);
+  for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.query + at_head(s, t, h), room.vectors + h * l.across);
   return count;
 }
 
@@ -182,12 +182,12 @@ void forward(const Slots<T>& s, int64_t begin, int64_t end, T* space, T* weights
       for (int64_t i = 0; i < count; ++i) top = scores[i] > top ? scores[i] : top;
       for (int64_t i = 0; i < count; ++i) scores[i] = exponential(scores[i] - top);
       for (int64_t i = 0; i < count; ++i) sum += scores[i];
-      T* const given = weights + (t * s.heads + h) * s.fanout;
+      T* const row_weights = weights + (t * s.heads + h) * s.fanout;
       const T* const keep = s.keep ? s.keep + (t * s.heads + h) * s.fanout : nullptr;
-      for (int64_t k = 0; k < s.fanout; ++k) given[k] = 0;
+      for (int64_t k = 0; k < s.fanout; ++k) row_weights[k] = 0;
       for (int64_t i = 0; i < count; ++i) {
         const T weight = scores[i] / sum;
-        given[room.place[i]] = weight;
+        row_weights[room.place[i]] = weight;
         scores[i] = keep ? weight * keep[room.place[i]] : weight;
       }
     }
@@ -224,7 +224,7 @@ void add_rows(const Room<T>& room, int64_t heads, const T* vectors, T* rows, int
   }
 }
 
-// The same of frequencies and phases: by way of the angles.
+// Adds the gradients of frequencies and phases, by way of the angles.
 template <class T, int P>
 void add_turns(const Room<T>& room, const T* coefficients, const T* vectors, int64_t count) {
   using V = typename Pack<T>::type;
@@ -271,20 +271,20 @@ void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, doubl
     for (int64_t h = 0; h < s.heads; ++h) spread(s, l, s.into + at_head(s, t, h), into + h * l.across);
     products(into, s.heads, room.x, l.across, count, room.coefficients, room.stride);
     for (int64_t h = 0; h < s.heads; ++h) {
-      T *const scores = room.coefficients + h * room.stride, *const kept = scores + s.heads * room.stride;
+      T *const scores = room.coefficients + h * room.stride, *const masked_weights = scores + s.heads * room.stride;
       const int64_t at = (t * s.heads + h) * s.fanout;
       T mean = 0;
       for (int64_t i = 0; i < count; ++i) {
         const T weight = s.weights[at + room.place[i]], keep = s.keep ? s.keep[at + room.place[i]] : T(1);
-        kept[i] = weight * keep;
+        masked_weights[i] = weight * keep;
         scores[i] *= keep;
         mean += weight * scores[i];
       }
       for (int64_t i = 0; i < count; ++i) scores[i] = s.weights[at + room.place[i]] * (scores[i] - mean);
     }
-    if (s.into_wanted) {
+    if (s.into_query) {
       weigh(room.coefficients, s.heads, room.stride, room.x, l.across, count, room.sums);
-      for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, s.into_wanted + at_head(s, t, h));
+      for (int64_t h = 0; h < s.heads; ++h) gather(s, l, room.sums + h * l.across, s.into_query + at_head(s, t, h));
     }
     if (s.into_edge) {
       memset(s.into_edge + t * s.fanout * s.edges, 0, static_cast<size_t>(s.fanout * s.edges) * sizeof(T));
@@ -303,16 +303,16 @@ void backward(const SlotsGrad<T>& s, int64_t begin, int64_t end, T* space, doubl
   }
 }
 
-// Columns of the sources' gradients, from the coefficients that were handed on, in the order of targets and slots: whatever columns are
-// done beside each other, each number is the same sum.
+// Adds columns of the sources' gradients, from the stored coefficients, in the order of targets and slots: however columns are spread over
+// threads, each number is the same sum.
 template <class T>
 void add_columns(const SlotsGrad<T>& s, int64_t column, int64_t end, T* space) {
   Room<T> room(s, space);
   const Layout& l = room.layout;
   for (int64_t t = 0; t < s.targets; ++t) {
-    const int64_t count = find(s, room, t);
+    const int64_t count = find_filled(s, room, t);
     for (int64_t p = 0; p < 2 * s.heads; ++p) {
-      const T* const from = p < s.heads ? s.wanted + at_head(s, t, p) : s.into + at_head(s, t, p - s.heads);
+      const T* const from = p < s.heads ? s.query + at_head(s, t, p) : s.into + at_head(s, t, p - s.heads);
       copy(room.vectors + p * l.across + column, from + column, end - column);
       copy(room.coefficients + p * room.stride, s.handed + (t * 2 * s.heads + p) * s.fanout, count);
     }

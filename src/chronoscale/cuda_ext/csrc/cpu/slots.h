@@ -1,4 +1,4 @@
-// How the slots of a target are laid out in a thread's room, the same for all instruction sets.
+// Layout of the slots of a target in a thread's scratch memory, the same for all instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace cs {
 
-// Up to whole cache lines, which are whole registers.
+// Rounds up to whole cache lines, which are whole registers.
 template <class T>
 constexpr int64_t padded(int64_t count) {
   constexpr int64_t line = 64 / sizeof(T);

@@ -1,8 +1,8 @@
-// Partitioning of a stream of events in one pass (MemShare, section 3.2): every event goes to the part that scores highest, from counts that
-// are carried from block to block.
+// Partitioning of a stream of events in one pass (MemShare, section 3.2): every event goes to the part that scores highest, from counts
+// that are carried from block to block.
 //
 // A node's sums lie scaled by e^(decay * (time - since[v])), so that an event adds to one of them and leaves the others as they are. Once
-// the factor passes e^kMost the row is scaled anew: sums fade to zero, and none overflows.
+// the factor passes e^kMost the row is rescaled: sums fade to zero, and none overflows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -22,13 +22,13 @@ struct Stream {
   int32_t* node;
   double* attention;
   double* since;
-  int64_t* held;
-  int64_t* events;
+  int64_t* node_counts;
+  int64_t* event_counts;
   double* clock;
 
   double* row(int32_t v) const { return attention + v * parts; }
 
-  // What a node's sums are multiplied by at a time.
+  // Returns the factor of a node's sums at a time.
   double faded(int32_t v, double time) const { return std::exp(-(decay * (time - since[v]))); }
 
   void add(int32_t v, int32_t part, double time) const {
@@ -49,16 +49,17 @@ struct Stream {
   }
 };
 
-// Eq. 12 to 15; the clock of a part is the time of its last event. Counts differ by one at least, which is their epsilon; times need none.
+// MemShare's rule, eq. 12 to 15; the clock of a part is the time of its last event. Counts differ by one at least, which is their epsilon;
+// times need none.
 struct Attention {
   static void weigh(const Stream& s, double, double* weight) {
-    const auto [few, many] = std::minmax_element(s.held, s.held + s.parts);
-    const auto [least, most] = std::minmax_element(s.events, s.events + s.parts);
+    const auto [few, many] = std::minmax_element(s.node_counts, s.node_counts + s.parts);
+    const auto [least, most] = std::minmax_element(s.event_counts, s.event_counts + s.parts);
     const auto [early, late] = std::minmax_element(s.clock, s.clock + s.parts);
     const double nodes = static_cast<double>(1 + *many - *few), events = static_cast<double>(1 + *most - *least), times = *late - *early;
     for (int64_t p = 0; p < s.parts; ++p) {
-      const double by_nodes = 1.0 - static_cast<double>(s.held[p] - *few) / nodes;
-      const double by_events = 1.0 - static_cast<double>(s.events[p] - *least) / events;
+      const double by_nodes = 1.0 - static_cast<double>(s.node_counts[p] - *few) / nodes;
+      const double by_events = 1.0 - static_cast<double>(s.event_counts[p] - *least) / events;
       const double by_time = times > 0.0 ? std::exp((*early - s.clock[p]) / times) : 1.0;
       weight[p] = by_nodes * by_events * by_time;
     }
@@ -66,17 +67,17 @@ struct Attention {
   static void tick(double& clock, double time) { clock = time; }
 };
 
-// DisTGL's, as far as it is known; the clock of a part is the sum of its events' times.
+// DisTGL's rule, as far as it is published; the clock of a part is the sum of its events' times.
 struct Average {
   static void weigh(const Stream& s, double time, double* weight) {
     double events = 0.0, times = 0.0;
     for (int64_t p = 0; p < s.parts; ++p) {
-      events += static_cast<double>(s.events[p]);
+      events += static_cast<double>(s.event_counts[p]);
       times += s.clock[p];
     }
     const double load = kSpare * (events / static_cast<double>(s.parts)), mean = (times + time) / (events + 1.0);
     for (int64_t p = 0; p < s.parts; ++p) {
-      const double own = static_cast<double>(s.events[p]), average = (s.clock[p] + time) / (own + 1.0);
+      const double own = static_cast<double>(s.event_counts[p]), average = (s.clock[p] + time) / (own + 1.0);
       const double room = load > 0.0 ? std::max(0.0, 1.0 - own / load) : 1.0;
       const double near = mean > 0.0 ? std::exp(-(std::fabs(average - mean) / mean)) : 1.0;
       weight[p] = room * near;
@@ -107,11 +108,11 @@ void run(const Stream& s, int64_t count, const int32_t* src, const int32_t* dst,
       }
     }
     for (const int32_t end : {u, v}) {
-      if (s.node[end] == kUnseen) s.node[end] = part, ++s.held[part];
+      if (s.node[end] == kUnseen) s.node[end] = part, ++s.node_counts[part];
     }
     s.add(u, part, time[e]);
     if (v != u) s.add(v, part, time[e]);
-    ++s.events[part];
+    ++s.event_counts[part];
     Rule::tick(s.clock[part], time[e]);
     out[e] = part;
   }
@@ -129,12 +130,12 @@ bool sound(const Stream& s, int64_t count, const int32_t* src, const int32_t* ds
 }  // namespace
 
 int cs_stream_parts(int64_t nodes, int64_t parts, int64_t events, const int32_t* src, const int32_t* dst, const double* time, int average,
-                    double decay, int32_t* node, double* attention, double* since, int64_t* held, int64_t* counts, double* clock,
+                    double decay, int32_t* node, double* attention, double* since, int64_t* node_counts, int64_t* event_counts, double* clock,
                     int32_t* out_part) {
   if (nodes < 0 || events < 0 || parts < 1 || parts > INT32_MAX || !(decay >= 0.0) || !std::isfinite(decay)) return CS_ERROR_ARGUMENT;
   if (events == 0) return CS_OK;
-  if (!src || !dst || !time || !node || !attention || !since || !held || !counts || !clock || !out_part) return CS_ERROR_ARGUMENT;
-  const Stream stream{nodes, parts, decay, node, attention, since, held, counts, clock};
+  if (!src || !dst || !time || !node || !attention || !since || !node_counts || !event_counts || !clock || !out_part) return CS_ERROR_ARGUMENT;
+  const Stream stream{nodes, parts, decay, node, attention, since, node_counts, event_counts, clock};
   if (!sound(stream, events, src, dst, time)) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
     (average ? run<Average> : run<Attention>)(stream, events, src, dst, time, out_part);

@@ -1,5 +1,5 @@
-// Rows of two tables by one index. As rows.cpp, CS_ISA names the instruction set this copy is compiled for, and nothing from the standard
-// library may be instantiated here.
+// Rows of two tables by one index. As in rows.cpp, CS_ISA names the instruction set this copy is compiled for, and nothing from the
+// standard library may be instantiated here.
 #include "kernels.h"
 #include "vectors.h"
 

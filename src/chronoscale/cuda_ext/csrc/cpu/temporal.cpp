@@ -1,4 +1,4 @@
-// T-CSR, the events of every node in their order, and the sampling of those that lie before a given event.
+// T-CSR (the events of every node in their order) and the sampling of events before a given one: cs_tcsr_count, cs_tcsr_fill, cs_sample.
 //
 // Sampling reads the two ends of a row, searches the row, and copies a few entries: each step waits for the one before, and for memory.
 // So a thread takes roots in groups, and goes through each step for the whole group before the next.
@@ -23,26 +23,26 @@ struct Sampler : cs::Roots {
   int32_t* out_count;
 };
 
-// The draw of a root's slot, below `bound`: of the root, its slot and the seed alone. The bias is below bound / 2^64.
+// Returns the draw of a root's slot, below `bound`: it depends only on the root, its slot and the seed. The bias is below bound / 2^64.
 uint64_t drawn(uint64_t root, uint64_t slot, uint64_t bound) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(mixed(root + (slot + 1) * cs::kStep)) * bound >> 64);
 }
 
-// `fanout` different numbers below `length`, ascending (Floyd: Bentley and Floyd, CACM 1987).
+// Chooses `fanout` different numbers below `length`, ascending (Floyd: Bentley and Floyd, CACM 1987).
 void choose(uint64_t root, int64_t length, int64_t fanout, int64_t* chosen) {
   for (int64_t k = 0; k < fanout; ++k) {
     const int64_t last = length - fanout + k;
     int64_t pick = static_cast<int64_t>(drawn(root, static_cast<uint64_t>(k), static_cast<uint64_t>(last) + 1));
-    bool taken = false;
-    for (int64_t i = 0; i < k; ++i) taken |= chosen[i] == pick;
-    if (taken) pick = last;
+    bool duplicate = false;
+    for (int64_t i = 0; i < k; ++i) duplicate |= chosen[i] == pick;
+    if (duplicate) pick = last;
     int64_t at = k;
     for (; at > 0 && chosen[at - 1] > pick; --at) chosen[at] = chosen[at - 1];
     chosen[at] = pick;
   }
 }
 
-// Roots [first, last), at most kGroup. False where a row does not lie within the entries.
+// Samples roots [first, last), at most kGroup. Returns false where a row does not lie within the entries.
 bool sample(const Sampler& s, int64_t first, int64_t last) {
   int64_t begin[kGroup], length[kGroup], picks[kMostFanout];
   if (!cs::find_rows(s, first, last, begin, length)) return false;
@@ -55,30 +55,30 @@ bool sample(const Sampler& s, int64_t first, int64_t last) {
   if (s.since) {
     for (int64_t i = first; i < last; ++i) {
       int64_t& count = length[i - first];
-      const int64_t seen = s.uniform ? 0 : std::max<int64_t>(count - s.fanout, 0);  // what comes before is not taken in any case
-      const int64_t left = seen + earlier(s.event + begin[i - first] + seen, count - seen, s.since[i]);
-      begin[i - first] += left;
-      count -= left;
+      const int64_t skipped = s.uniform ? 0 : std::max<int64_t>(count - s.fanout, 0);  // earlier ones exceed the fan-out in any case
+      const int64_t dropped = skipped + earlier(s.event + begin[i - first] + skipped, count - skipped, s.since[i]);
+      begin[i - first] += dropped;
+      count -= dropped;
     }
   }
   for (int64_t i = first; i < last; ++i) {
-    const int64_t from = begin[i - first], count = length[i - first], taken = std::min(count, s.fanout);
+    const int64_t from = begin[i - first], count = length[i - first], sampled = std::min(count, s.fanout);
     int32_t* const neighbor = s.out_neighbor + i * s.fanout;
     int32_t* const event = s.out_event + i * s.fanout;
     if (s.uniform && count > s.fanout) {
       choose(cs::key_of_root(s.seed, s.node[i], s.before[i]), count, s.fanout, picks);
-      for (int64_t k = 0; k < taken; ++k) {
+      for (int64_t k = 0; k < sampled; ++k) {
         neighbor[k] = s.neighbor[from + picks[k]];
         event[k] = s.event[from + picks[k]];
       }
     } else {
-      const int64_t at = from + count - taken;
-      std::copy_n(s.neighbor + at, taken, neighbor);
-      std::copy_n(s.event + at, taken, event);
+      const int64_t at = from + count - sampled;
+      std::copy_n(s.neighbor + at, sampled, neighbor);
+      std::copy_n(s.event + at, sampled, event);
     }
-    std::fill(neighbor + taken, neighbor + s.fanout, -1);
-    std::fill(event + taken, event + s.fanout, -1);
-    s.out_count[i] = static_cast<int32_t>(taken);
+    std::fill(neighbor + sampled, neighbor + s.fanout, -1);
+    std::fill(event + sampled, event + s.fanout, -1);
+    s.out_count[i] = static_cast<int32_t>(sampled);
   }
   return true;
 }

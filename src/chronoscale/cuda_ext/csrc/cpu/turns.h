@@ -1,4 +1,4 @@
-// Encodings of elapsed times, cos(frequency * elapsed + phase): of one copy (CS_ISA) alone, hence without a name that the linker sees.
+// Cosines and sines of angles frequency * elapsed + phase: each copy of the row kernels (CS_ISA) has its own, in an unnamed namespace.
 #pragma once
 
 #include <math.h>
@@ -11,15 +11,16 @@ namespace {
 
 constexpr double kFar = 2147483648.0;  // angles from here on are left to the C library
 
-// Room for one time's angles: `clock` of them, up to whole registers.
+// Scratch memory for the angles of one elapsed time: `clock` of them, up to whole registers.
 template <class T>
 struct Angles {
   int64_t clock;
-  T* rest;           // less whole quarters of a turn
+  T* remainder;           // less whole quarters of a turn
   int32_t* quarter;  // how many
 };
 
-// cos and sin of frequency * elapsed + phase. The product is exact in double, whatever it is rounded to afterwards.
+// Computes cos and sin of frequency * elapsed + phase by the C library. The product is exact in double, whatever it is rounded to
+// afterwards.
 template <class S, class T>
 void turn_far(const S& s, double elapsed, T* cosine, T* sine) {
   for (int64_t c = 0; c < s.clock; ++c) {
@@ -35,7 +36,7 @@ template <bool Sine, class S>
 void turn_near(const S& s, const Angles<float>& room, double elapsed, float* __restrict cosine, float* __restrict sine) {
   const int64_t clock = room.clock;
   const double *const __restrict frequency = s.frequency, *const __restrict phase = s.phase;
-  float* const __restrict rest = room.rest;
+  float* const __restrict remainder = room.remainder;
   int32_t* const __restrict quarter = room.quarter;
   for (int64_t c = 0; c < clock; ++c) {
     const double angle = frequency[c] * elapsed + phase[c];
@@ -43,11 +44,11 @@ void turn_near(const S& s, const Angles<float>& room, double elapsed, float* __r
     const double n = shifted - 6755399441055744.0;
     int64_t bits;
     __builtin_memcpy(&bits, &shifted, sizeof bits);
-    rest[c] = static_cast<float>(((angle - n * 1.570796012878418) - n * 3.139164164167596e-07) - n * 6.223372171896613e-14);
+    remainder[c] = static_cast<float>(((angle - n * 1.570796012878418) - n * 3.139164164167596e-07) - n * 6.223372171896613e-14);
     quarter[c] = static_cast<int32_t>(bits);
   }
   for (int64_t c = 0; c < clock; ++c) {
-    const float r = rest[c], square = r * r;
+    const float r = remainder[c], square = r * r;
     const float odd = r + r * square * (-1.6666654611e-1f + square * (8.3321608736e-3f + square * -1.9515295891e-4f));
     const float even =
         1.0f - 0.5f * square + square * square * (4.166664568298827e-2f + square * (-1.388731625493765e-3f + square * 2.443315711809948e-5f));

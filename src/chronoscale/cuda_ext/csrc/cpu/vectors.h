@@ -1,4 +1,4 @@
-// Registers of one copy of the row kernels (CS_ISA, CS_VECTOR bytes each), hence without a name that the linker sees.
+// Vector registers of one copy of the row kernels (CS_ISA, CS_VECTOR bytes each), in an unnamed namespace that the linker does not merge.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ inline T total(typename Pack<T, W>::type v) {
   }
 }
 
-// A call of memcpy would take as long as all that is done with a row.
+// Copies a row without a call of memcpy, which would take as long as the computation on it.
 template <class T, int W = kWide<T>>
 inline void copy(T* __restrict to, const T* __restrict from, int64_t count, int64_t c = 0) {
   using V = typename Pack<T, W>::type;

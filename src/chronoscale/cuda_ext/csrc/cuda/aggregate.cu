@@ -1,6 +1,6 @@
-// Sparse times dense, and its in-place increment, on a stream. A row belongs to groups of 1 to 32 lanes, as many as its columns fill, which
-// read ids together and pass them round; long rows are cut (pieces.cuh). The order of summation depends on the graph and the
-// width alone: results repeat bit for bit.
+// Sparse times dense, and its in-place increment, on a CUDA stream (cs_cuda_aggregate, cs_cuda_increment). A row belongs to groups of 1 to
+// 32 lanes, as many as its columns fill, which read ids together and pass them round; long rows are cut (pieces.cuh). The order of
+// summation depends only on the graph and the width: results repeat bit for bit.
 #include <algorithm>
 
 #include "../common/operands.h"
@@ -103,8 +103,8 @@ __device__ void long_row(const Gather<T, S>& g, const cs::Part& part, int lanes)
   }
 }
 
-// kThreads / lanes rows a block, V * across columns at a time: a row's lanes are groups of `across`, which share its entries. Both are powers
-// of two up to 32. V divides the width.
+// kThreads / lanes rows a block, V * across columns at a time: a row's lanes are groups of `across`, which share its entries. Both are
+// powers of two up to 32. V divides the width.
 template <class T, class S, int V>
 __global__ void __launch_bounds__(kThreads) gather_kernel(Gather<T, S> g, int lanes, int across, int64_t pieces) {
   if (blockIdx.x < pieces) {
@@ -151,18 +151,18 @@ int run(Gather<T, S> g, const Launch& how) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T, S)                                                                                                     \
-  int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const S* x,      \
-                               int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH) {                                      \
-    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, only,                \
-                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream});                \
-  }                                                                                                                               \
-  int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                 \
-                               const int32_t* indices, const float* values, const S* x, int64_t width, T* sums, T* touched,       \
-                               CS_CUDA_LAUNCH) {                                                                                  \
-    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                           \
-    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, nullptr,              \
-                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream});                \
+#define CS_DEFINE(kind, T, S)                                                                                                             \
+  int cs_cuda_aggregate_##kind(int64_t rows, const int64_t* indptr, const int32_t* indices, const float* values, const S* x,              \
+                               int64_t width, T* out, const uint8_t* only, CS_CUDA_LAUNCH) {                                              \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, out, nullptr, nullptr, nullptr}, only,                           \
+                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream}); \
+  }                                                                                                                                       \
+  int cs_cuda_increment_##kind(int64_t rows, const int32_t* targets, const uint8_t* fresh, const int64_t* indptr,                         \
+                               const int32_t* indices, const float* values, const S* x, int64_t width, T* sums, T* touched,               \
+                               CS_CUDA_LAUNCH) {                                                                                          \
+    if (rows > 0 && !targets) return CS_ERROR_ARGUMENT;                                                                                   \
+    return run<T, S>({{rows, indptr, indices, values, nullptr, x, width, touched, targets, fresh, sums}, nullptr,                         \
+                      entries, counters, static_cast<T*>(partial), cuts}, {entries, counters, partial, cuts, cut_count, device, stream}); \
   }
 CS_DEFINE(f32, float, float)
 CS_DEFINE(f64, double, double)

@@ -1,5 +1,5 @@
-// Attention by rows on a stream: a few lanes for each row, long rows cut (pieces.cuh). The order of summation depends on the graph and
-// the width alone: results repeat bit for bit.
+// Softmax of graph attention by rows on a CUDA stream, and its gradient (cs_cuda_softmax): a few lanes for each row, long rows cut
+// (pieces.cuh). The order of summation depends only on the graph and the width: results repeat bit for bit.
 #include "../common/operands.h"
 #include "pieces.cuh"
 
@@ -35,7 +35,7 @@ struct Grad : cs::SoftmaxGrad<T> {
 template <class T>
 __device__ T leaky(T score, T slope) { return score > 0 ? score : slope * score; }
 
-// How near a removed score must be to the row's largest to be taken for it.
+// Returns how near a removed score must be to the row's largest to count as its maximum.
 template <class T>
 __device__ T tiny(T base) { return (sizeof(T) == 4 ? T(1e-6) : T(1e-14)) * (1 + (base < 0 ? -base : base)); }
 
@@ -48,7 +48,7 @@ __device__ T base_of(const Softmax<T>& s, int64_t row) { return s.base ? s.base[
 template <class T>
 struct Top {
   T score;
-  T held;  // 0 or 1
+  T removed_maximum;  // 0 or 1
 };
 
 // Scores of entries begin, begin + stride, ... below end, written to weights; the largest that counts, of base and them.
@@ -61,23 +61,23 @@ __device__ Top<T> score(const Softmax<T>& s, int64_t row, int64_t begin, int64_t
     s.weights[e] = value;
     const bool added = !s.sign || s.sign[e] > 0;
     if (added && value > top.score) top.score = value;
-    if (!added && value >= near) top.held = 1;
+    if (!added && value >= near) top.removed_maximum = 1;
   }
   return top;
 }
 
-// The row's maximum, which is written with `held`.
+// Returns the row's maximum, and writes it with `removed_maximum`.
 template <class T>
 __device__ T settle(const Softmax<T>& s, int64_t row, Top<T> top, bool writes) {
   const T highest = s.running ? top.score : base_of(s, row), maximum = highest == -T(INFINITY) ? T(0) : highest;
   if (writes) {
     s.maximum[row] = maximum;
-    if (s.held) s.held[row] = top.held > 0;
+    if (s.removed_maximum) s.removed_maximum[row] = top.removed_maximum > 0;
   }
   return maximum;
 }
 
-// Scores to weights; their sum.
+// Turns scores into weights; returns their sum.
 template <class T>
 __device__ T weigh(const Softmax<T>& s, T maximum, int64_t begin, int64_t end, int stride) {
   T total = 0;
@@ -89,7 +89,7 @@ __device__ T weigh(const Softmax<T>& s, T maximum, int64_t begin, int64_t end, i
   return total;
 }
 
-// Of a long row: the partial results of all its pieces, `width` numbers each, number `which`, put together.
+// Reduces number `which` of the partial results, `width` numbers each, of all pieces of a long row.
 template <class T, class F>
 __device__ T of_pieces(const Part& part, const T* partial, int width, int which, T none, F put) {
   T all = none;
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lan
   if (blockIdx.x < pieces) {
     return cs::long_rows(blockIdx.x, s.cuts, s.rows, s.indptr, s.entries, s.only, [&](const Part& part) {
       const Top<T> own = score(s, part.row, part.begin + threadIdx.x, part.end, kThreads);
-      const T highest = cs::together_in_block(own.score, larger), held = cs::together_in_block(own.held, larger);
-      if (threadIdx.x == 0) s.partial[2 * part.slot] = highest, s.partial[2 * part.slot + 1] = held;
+      const T highest = cs::together_in_block(own.score, larger), removed_maximum = cs::together_in_block(own.removed_maximum, larger);
+      if (threadIdx.x == 0) s.partial[2 * part.slot] = highest, s.partial[2 * part.slot + 1] = removed_maximum;
       if (!cs::last_of(part, s.counters)) return;
       Top<T> top{of_pieces(part, s.partial, 2, 0, -T(INFINITY), larger), of_pieces(part, s.partial, 2, 1, T(0), larger)};
       settle(s, part.row, top, threadIdx.x == 0);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> s, int lan
   if (last - s.indptr[row] >= cs::kPiece) return;
   const bool leads = threadIdx.x % lanes == 0;
   const Top<T> own = score(s, row, first, last, lanes);
-  const Top<T> top{cs::together(own.score, lanes, larger), cs::together(own.held, lanes, larger)};
+  const Top<T> top{cs::together(own.score, lanes, larger), cs::together(own.removed_maximum, lanes, larger)};
   const T total = cs::together(weigh(s, settle(s, row, top, leads), first, last, lanes), lanes, cs::Plus<T>());
   if (leads) s.denominator[row] = total;
 }
@@ -230,23 +230,23 @@ int run(const Grad<T>& s, const Launch& how) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                         \
-  int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,                  \
-                             const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope,          \
-                             T* weights, T* maximum, T* denominator, uint8_t* held, const uint8_t* only, CS_CUDA_LAUNCH) {         \
-    return run(Softmax<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                   \
-                           sign, base, running != 0, weights, maximum, denominator, held},                                         \
-                          only, entries, counters, static_cast<T*>(partial), cuts},                                                      \
-               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
-  }                                                                                                                                \
-  int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,             \
-                                  const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,        \
-                                  const T* into_total, const T* into_denominator, T* edges, T* row, const uint8_t* only,           \
-                                  CS_CUDA_LAUNCH) {                                                                                \
-    return run(Grad<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                      \
-                        weights, z, width, into_total, into_denominator, edges, row},                                              \
-                       only, entries, counters, static_cast<T*>(partial), cuts},                                                         \
-               {entries, counters, partial, cuts, cut_count, device, stream});                                                                      \
+#define CS_DEFINE(kind, T)                                                                                                            \
+  int cs_cuda_softmax_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,                     \
+                             const int8_t* sign, const T* base, int running, const T* left, const T* right, double slope,             \
+                             T* weights, T* maximum, T* denominator, uint8_t* removed_maximum, const uint8_t* only, CS_CUDA_LAUNCH) { \
+    return run(Softmax<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                      \
+                           sign, base, running != 0, weights, maximum, denominator, removed_maximum},                                 \
+                          only, entries, counters, static_cast<T*>(partial), cuts},                                                   \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                        \
+  }                                                                                                                                   \
+  int cs_cuda_softmax_grad_##kind(int64_t rows, const int32_t* targets, const int64_t* indptr, const int32_t* indices,                \
+                                  const T* left, const T* right, double slope, const T* weights, const T* z, int64_t width,           \
+                                  const T* into_total, const T* into_denominator, T* edges, T* row, const uint8_t* only,              \
+                                  CS_CUDA_LAUNCH) {                                                                                   \
+    return run(Grad<T>{{{rows, targets, indptr, indices, left, right, static_cast<T>(slope)},                                         \
+                        weights, z, width, into_total, into_denominator, edges, row},                                                 \
+                       only, entries, counters, static_cast<T*>(partial), cuts},                                                      \
+               {entries, counters, partial, cuts, cut_count, device, stream});                                                        \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,5 +1,4 @@
-// What is known of toolkit, driver and devices, and how a failure is told. Nothing here makes a context on a device: asking
-// costs none of its memory.
+// Queries of toolkit, driver and devices, and the error of the last call. None creates a context on a device, and so none takes its memory.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -63,9 +62,9 @@ int cs_cuda_device(int device, int* capability, char* name, int64_t size) {
   int devices = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) return report(error);
   if (device < 0 || device >= devices) return CS_ERROR_ARGUMENT;
-  cudaDeviceProp found;
-  if (const cudaError_t error = cudaGetDeviceProperties(&found, device); error != cudaSuccess) return report(error);
-  *capability = 10 * found.major + found.minor;
-  std::snprintf(name, static_cast<size_t>(size), "%s", found.name);
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) return report(error);
+  *capability = 10 * properties.major + properties.minor;
+  std::snprintf(name, static_cast<size_t>(size), "%s", properties.name);
   return CS_OK;
 }

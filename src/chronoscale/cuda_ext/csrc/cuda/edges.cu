@@ -1,8 +1,9 @@
-// Sums over edges on a stream (FAST, section 4.3): a thread has some numbers of edges, whatever their targets' degrees.
+// Sums over edges on a CUDA stream (FAST, section 4.3; cs_cuda_edges, cs_cuda_segments): a thread has some numbers of edges, whatever their
+// targets' degrees. O(edges * width).
 //
-// Added by atomics, in any order; or, where targets ascend, in a fixed one: a block has a piece of the edges, whose groups of lanes have equal
-// shares of it. A row that ends where it began is written; one that goes on is put together from the shares it reaches into, and, beyond a
-// piece, from what the pieces left. The order of summation depends on the targets and the width alone.
+// Added by atomics, in any order; or, where targets ascend, in a fixed one: a block has a piece of the edges, whose groups of lanes have
+// equal shares of it. A row that ends where it began is written; one that goes on is put together from the shares it reaches into, and,
+// beyond a piece, from what the pieces left. The order of summation depends only on the targets and the width.
 #include "packs.cuh"
 #include "pieces.cuh"
 
@@ -28,7 +29,7 @@ struct Edges {
   T* partial;  // [2 * pieces, width]: of the row that comes into a piece, then of the one that begins in it and goes on
 };
 
-// Where an edge's row of x begins; null: there is none.
+// Returns an edge's row of x; null: there is none.
 template <class T, class I>
 __device__ const T* row_of(const Edges<T, I>& g, int64_t e) {
   const int64_t id = g.source ? static_cast<int64_t>(g.source[e]) : e;
@@ -50,7 +51,7 @@ __device__ void add(T* to, const Pack<T, V>& numbers) {
   }
 }
 
-// N: what numbers all packs.
+// N: integer type that counts all packs.
 template <class T, class I, class N, int V>
 __global__ void __launch_bounds__(kThreads) edges_kernel(Edges<T, I> g, N packs, N total) {
   const N first = static_cast<N>(blockIdx.x) * (kThreads * kEach) + threadIdx.x;
@@ -93,9 +94,9 @@ __device__ void leave(const Edges<T, I>& g, int64_t slot, int64_t column, const 
 // A group of `lanes` for each share of a piece's edges.
 template <class T, class I, int V>
 __global__ void __launch_bounds__(kThreads) segments_kernel(Edges<T, I> g, int lanes) {
-  __shared__ Pack<T, V> heads[kThreads];    // what each share's first row comes to in it
+  __shared__ Pack<T, V> heads[kThreads];    // sum of each share's first row within the share
   __shared__ int64_t firsts[kThreads];      // that row
-  __shared__ int32_t others[kThreads];      // whether the share has another: 0 or 1; 2: it has no edges
+  __shared__ int32_t more_rows[kThreads];      // whether the share has a second row: 0 or 1; 2: it has no edges
   const int64_t low = static_cast<int64_t>(blockIdx.x) * kPiece, high = low + kPiece < g.edges ? low + kPiece : g.edges;
   const int groups = kThreads / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes, share = kPiece / groups;
   const int64_t begin = low + group * share, end = begin + share < high ? begin + share : high;
@@ -139,12 +140,12 @@ __global__ void __launch_bounds__(kThreads) segments_kernel(Edges<T, I> g, int l
       }
     }
     if (!another) heads[threadIdx.x] = acc;
-    if (lane == 0) firsts[group] = first, others[group] = filled ? another : 2;
+    if (lane == 0) firsts[group] = first, more_rows[group] = filled ? another : 2;
     __syncthreads();
     if (filled && (another || begins)) {  // the share's last row is this group's to finish
-      for (int next = group + 1; next < groups && others[next] != 2 && firsts[next] == row; ++next) {
+      for (int next = group + 1; next < groups && more_rows[next] != 2 && firsts[next] == row; ++next) {
         acc.add(heads[next * lanes + lane]);
-        if (others[next]) break;
+        if (more_rows[next]) break;
       }
       if (!another && group == 0 && comes_in) {
         leave(g, 2 * blockIdx.x, column, acc);
@@ -225,13 +226,13 @@ int run(const Edges<T, I>& g, bool ordered, const Launch& how) {
 
 }  // namespace
 
-#define CS_RUN(T, I, ordered)                                                                                                   \
-  run(Edges<T, I>{rows, edges, static_cast<const I*>(target), static_cast<const I*>(source), sources, x, width, out,            \
-                  static_cast<T*>(partial)},                                                                                    \
+#define CS_RUN(T, I, ordered)                                                                                        \
+  run(Edges<T, I>{rows, edges, static_cast<const I*>(target), static_cast<const I*>(source), sources, x, width, out, \
+                  static_cast<T*>(partial)},                                                                         \
       ordered, Launch{entries, counters, partial, cuts, cut_count, device, stream})
-#define CS_DEFINE(name, kind, T, ordered)                                             \
-  int cs_cuda_##name##_##kind(CS_EDGES(T), CS_CUDA_LAUNCH) {                          \
-    return wide ? CS_RUN(T, int64_t, ordered) : CS_RUN(T, int32_t, ordered);          \
+#define CS_DEFINE(name, kind, T, ordered)                                    \
+  int cs_cuda_##name##_##kind(CS_EDGES(T), CS_CUDA_LAUNCH) {                 \
+    return wide ? CS_RUN(T, int64_t, ordered) : CS_RUN(T, int32_t, ordered); \
   }
 CS_DEFINE(edges, f32, float, false)
 CS_DEFINE(edges, f64, double, false)

@@ -1,4 +1,5 @@
-// Encodings of elapsed times on a stream, a thread a pack of a row's numbers, and the gradients of frequencies and phases.
+// Encodings of elapsed times on a CUDA stream (cs_cuda_encode), a thread a pack of a row's numbers, and the gradients of frequencies and
+// phases.
 #include "../common/operands.h"
 #include "pieces.cuh"
 #include "turns.cuh"
@@ -80,13 +81,13 @@ int run(const Encoded<T>& e, int64_t rows, T* frequency, T* phase, const Launch&
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                       \
-  int cs_cuda_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine,        \
-                            T* sine, CS_CUDA_LAUNCH) {                                                                           \
+#define CS_DEFINE(kind, T)                                                                                                                        \
+  int cs_cuda_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine,                         \
+                            T* sine, CS_CUDA_LAUNCH) {                                                                                            \
     return run(Encoding<T>{rows, clock, elapsed, frequency, phase, cosine, sine}, {entries, counters, partial, cuts, cut_count, device, stream}); \
-  }                                                                                                                              \
-  int cs_cuda_encode_grad_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* sine, const T* into, T* frequency,      \
-                                 T* phase, CS_CUDA_LAUNCH) {                                                                     \
+  }                                                                                                                                               \
+  int cs_cuda_encode_grad_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* sine, const T* into, T* frequency,                       \
+                                 T* phase, CS_CUDA_LAUNCH) {                                                                                      \
     return run(Encoded<T>{elapsed, sine, into, clock}, rows, frequency, phase, {entries, counters, partial, cuts, cut_count, device, stream});    \
   }
 CS_DEFINE(f32, float)

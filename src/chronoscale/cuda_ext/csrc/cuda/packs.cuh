@@ -21,7 +21,7 @@ __device__ Pack<T, V>& at(T* from) { return *reinterpret_cast<Pack<T, V>*>(from)
 template <class T, int V>
 __device__ const Pack<T, V>& at(const T* from) { return *reinterpret_cast<const Pack<T, V>*>(from); }
 
-// The sum of what the groups of a block have, in group 0.
+// Returns the sum of the values of a block's groups, valid in group 0.
 template <class T, int V>
 __device__ Pack<T, V> of_groups(Pack<T, V> acc, int lanes) {
   __shared__ Pack<T, V> shares[kThreads];

@@ -1,7 +1,7 @@
-// Long rows, shared out. The entries of a matrix are cut into pieces of kPiece. A row of at least kPiece entries is summed piece by piece, by
-// the first blocks of a grid: one for each piece of each such row, where these are listed, else one for each piece, which looks for them. The
-// block that finishes a row's last piece adds up what the others wrote, in the pieces' order: results repeat bit for bit, and no row holds
-// up the rest. All other rows are left to the blocks that follow.
+// Long rows of a matrix, spread over blocks. Its entries are cut into pieces of kPiece. A row of at least kPiece entries is summed piece by
+// piece, by the first blocks of a grid: one for each piece of each such row, where these are listed, else one for each piece, which looks
+// for them. The block that finishes a row's last piece adds up what the others wrote, in the pieces' order: results repeat bit for bit, and
+// no row delays the others. All shorter rows are left to the blocks that follow.
 #pragma once
 
 #include "launch.h"
@@ -12,20 +12,21 @@ constexpr int kPiece = 512;
 
 __host__ __device__ inline int64_t pieces_of(int64_t entries) { return entries < kPiece ? 0 : (entries + kPiece - 1) / kPiece; }
 
-// The blocks for long rows.
+// Returns the number of blocks for long rows.
 inline int64_t pieces_of(const Launch& how) { return !how.counters ? 0 : how.cuts ? how.cut_count : pieces_of(how.entries); }
 
-// What one block sums of a long row: entries [begin, end), into place `slot` of the partial results.
+// Part of a long row that one block sums: entries [begin, end), into place `slot` of the partial results.
 struct Part {
   int64_t row, begin, end, slot;
   int64_t first, last;  // the row's pieces
   bool aligned;         // the row begins where its first piece does
 
-  // Where piece `at` of the row left its sum. A piece holds one long row at its beginning and another, which starts within it, at its end.
+  // Returns the slot of the sum of the row's piece `at`. A piece holds one long row at its beginning and another, which starts within it,
+  // at its end.
   __device__ int64_t slot_of(int64_t at) const { return 2 * at + (at == first && !aligned); }
 };
 
-// The row that holds entry `at`, for a whole warp, which looks at 32 rows at once.
+// Returns the row of entry `at`, for a whole warp, which probes 32 rows at once.
 __device__ inline int64_t row_of(const int64_t* indptr, int64_t rows, int64_t at) {
   int64_t low = 0, high = rows;  // indptr[low] <= at < indptr[high]
   while (high - low > 1) {
@@ -58,7 +59,7 @@ __device__ void long_rows(int64_t block, const int32_t* cuts, int64_t rows, cons
   }
 }
 
-// Whether this block is the last of the row's: then all its pieces' partial results, written before the call, are there to be read.
+// Returns whether this block is the last of the row's: then all its pieces' partial results, written before the call, are there to be read.
 __device__ inline bool last_of(const Part& part, int32_t* counters) {
   __shared__ bool last;
   __threadfence();
@@ -87,7 +88,7 @@ struct Larger {
   __device__ T operator()(T a, T b) const { return b > a ? b : a; }
 };
 
-// What all lanes of a group have, put together; each gets it.
+// Reduces the values of all lanes of a group; each lane gets the result.
 template <class T, class F>
 __device__ T together(T value, int lanes, F put) {
   const unsigned mask = peers(lanes);
@@ -95,7 +96,7 @@ __device__ T together(T value, int lanes, F put) {
   return value;
 }
 
-// The same for a block.
+// Reduces the values of all threads of a block.
 template <class T, class F>
 __device__ T together_in_block(T value, F put) {
   __shared__ T warps[kThreads / 32];

@@ -1,5 +1,6 @@
-// The adjacency after a change, on a stream. An entry's new place is its old one plus the signs of the changes before it, found by
-// bisection, so that no entry waits for another: the entries of long rows are spread over blocks, and so are the changes.
+// Rebuild of an adjacency after a change on a CUDA stream (cs_cuda_rebuild). An entry's new place is its old one plus the signs of the
+// changes before it, found by bisection, so that no entry waits for another: the entries of long rows are spread over blocks, and so are
+// the changes.
 #include "pieces.cuh"
 
 namespace {
@@ -21,12 +22,12 @@ struct Rebuild {
   float* out_values;
   int64_t changes, changed_rows;
   const int32_t* targets;
-  int64_t made;
+  int64_t out_entries;
   int32_t* unfit;
   const int32_t* cuts;
 };
 
-// The first of [begin, end) that is not below `id`.
+// Returns the first position in [begin, end) whose id is not below `id`, by bisection.
 __device__ int64_t bound(const int32_t* ids, int64_t begin, int64_t end, int32_t id) {
   while (begin < end) {
     const int64_t mid = (begin + end) / 2;
@@ -37,7 +38,7 @@ __device__ int64_t bound(const int32_t* ids, int64_t begin, int64_t end, int32_t
 
 // Writes entry `at`, of row v, if there is such a place; else the change does not belong to the adjacency.
 __device__ void put(const Rebuild& r, int64_t v, int64_t at, int32_t id) {
-  if (at < 0 || at >= r.made) {
+  if (at < 0 || at >= r.out_entries) {
     *r.unfit = 1;
     return;
   }
@@ -45,7 +46,7 @@ __device__ void put(const Rebuild& r, int64_t v, int64_t at, int32_t id) {
   if (r.out_values) r.out_values[at] = static_cast<float>(r.column[id] * (r.row ? r.row[v] : 1.0));
 }
 
-// Old entry e of row v, whose changes are [from, to).
+// Copies old entry e of row v, whose changes are [from, to), unless it is removed.
 __device__ void keep(const Rebuild& r, int64_t v, int64_t e, int64_t from, int64_t to) {
   const int32_t id = r.indices[e];
   const int64_t first = r.indptr[v], k = e == first ? from : bound(r.change, from, to, id);  // the self-loop comes first
@@ -54,7 +55,7 @@ __device__ void keep(const Rebuild& r, int64_t v, int64_t e, int64_t from, int64
   put(r, v, r.out_ptr[v] + (e - first) + (r.steps[k] - r.steps[from]), id);
 }
 
-// Change k: an edge that is added must not be there, and one that goes must.
+// Applies change k: an edge to add must be absent, one to remove must be present.
 __device__ void apply(const Rebuild& r, int64_t k) {
   int64_t slot = 0, beyond = r.changed_rows;  // change_ptr[slot] <= k < change_ptr[beyond]
   while (beyond - slot > 1) {
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r, int lanes,
     return;
   }
   const int64_t v = (blockIdx.x - pieces) * (kThreads / lanes) + threadIdx.x / lanes;
-  if (v == 0 && threadIdx.x == 0 && r.out_ptr[r.rows] != r.made) *r.unfit = 1;
+  if (v == 0 && threadIdx.x == 0 && r.out_ptr[r.rows] != r.out_entries) *r.unfit = 1;
   if (v >= r.rows) return;
   const int64_t first = r.indptr[v], last = r.indptr[v + 1];
   if (last == first) *r.unfit = 1;  // a row holds its self-loop at least
@@ -98,14 +99,14 @@ __global__ void __launch_bounds__(kThreads) rebuild_kernel(Rebuild r, int lanes,
 int cs_cuda_rebuild(int64_t rows, const int64_t* indptr, const int32_t* indices, const int32_t* slots,
                     const int64_t* change_ptr, const int32_t* change, const int64_t* steps, const double* column,
                     const double* row, const int64_t* out_ptr, int32_t* out_indices, float* out_values, int64_t changes,
-                    int64_t changed_rows, const int32_t* targets, int64_t made, int32_t* unfit, CS_CUDA_LAUNCH) {
-  if (rows < 0 || changes < 0 || changed_rows < 0 || made < 0 || entries < 0 || rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
+                    int64_t changed_rows, const int32_t* targets, int64_t out_entries, int32_t* unfit, CS_CUDA_LAUNCH) {
+  if (rows < 0 || changes < 0 || changed_rows < 0 || out_entries < 0 || entries < 0 || rows > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (rows == 0) return CS_OK;
   if (!indptr || !indices || !slots || !change_ptr || !steps || !out_ptr || !unfit || (out_values && !column)) return CS_ERROR_ARGUMENT;
-  if ((made > 0 && !out_indices) || (changes > 0 && (!change || !targets || changed_rows == 0))) return CS_ERROR_ARGUMENT;
+  if ((out_entries > 0 && !out_indices) || (changes > 0 && (!change || !targets || changed_rows == 0))) return CS_ERROR_ARGUMENT;
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
   const Rebuild r{rows, indptr, indices, slots, change_ptr, change, steps, column, row, out_ptr, out_indices, out_values,
-                  changes, changed_rows, targets, made, unfit, cuts};
+                  changes, changed_rows, targets, out_entries, unfit, cuts};
   const int lanes = cs::lanes_for(entries, rows);
   const int64_t pieces = cs::pieces_of(cs::Launch{entries, counters, partial, cuts, cut_count, device, stream}), short_blocks = cs::blocks_for(rows, lanes, 0);
   const int64_t change_blocks = (changes + kThreads - 1) / kThreads;

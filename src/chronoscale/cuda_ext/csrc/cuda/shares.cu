@@ -1,6 +1,6 @@
-// Softmax over rows' entries on a stream, and its gradient (FAST, section 4.3): a thread has a row's head and goes through its few entries,
-// which its block reads and writes side by side, by way of shared memory, where they have room there.
-// Rows of more than kFew are a warp's, long ones are cut (pieces.cuh), in a second launch. Order and results repeat bit for bit.
+// Softmax over rows' entries on a CUDA stream, and its gradient (cs_cuda_edge_softmax) (FAST, section 4.3): a thread has a row's head and
+// goes through its few entries, which its block reads and writes side by side, by way of shared memory, where they have room there. Rows of
+// more than kFew are a warp's, long ones are cut (pieces.cuh), in a second launch. Order and results repeat bit for bit.
 #include "../common/operands.h"
 #include "pieces.cuh"
 
@@ -33,7 +33,7 @@ struct Walk {
   }
 };
 
-// What a softmax needs to know of all its scores. Of nothing but -infinity the total is 0, not NaN: other pieces of a row may have more.
+// Maximum and sum of exponentials of a softmax. Of nothing but -infinity the total is 0, not NaN: other pieces of a row may have more.
 template <class T>
 struct Softmax {
   static constexpr int kNumbers = 2, kReads = 1;
@@ -43,20 +43,20 @@ struct Softmax {
   __device__ static Softmax of(const Walk<T>& walk, Put put, Add add) {
     const Shares<T>& s = walk.s;
     T top = -T(INFINITY), total = 0;
-    walk.each([&](int64_t at) { top = cs::Larger<T>()(top, s.given[at]); });
+    walk.each([&](int64_t at) { top = cs::Larger<T>()(top, s.input[at]); });
     top = put(top);
     const T base = top == -T(INFINITY) ? T(0) : top;
-    walk.each([&](int64_t at) { total += exp(s.given[at] - base); });
+    walk.each([&](int64_t at) { total += exp(s.input[at] - base); });
     return {top, add(total)};
   }
 
   __device__ void write(const Walk<T>& walk) const {
     const Shares<T>& s = walk.s;
     const T scale = 1 / total;
-    walk.each([&](int64_t at) { s.out[at] = exp(s.given[at] - top) * scale; });
+    walk.each([&](int64_t at) { s.out[at] = exp(s.input[at] - top) * scale; });
   }
 
-  // Of all pieces of a row.
+  // Combines the states of all pieces of a row.
   template <class Put, class Add, class Each>
   __device__ static Softmax joined(Each each, Put put, Add add) {
     T top = -T(INFINITY), total = 0;
@@ -69,7 +69,7 @@ struct Softmax {
   __device__ void leave(T* piece) const { piece[0] = top, piece[1] = total; }
 };
 
-// The same of its gradient.
+// Sum that the gradient of a softmax subtracts.
 template <class T>
 struct Gradient {
   static constexpr int kNumbers = 1, kReads = 2;
@@ -79,13 +79,13 @@ struct Gradient {
   __device__ static Gradient of(const Walk<T>& walk, Put, Add add) {
     const Shares<T>& s = walk.s;
     T total = 0;
-    walk.each([&](int64_t at) { total += s.given[at] * s.into[at]; });
+    walk.each([&](int64_t at) { total += s.input[at] * s.into[at]; });
     return {add(total)};
   }
 
   __device__ void write(const Walk<T>& walk) const {
     const Shares<T>& s = walk.s;
-    walk.each([&](int64_t at) { s.out[at] = s.given[at] * (s.into[at] - total); });
+    walk.each([&](int64_t at) { s.out[at] = s.input[at] * (s.into[at] - total); });
   }
 
   template <class Put, class Add, class Each>
@@ -99,7 +99,7 @@ struct Gradient {
 };
 
 template <class T>
-struct Alone {
+struct InThread {
   __device__ T operator()(T value) const { return value; }
 };
 template <class T, class F>
@@ -111,18 +111,18 @@ struct InBlock {
   __device__ T operator()(T value) const { return cs::together_in_block(value, F()); }
 };
 
-// What this block has of a long row.
+// Returns this block's entries of a long row.
 template <class T>
 __device__ Walk<T> walk_of(const Shares<T>& s, const Part& part, int64_t head) {
   return {s, head, part.begin + threadIdx.x, part.end, kThreads};
 }
 
-// Of this thread's row and head, entries [begin, end); the warp calls it together.
+// Computes this thread's row and head, entries [begin, end); all lanes of a warp call it.
 template <class T, template <class> class State>
 __device__ void share(const Shares<T>& s, int64_t head, int64_t begin, int64_t end) {
   if (end - begin <= kFew) {
     const Walk<T> walk{s, head, begin, end, 1};
-    State<T>::of(walk, Alone<T>(), Alone<T>()).write(walk);
+    State<T>::of(walk, InThread<T>(), InThread<T>()).write(walk);
   }
   for (unsigned left = __ballot_sync(cs::kAll, end - begin > kFew); left; left &= left - 1) {
     const int of = __ffs(left) - 1;
@@ -142,8 +142,8 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   if (blockIdx.x < s.pieces) {
     return cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
       for (int64_t head = 0; head < s.heads; ++head) {
-        const auto found = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
-        if (threadIdx.x == 0) found.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
+        const auto state = State<T>::of(walk_of(s, part, head), InBlock<T, cs::Larger<T>>(), InBlock<T, cs::Plus<T>>());
+        if (threadIdx.x == 0) state.leave(s.partial + (part.slot * s.heads + head) * State<T>::kNumbers);
       }
     });
   }
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   const int64_t items = items_of(s.heads), first = (blockIdx.x - s.pieces) * items, item = first + threadIdx.x, row = item / s.heads;
   const int64_t low = pointer(first / s.heads), size = (pointer((first + items) / s.heads) - low) * s.heads, head = item % s.heads;
   int64_t begin = 0, end = 0;
-  bool apart = s.heads > kThreads || size < 0 || size > kNumbers;  // whether its entries stay where they are
+  bool apart = s.heads > kThreads || size < 0 || size > kNumbers;  // whether its entries are read from global memory
   if (row < s.rows && threadIdx.x < items) {
     begin = pointer(row), end = pointer(row + 1);
     if (s.pieces > 0 && end - begin >= kPiece) end = begin;  // which the second launch writes
@@ -163,19 +163,19 @@ __global__ void __launch_bounds__(kThreads) shares_kernel(Shares<T> s) {
   if (__syncthreads_or(apart)) return share<T, State>(s, head, begin, end);
   const int64_t at = low * s.heads;
   for (int64_t i = threadIdx.x; i < size; i += kThreads) {
-    room[0][i] = s.given[at + i];
+    room[0][i] = s.input[at + i];
     if (State<T>::kReads > 1) room[State<T>::kReads - 1][i] = s.into[at + i];
   }
   __syncthreads();
   Shares<T> near = s;
-  near.given = near.out = room[0];  // a number is read before it is written in its place
+  near.input = near.out = room[0];  // a number is read before it is written in its place
   near.into = room[State<T>::kReads - 1];
   share<T, State>(near, head, end > begin ? begin - low : 0, end > begin ? end - low : 0);
   __syncthreads();
   for (int64_t i = threadIdx.x; i < size; i += kThreads) s.out[at + i] = room[0][i];
 }
 
-// Long rows, of whose pieces all is known by now.
+// Writes the long rows, whose pieces' states are complete by now.
 template <class T, template <class> class State>
 __global__ void __launch_bounds__(kThreads) long_shares_kernel(Shares<T> s) {
   cs::long_rows(blockIdx.x, nullptr, s.rows, s.indptr, s.entries, nullptr, [&](const Part& part) {
@@ -195,7 +195,7 @@ template <class T, template <class> class State>
 int run(Shares<T> s, const Launch& how) {
   if (s.rows < 0 || s.entries < 0 || s.heads < 0 || s.entries > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
   if (s.rows == 0 || s.entries == 0 || s.heads == 0) return CS_OK;
-  if (!s.indptr || !s.given || !s.out) return CS_ERROR_ARGUMENT;
+  if (!s.indptr || !s.input || !s.out) return CS_ERROR_ARGUMENT;
   s.pieces = how.counters ? cs::pieces_of(s.entries) : 0;
   const int64_t items = items_of(s.heads), blocks = s.pieces + (s.rows * s.heads + items - 1) / items;
   if ((s.pieces > 0 && !s.partial) || blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
@@ -208,15 +208,15 @@ int run(Shares<T> s, const Launch& how) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                                                           \
-  int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH) {                                   \
-    return run<T, Softmax>({{rows, entries, heads, indptr, scores, nullptr, shares}, static_cast<T*>(partial), 0},                   \
-                           {entries, counters, partial, cuts, cut_count, device, stream});                                                            \
-  }                                                                                                                                  \
-  int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH) {          \
-    if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                                 \
-    return run<T, Gradient>({{rows, entries, heads, indptr, shares, into, into_scores}, static_cast<T*>(partial), 0},                \
-                            {entries, counters, partial, cuts, cut_count, device, stream});                                                           \
+#define CS_DEFINE(kind, T)                                                                                                  \
+  int cs_cuda_edge_softmax_##kind(CS_SHARES_ON_CUDA, const T* scores, T* shares, CS_CUDA_LAUNCH) {                          \
+    return run<T, Softmax>({{rows, entries, heads, indptr, scores, nullptr, shares}, static_cast<T*>(partial), 0},          \
+                           {entries, counters, partial, cuts, cut_count, device, stream});                                  \
+  }                                                                                                                         \
+  int cs_cuda_edge_softmax_grad_##kind(CS_SHARES_ON_CUDA, const T* shares, const T* into, T* into_scores, CS_CUDA_LAUNCH) { \
+    if (entries > 0 && heads > 0 && !into) return CS_ERROR_ARGUMENT;                                                        \
+    return run<T, Gradient>({{rows, entries, heads, indptr, shares, into, into_scores}, static_cast<T*>(partial), 0},       \
+                            {entries, counters, partial, cuts, cut_count, device, stream});                                 \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

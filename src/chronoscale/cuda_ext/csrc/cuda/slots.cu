@@ -1,4 +1,4 @@
-// Attention to sampled slots on a stream (slots.cuh): scores, their softmax, and the sums.
+// Attention to sampled slots on a CUDA stream (slots.cuh): scores, their softmax, and the sums.
 #include "slots.cuh"
 
 namespace {
@@ -8,22 +8,22 @@ using cs::at;
 using cs::Launch;
 using cs::Pack;
 
-// Scores to weights, for a warp: those that are there by their softmax, others 0.
+// Turns scores into weights, for a warp: the softmax over filled slots, 0 for the others.
 template <class T>
-__device__ void settle(const uint8_t* there, int64_t fanout, T* scores) {
+__device__ void settle(const uint8_t* mask, int64_t fanout, T* scores) {
   const int lane = threadIdx.x % 32;
   T top = -T(INFINITY), total = 0;
   for (int64_t k = lane; k < fanout; k += 32) {
-    if (there[k]) top = cs::Larger<T>()(top, scores[k]);
+    if (mask[k]) top = cs::Larger<T>()(top, scores[k]);
   }
   top = cs::together(top, 32, cs::Larger<T>());
   for (int64_t k = lane; k < fanout; k += 32) {
-    const T power = there[k] ? exp(scores[k] - top) : T(0);
+    const T power = mask[k] ? exp(scores[k] - top) : T(0);
     scores[k] = power;
     total += power;
   }
   total = cs::together(total, 32, cs::Plus<T>());
-  for (int64_t k = lane; k < fanout; k += 32) scores[k] = there[k] ? scores[k] / total : T(0);
+  for (int64_t k = lane; k < fanout; k += 32) scores[k] = mask[k] ? scores[k] / total : T(0);
 }
 
 template <class T, int V>
@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kMost) slots_kernel(Slots<T> s, T* weights, T*
   __shared__ Tile<T> tile;
   const int64_t t = blockIdx.x, first = t * s.fanout;
   T* const own = weights + t * s.heads * s.fanout;
-  score<T, V>(s, t, s.wanted, own);
-  for (int64_t h = threadIdx.x / 32; h < s.heads; h += blockDim.x / 32) settle(s.there + first, s.fanout, own + h * s.fanout);
+  score<T, V>(s, t, s.query, own);
+  for (int64_t h = threadIdx.x / 32; h < s.heads; h += blockDim.x / 32) settle(s.mask + first, s.fanout, own + h * s.fanout);
   const int64_t laid = s.width + s.edges, across = s.across();
   for (int64_t h = 0; h < s.heads; h += kHeads) {
     for (int64_t base = 0; base < across; base += blockDim.x * V) {
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kMost) slots_kernel(Slots<T> s, T* weights, T*
 #pragma unroll
           for (int i = 0; i < kHeads; ++i) {
             const int64_t at = (h + i) * s.fanout + k;
-            const bool has = h + i < s.heads && s.there[first + k];
+            const bool has = h + i < s.heads && s.mask[first + k];
             tile.weights[i][threadIdx.x] = has ? own[at] * (s.keep ? s.keep[t * s.heads * s.fanout + at] : T(1)) : T(0);
           }
         }
@@ -59,11 +59,11 @@ __global__ void __launch_bounds__(kMost) slots_kernel(Slots<T> s, T* weights, T*
             Pack<T, V> x[kAhead];
 #pragma unroll
             for (int j = 0; j < kAhead; ++j) {
-              if (k + j < count && tile.there[k + j]) x[j] = read<T, V>(s, first + from + k + j, tile.ids[k + j], column);
+              if (k + j < count && tile.mask[k + j]) x[j] = read<T, V>(s, first + from + k + j, tile.ids[k + j], column);
             }
 #pragma unroll
             for (int j = 0; j < kAhead; ++j) {
-              if (k + j >= count || !tile.there[k + j]) continue;
+              if (k + j >= count || !tile.mask[k + j]) continue;
 #pragma unroll
               for (int i = 0; i < V; ++i) {
                 sums[0].v[i] += tile.weights[0][k + j] * x[j].v[i];
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMost) slots_kernel(Slots<T> s, T* weights, T*
           }
         } else {
           for (int k = 0; k < count; ++k) {
-            if (!tile.there[k]) continue;
+            if (!tile.mask[k]) continue;
 #pragma unroll
             for (int i = 0; i < V; ++i) {
               const T cosine = rates.turn(tile.elapsed[k], i).cosine;
@@ -105,9 +105,9 @@ int run(const Slots<T>& s, T* weights, T* out, const Launch& how) {
 
 }  // namespace
 
-#define CS_DEFINE(kind, T)                                                                 \
-  int cs_cuda_slots_##kind(CS_SLOTS(T), T* weights, T* out, CS_CUDA_LAUNCH) {              \
-    return run(CS_GIVEN(T), weights, out, {entries, counters, partial, cuts, cut_count, device, stream}); \
+#define CS_DEFINE(kind, T)                                                                                   \
+  int cs_cuda_slots_##kind(CS_SLOTS(T), T* weights, T* out, CS_CUDA_LAUNCH) {                                \
+    return run(CS_OPERANDS(T), weights, out, {entries, counters, partial, cuts, cut_count, device, stream}); \
   }
 CS_DEFINE(f32, float)
 CS_DEFINE(f64, double)

@@ -1,4 +1,4 @@
-// Rows of two tables by one index on a stream: one launch, a thread a pack of numbers.
+// Rows gathered from two tables by one index on a CUDA stream (cs_cuda_gather): one launch, a thread a pack of numbers.
 #include "../common/operands.h"
 #include "packs.cuh"
 
@@ -12,7 +12,7 @@ using cs::Tables;
 
 constexpr int kEach = 4;  // packs of a thread, all on their way at once
 
-// N: what numbers all packs.
+// N: integer type that counts all packs.
 template <class T, class I, class N, int V>
 __global__ void __launch_bounds__(kThreads) tables_kernel(Tables<T, I> t, N packs, N total) {
   const I* const __restrict__ index = t.index;
@@ -69,8 +69,8 @@ int run(const Tables<T, I>& t, const Launch& how) {
 
 }  // namespace
 
-#define CS_RUN(T, I)                                                                                                          \
-  run(Tables<T, I>{count, static_cast<const I*>(index), cached_rows, cached, sent_rows, sent, width, out},                    \
+#define CS_RUN(T, I)                                                                                       \
+  run(Tables<T, I>{count, static_cast<const I*>(index), cached_rows, cached, sent_rows, sent, width, out}, \
       Launch{entries, counters, partial, cuts, cut_count, device, stream})
 #define CS_DEFINE(kind, T) \
   int cs_cuda_gather_##kind(CS_TABLES(T), CS_CUDA_LAUNCH) { return wide ? CS_RUN(T, int64_t) : CS_RUN(T, int32_t); }

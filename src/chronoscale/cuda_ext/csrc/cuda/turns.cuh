@@ -1,4 +1,4 @@
-// Encodings of elapsed times on a device, and their gradients' sums over rows. Angles are formed in double, as on the CPU (cpu/turns.h).
+// Encodings of elapsed times on a device, and their gradients' sums over rows. Angles are computed in double, as on the CPU (cpu/turns.h).
 #pragma once
 
 #include <math.h>
@@ -20,9 +20,9 @@ template <class T>
 __device__ double angle_of(T frequency, T elapsed, T phase) { return static_cast<double>(frequency) * elapsed + static_cast<double>(phase); }
 
 static __device__ __noinline__ Turn<double> turn_far(double angle) {
-  Turn<double> made;
-  sincos(angle, &made.sine, &made.cosine);
-  return made;
+  Turn<double> result;
+  sincos(angle, &result.sine, &result.cosine);
+  return result;
 }
 
 template <class T>
@@ -35,8 +35,8 @@ inline __device__ Turn<double> turn<double>(double angle) { return turn_far(angl
 template <>
 inline __device__ Turn<float> turn<float>(double angle) {
   if (!(fabs(angle) < kFar)) {
-    const Turn<double> made = turn_far(angle);
-    return {static_cast<float>(made.cosine), static_cast<float>(made.sine)};
+    const Turn<double> result = turn_far(angle);
+    return {static_cast<float>(result.cosine), static_cast<float>(result.sine)};
   }
   const double n = rint(angle * 0.6366197723675814);
   const float r = static_cast<float>(((angle - n * 1.570796012878418) - n * 3.139164164167596e-07) - n * 6.223372171896613e-14);
@@ -49,7 +49,7 @@ inline __device__ Turn<float> turn<float>(double angle) {
   return {(q + 1) & 2 ? -cosine : cosine, q & 2 ? -sine : sine};
 }
 
-// Gradients of frequency and phase that rows have, [rows, 2, clock]: those of frequencies, then those of phases.
+// Gradients of frequency and phase by row, [rows, 2, clock]: those of frequencies, then those of phases.
 template <class T>
 struct Turns {
   const T* turns;
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kThreads) turn_sums_kernel(F from, int64_t row
   phase[piece * stride + column] = static_cast<T>(sum.v[1]);
 }
 
-// frequency and phase [clock] = the sums of what `from` has of all rows: by pieces of kTurnRows, then of these, from `partial` [pieces, 2,
-// clock]. Their order depends on the sizes alone.
+// Computes frequency and phase [clock], the sums of `from` over all rows: by pieces of kTurnRows, then of these, from `partial` [pieces, 2,
+// clock]. The order depends only on the sizes.
 template <class T, class F>
 cudaError_t sum_turns(const F& from, int64_t rows, int64_t clock, T* frequency, T* phase, T* partial, cudaStream_t stream) {
   const int64_t pieces = (rows + kTurnRows - 1) / kTurnRows, tiles = (clock + kTurnLanes - 1) / kTurnLanes;

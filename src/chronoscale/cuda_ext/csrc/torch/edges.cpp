@@ -1,4 +1,4 @@
-// FAST's operators on edges (edges.py, tables.py, edge_softmax.py).
+// Torch operators on edges (FAST, section 4.3; operators/edges.py, tables.py, edge_softmax.py), with their gradients.
 #include "kernel.h"
 
 namespace cpp_operators::edges {
@@ -42,21 +42,21 @@ Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool dete
   return out;
 }
 
-Tensor shares(Kernel& kernel, const Tensor& given, const Maybe& into, const Tensor& indptr, int64_t longest, int64_t share) {
-  require(matrix(given) && given.size(0) < kMost, "edge_softmax", "scores");
-  require(!into || (matrix(*into) && into->sizes() == given.sizes() && into->scalar_type() == given.scalar_type() &&
-                    into->device() == given.device()),
+Tensor shares(Kernel& kernel, const Tensor& input, const Maybe& into, const Tensor& indptr, int64_t longest, int64_t share) {
+  require(matrix(input) && input.size(0) < kMost, "edge_softmax", "scores");
+  require(!into || (matrix(*into) && into->sizes() == input.sizes() && into->scalar_type() == input.scalar_type() &&
+                    into->device() == input.device()),
           "edge_softmax", "into");
-  require(ids(indptr, given) && indptr.scalar_type() == at::kLong && indptr.size(0) > 0, "edge_softmax", "indptr");
-  const Tensor out = at::empty_like(given);
-  const int64_t rows = indptr.size(0) - 1, entries = given.size(0), heads = given.size(1);
+  require(ids(indptr, input) && indptr.scalar_type() == at::kLong && indptr.size(0) > 0, "edge_softmax", "indptr");
+  const Tensor out = at::empty_like(input);
+  const int64_t rows = indptr.size(0) - 1, entries = input.size(0), heads = input.size(1);
   const Kernel::Rows launch{entries, longest, share * heads};
-  if (on_cuda(given)) {
-    if (into) kernel(given, launch, {}, rows, heads, pointer(indptr), pointer(given), pointer(into), pointer(out));
-    else kernel(given, launch, {}, rows, heads, pointer(indptr), pointer(given), pointer(out));
+  if (on_cuda(input)) {
+    if (into) kernel(input, launch, {}, rows, heads, pointer(indptr), pointer(input), pointer(into), pointer(out));
+    else kernel(input, launch, {}, rows, heads, pointer(indptr), pointer(input), pointer(out));
   } else {
-    if (into) kernel(given, launch, {}, rows, entries, heads, pointer(indptr), pointer(given), pointer(into), pointer(out));
-    else kernel(given, launch, {}, rows, entries, heads, pointer(indptr), pointer(given), pointer(out));
+    if (into) kernel(input, launch, {}, rows, entries, heads, pointer(indptr), pointer(input), pointer(into), pointer(out));
+    else kernel(input, launch, {}, rows, entries, heads, pointer(indptr), pointer(input), pointer(out));
   }
   return out;
 }
@@ -68,7 +68,7 @@ struct Sum : torch::autograd::Function<Sum> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& target, int64_t rows, const Maybe& source, bool deterministic,
                         bool ascending) {
     at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({target, held(source)});
+    ctx->save_for_backward({target, tensor_or_none(source)});
     ctx->saved_data["rows"] = x.size(0), ctx->saved_data["deterministic"] = deterministic;
     return sum(x, target, rows, source, deterministic, ascending);
   }
@@ -91,7 +91,7 @@ struct Gather : torch::autograd::Function<Gather> {
     return gather(cached, sent, index);
   }
 
-  // Of one table alone the other's rows take no memory.
+  // Where one table needs no gradient, its rows take no memory.
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const Tensor into = laid(gradients[0]), index = ctx->get_saved_variables()[0];
     const int64_t cached = ctx->saved_data["cached"].toInt(), sent = ctx->saved_data["sent"].toInt();
@@ -102,14 +102,14 @@ struct Gather : torch::autograd::Function<Gather> {
       return once("gather_rows", gradients[0], {both.narrow(0, 0, cached), both.narrow(0, cached, sent), Tensor()});
     }
     const int64_t begin = first ? 0 : cached, rows = first ? cached : sent;
-    Tensor made;
+    Tensor gradient;
     if (on_cuda(into)) {  // where an edge to no row is left out, and the host waits for nothing
-      made = sum(into, index - begin, rows, std::nullopt, true, false);
+      gradient = sum(into, index - begin, rows, std::nullopt, true, false);
     } else {
       const Tensor chosen = at::nonzero(index.ge(begin).logical_and_(index.lt(begin + rows))).select(1, 0).to(index.scalar_type());
-      made = sum(into, index.index_select(0, chosen).sub_(begin), rows, chosen, true, false);
+      gradient = sum(into, index.index_select(0, chosen).sub_(begin), rows, chosen, true, false);
     }
-    return once("gather_rows", gradients[0], {first ? made : Tensor(), first ? Tensor() : made, Tensor()});
+    return once("gather_rows", gradients[0], {first ? gradient : Tensor(), first ? Tensor() : gradient, Tensor()});
   }
 };
 
@@ -125,8 +125,8 @@ struct Softmax : torch::autograd::Function<Softmax> {
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
     const variable_list saved = ctx->get_saved_variables();
     at::AutoDispatchBelowADInplaceOrView below;
-    const Tensor made = shares(softmax_grad_kernel, saved[0], laid(gradients[0]), saved[1], ctx->saved_data["longest"].toInt(), 1);
-    return once("edge_softmax", gradients[0], {made, Tensor(), Tensor()});
+    const Tensor gradient = shares(softmax_grad_kernel, saved[0], laid(gradients[0]), saved[1], ctx->saved_data["longest"].toInt(), 1);
+    return once("edge_softmax", gradients[0], {gradient, Tensor(), Tensor()});
   }
 };
 
@@ -150,8 +150,8 @@ TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
   m.def("_gather_rows(Tensor cached, Tensor sent, Tensor index) -> Tensor");
   m.def("_edge_softmax(Tensor scores, Tensor indptr, int longest) -> Tensor");
 }
-#define CS_SERVE(device)                                  \
-  TORCH_LIBRARY_IMPL(chronoscale, device, m) {            \
+#define CS_SERVE(device)                                          \
+  TORCH_LIBRARY_IMPL(chronoscale, device, m) {                    \
     m.impl("_aggregate_edges", cpp_operators::edges::plain_sum);  \
     m.impl("_gather_rows", cpp_operators::edges::gather);         \
     m.impl("_edge_softmax", cpp_operators::edges::plain_softmax); \

@@ -1,12 +1,12 @@
-// Encodings of elapsed times (encoding.py).
+// Torch operator of encodings of elapsed times (operators/encoding.py): cs_encode with its gradient.
 #include "kernel.h"
 
 namespace cpp_operators::encode {
 
-Kernel kernel("encode"), grad_kernel("encode_grad");  // the second on CUDA alone
+Kernel kernel("encode"), grad_kernel("encode_grad");  // the second only on CUDA
 
-// cos(frequency * elapsed + phase), and into `sine` the sine.
-Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase, Tensor* sine) {
+// Returns cos(frequency * elapsed + phase), and writes the sine to `sine` unless null.
+Tensor cosines(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase, Tensor* sine) {
   require(elapsed.dim() == 1 && floating(elapsed) && plain(elapsed) && !elapsed.requires_grad(), "encode", "elapsed");
   require(vector(phase, elapsed.scalar_type(), elapsed), "encode", "phase");
   require(vector(frequency, elapsed.scalar_type(), elapsed) && frequency.size(0) == phase.size(0), "encode", "frequency");
@@ -17,13 +17,13 @@ Tensor turned(const Tensor& elapsed, const Tensor& frequency, const Tensor& phas
   return cosine;
 }
 
-Tensor encode(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) { return turned(elapsed, frequency, phase, nullptr); }
+Tensor encode(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) { return cosines(elapsed, frequency, phase, nullptr); }
 
 struct Encode : torch::autograd::Function<Encode> {
   static Tensor forward(AutogradContext* ctx, const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) {
     at::AutoDispatchBelowADInplaceOrView below;
     Tensor sine;
-    const Tensor cosine = turned(elapsed, frequency, phase, &sine);
+    const Tensor cosine = cosines(elapsed, frequency, phase, &sine);
     ctx->save_for_backward({elapsed, sine});
     return cosine;
   }
@@ -46,8 +46,8 @@ struct Encode : torch::autograd::Function<Encode> {
 
 Tensor graded(const Tensor& elapsed, const Tensor& frequency, const Tensor& phase) {
   const bool forward = frequency._fw_grad(0).defined() || phase._fw_grad(0).defined();  // which apply refuses
-  const bool asked = forward || (at::GradMode::is_enabled() && (frequency.requires_grad() || phase.requires_grad()));
-  if (asked) return Encode::apply(elapsed, frequency, phase);
+  const bool needs_gradient = forward || (at::GradMode::is_enabled() && (frequency.requires_grad() || phase.requires_grad()));
+  if (needs_gradient) return Encode::apply(elapsed, frequency, phase);
   at::AutoDispatchBelowADInplaceOrView below;
   return encode(elapsed, frequency, phase);
 }

@@ -1,3 +1,4 @@
+// Calls of the native libraries from torch operators: functions by name, launches on a CUDA stream, errors.
 #include "kernel.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,7 @@ void* libraries[2] = {};  // the CPU's, CUDA's
 bool emulated = false;
 std::atomic<int> opened{0};  // how often
 
-// The libraries by their paths, "" for none. emulates: the second takes CPU tensors.
+// Opens the libraries by their paths, "" for none. emulates: the second takes CPU tensors.
 void open(std::string cpu, std::string cuda, bool emulates) {
   const std::string paths[2] = {std::move(cpu), std::move(cuda)};
   for (int at = 0; at < 2; ++at) {
@@ -37,14 +38,14 @@ bool plain(const Tensor& x) {
   return x.numel() == 0 || x.storage().nbytes() >= end;
 }
 
-void require(bool fits, const char* what, const char* operand) { TORCH_CHECK(fits, what, ": ", operand, " does not fit"); }
+void require(bool fits, const char* operator_name, const char* operand) { TORCH_CHECK(fits, operator_name, ": ", operand, " does not fit"); }
 
-variable_list once(const char* what, const Tensor& into, variable_list gradients) {
+variable_list once(const char* operator_name, const Tensor& into, variable_list gradients) {
   if (!at::GradMode::is_enabled() || !into.requires_grad()) return gradients;
   for (Tensor& gradient : gradients) {
     if (gradient.defined()) gradient = gradient.detach().requires_grad_();
   }
-  torch::autograd::DelayedError error(std::string(what) + " is differentiable once", static_cast<int64_t>(gradients.size()));
+  torch::autograd::DelayedError error(std::string(operator_name) + " is differentiable once", static_cast<int64_t>(gradients.size()));
   return error.apply(std::move(gradients));
 }
 
@@ -73,17 +74,17 @@ void* Kernel::of(const Tensor& x) {
   static const char* const kinds[] = {"_f32", "_f64", "_bf16"};
   const int cuda = on_cuda(x), type = kind(x);
   if (opened_ != opened) {
-    for (auto& library : found_) {
+    for (auto& library : functions_) {
       for (auto& function : library) function = nullptr;
     }
     opened_ = opened.load();
   }
-  void* function = found_[cuda][type];
+  void* function = functions_[cuda][type];
   if (!function) {
     const std::string name = std::string(cuda ? "cs_cuda_" : "cs_") + name_ + kinds[type];
     function = libraries[cuda] ? dlsym(libraries[cuda], name.c_str()) : nullptr;
     TORCH_CHECK(function, "chronoscale native kernels: no ", name, " in the native libraries");
-    found_[cuda][type] = function;
+    functions_[cuda][type] = function;
   }
   return function;
 }

@@ -1,4 +1,4 @@
-// What torch operators over the C ABI share: the libraries, checks of operands, and a launch on a device.
+// Common code of torch operators over the C ABI: the libraries, checks of operands, and launches on a device.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -19,36 +19,35 @@ using Maybe = std::optional<Tensor>;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Whether the CUDA library serves a tensor: a device's, or a CPU's while that library is emulated.
+// Returns whether the CUDA library serves a tensor: a device's, or a CPU's while that library is emulated.
 bool on_cuda(const Tensor& x);
 
-// Whether a tensor's memory is what a kernel takes it for: contiguous, all of it there, no sign to be turned on reading.
+// Returns whether kernels can read a tensor's memory as it is: contiguous, inside its storage, without the lazy negation bit.
 bool plain(const Tensor& x);
 
-// Raises for what a kernel would misread. What Python tells the user is said there (the checks of cuda_ext), when it hears of this.
-void require(bool fits, const char* what, const char* operand);
+// Throws for an operand that a kernel would misread. Python catches it and raises the message of its own checks (cuda_ext/operators).
+void require(bool fits, const char* operator_name, const char* operand);
 inline bool vector(const Tensor& x, at::ScalarType type, const Tensor& like) {
   return x.dim() == 1 && x.scalar_type() == type && x.device() == like.device() && plain(x);
 }
 inline bool floating(const Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble; }
 
-// The memory of a tensor, which may not be there.
+// Returns the memory of a tensor, null where it is undefined.
 inline void* pointer(const Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 inline void* pointer(const Maybe& x) { return x ? pointer(*x) : nullptr; }
-inline Tensor held(const Maybe& x) { return x ? *x : Tensor(); }
+inline Tensor tensor_or_none(const Maybe& x) { return x ? *x : Tensor(); }
 
-// A gradient as kernels read it.
+// Returns a gradient that kernels can read: contiguous, without the lazy negation bit.
 inline Tensor laid(const Tensor& gradient) { return gradient.resolve_neg().contiguous(); }
 
-// These gradients, made from `into`; asked for gradients of their own, they say that there are none.
-variable_list once(const char* what, const Tensor& into, variable_list gradients);
+// Returns these gradients of an operator that is differentiable once: where `into` needs a gradient, theirs raise an error.
+variable_list once(const char* operator_name, const Tensor& into, variable_list gradients);
 
-// Whether the i-th of a function's operands needs a gradient; `given` are the first of them, tensors that may not be there, which torch
-// does not number.
-inline bool needs(AutogradContext* ctx, const variable_list& given, size_t i) {
+// Returns whether the i-th of a function's operands needs a gradient; undefined ones among `operands` have no number in torch.
+inline bool needs(AutogradContext* ctx, const variable_list& operands, size_t i) {
   size_t edge = 0;
-  for (size_t before = 0; before < i; ++before) edge += given[before].defined();
-  return given[i].defined() && ctx->needs_input_grad(edge);
+  for (size_t before = 0; before < i; ++before) edge += operands[before].defined();
+  return operands[i].defined() && ctx->needs_input_grad(edge);
 }
 
 // A function of the C ABI for each type of numbers, by its name without cs_ or cs_cuda_ and _f32, _f64 or _bf16.
@@ -56,14 +55,15 @@ class Kernel {
  public:
   explicit Kernel(const char* name) : name_(name) {}
 
-  // What a call on CUDA is told besides. entries: of the matrix; longest: of its rows, -1 where nobody knows; share: numbers that a
-  // piece of a long row hands on; cuts: of its long rows, as CSR.cuts, nothing where nobody knows.
+  // Sizes that a launch on CUDA needs. entries: of the matrix; longest: of its rows, -1 where unknown; share: numbers that a
+  // piece of a long row hands on; cuts: of its long rows, as CSR.cuts, undefined where unknown.
   struct Rows {
     int64_t entries, longest, share;
     Tensor cuts = {};
   };
 
-  // Runs it on x's device, for x's type. On CUDA `more` follows the arguments. Pointers and sizes go as they are: the C ABI's types.
+  // Runs the function on x's device, for x's type. On CUDA `more` follows the arguments. Pointers and sizes go as they are: the C ABI's
+  // types.
   template <class... Arguments, class... More>
   void operator()(const Tensor& x, const Rows& rows, std::tuple<More...> more, Arguments... arguments) {
     if (!on_cuda(x)) return succeed(reinterpret_cast<int (*)(Arguments...)>(of(x))(arguments...));
@@ -90,7 +90,7 @@ class Kernel {
   void succeed(int status) const;
 
   const char* name_;
-  std::atomic<void*> found_[2][3] = {};
+  std::atomic<void*> functions_[2][3] = {};
   std::atomic<int> opened_{0};
 };
 
@@ -98,7 +98,7 @@ inline const Kernel::Rows kNoRows{0, 0, 0};
 
 namespace edges {
 
-// As edges.aggregate_edges, without its gradient.
+// Sums over edges (edges.aggregate_edges in Python), without a gradient.
 Tensor sum(const Tensor& x, Tensor target, int64_t rows, Maybe source, bool deterministic, bool ascending);
 
 }  // namespace edges

@@ -1,4 +1,4 @@
-// All of them, compiled at once: reading torch's headers is most of the work.
+// All torch operators in one unit of compilation: reading torch's headers takes most of its time.
 #include "kernel.cpp"
 #include "edges.cpp"
 #include "encode.cpp"

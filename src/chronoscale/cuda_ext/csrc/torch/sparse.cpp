@@ -1,5 +1,6 @@
-// Aggregation over a sparse matrix and its increment (ops.py). Their ids are trusted: CSR.check has seen them. `turned` is the transpose's
-// indptr, indices and, where there are some, values, for gradients.
+// Torch operators of aggregation over a sparse matrix and of its increment: cs_aggregate and cs_increment with their gradients. Ids are
+// trusted, since CSR.check has checked them. `transpose` lists the transpose's indptr, indices and, where there are some, values, for
+// gradients.
 #include "kernel.h"
 
 namespace cpp_operators::sparse {
@@ -9,20 +10,20 @@ Kernel aggregate_kernel("aggregate"), increment_kernel("increment");
 at::ScalarType summed(const Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
 struct Matrix {
-  Tensor indptr, indices, values;  // values may not be there
+  Tensor indptr, indices, values;  // values may be undefined
   int64_t longest = -1;
   Tensor cuts;  // of rows that are long on CUDA, where they are known
 
   int64_t rows() const { return indptr.size(0) - 1; }
 };
 
-Matrix listed(at::TensorList tensors) {
+Matrix matrix_of(at::TensorList tensors) {
   return tensors.empty() ? Matrix{} : Matrix{tensors[0], tensors[1], tensors.size() > 2 ? tensors[2] : Tensor()};
 }
 
-void fits(const char* what, const Matrix& m, int64_t columns, const Tensor& x) {
-  require(x.dim() == 2 && (floating(x) || x.scalar_type() == at::kBFloat16) && x.size(0) == columns && plain(x), what, "x");
-  require(x.device() == m.indptr.device(), what, "x");
+void fits(const char* operator_name, const Matrix& m, int64_t columns, const Tensor& x) {
+  require(x.dim() == 2 && (floating(x) || x.scalar_type() == at::kBFloat16) && x.size(0) == columns && plain(x), operator_name, "x");
+  require(x.device() == m.indptr.device(), operator_name, "x");
 }
 
 void fits_sums(const Tensor& sums, int64_t rows, const Tensor& x) {
@@ -44,20 +45,20 @@ Tensor add(const Tensor& sums, const Tensor& rows, const Matrix& m, const Tensor
   return touched;
 }
 
-// `turned`: the transpose, which is there where x needs a gradient.
+// Aggregation; `transpose` is defined where x needs a gradient.
 struct Aggregate : torch::autograd::Function<Aggregate> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Matrix& m, const Matrix& turned) {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Matrix& m, const Matrix& transpose) {
     at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({m.indptr, m.indices, m.values, turned.indptr, turned.indices, turned.values});
+    ctx->save_for_backward({m.indptr, m.indices, m.values, transpose.indptr, transpose.indices, transpose.values});
     return sum(m, x);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list gradients);
 };
 
-Tensor graded(const Matrix& m, const Tensor& x, const Matrix& turned) { return Aggregate::apply(x, m, turned); }
+Tensor graded(const Matrix& m, const Tensor& x, const Matrix& transpose) { return Aggregate::apply(x, m, transpose); }
 
-// The gradient of x from that of the sums, by the matrix that was saved from the i-th on and its transpose behind it.
+// Returns the gradient of x from that of the sums, by the matrix that was saved from the i-th on and its transpose behind it.
 Tensor backwards(const variable_list& saved, size_t i, const Tensor& into) {
   return graded({saved[i + 3], saved[i + 4], saved[i + 5]}, laid(into), {saved[i], saved[i + 1], saved[i + 2]});
 }
@@ -68,11 +69,12 @@ variable_list Aggregate::backward(AutogradContext* ctx, variable_list gradients)
 
 struct Increment : torch::autograd::Function<Increment> {
   static variable_list forward(AutogradContext* ctx, const Tensor& sums, const Tensor& x, const Tensor& rows, const Maybe& fresh,
-                               const Matrix& m, const Matrix& turned) {
+                               const Matrix& m, const Matrix& transpose) {
     at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward({rows, held(fresh), m.indptr, m.indices, m.values, turned.indptr, turned.indices, turned.values});
-    const Tensor made = sums.clone();
-    return {made, add(made, rows, m, held(fresh), x)};
+    ctx->save_for_backward({rows, tensor_or_none(fresh), m.indptr, m.indices, m.values,
+                            transpose.indptr, transpose.indices, transpose.values});
+    const Tensor result = sums.clone();
+    return {result, add(result, rows, m, tensor_or_none(fresh), x)};
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
@@ -86,10 +88,10 @@ struct Increment : torch::autograd::Function<Increment> {
   }
 };
 
-// Of a CSR and a Delta, which have been looked at.
+// Operators on the arrays of a CSR or a Delta, which Python has checked.
 
 Matrix matrix(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t longest, const Maybe& cuts) {
-  return {indptr, indices, held(values), longest, held(cuts)};
+  return {indptr, indices, tensor_or_none(values), longest, tensor_or_none(cuts)};
 }
 
 Tensor aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest, const Maybe& cuts,
@@ -100,10 +102,10 @@ Tensor aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& value
 }
 
 Tensor graded_aggregate(const Tensor& indptr, const Tensor& indices, const Maybe& values, int64_t columns, int64_t longest,
-                        const Maybe& cuts, const Tensor& x, at::TensorList turned) {
+                        const Maybe& cuts, const Tensor& x, at::TensorList transpose) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("aggregate", m, columns, x);
-  return graded(m, x, listed(turned));
+  return graded(m, x, matrix_of(transpose));
 }
 
 using Pair = std::tuple<Tensor, Tensor>;
@@ -112,24 +114,24 @@ Tensor increment_(const Tensor& sums, const Tensor& rows, const Tensor& indptr, 
                   const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment_", m, columns, x);
-  return add(sums, rows, m, held(fresh), x);
+  return add(sums, rows, m, tensor_or_none(fresh), x);
 }
 
 Pair increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices, const Maybe& values,
                const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x, at::TensorList) {
   fits_sums(sums, num_rows, x);
-  const Tensor made = sums.clone();
-  return {made, increment_(made, rows, indptr, indices, values, fresh, columns, longest, cuts, x)};
+  const Tensor result = sums.clone();
+  return {result, increment_(result, rows, indptr, indices, values, fresh, columns, longest, cuts, x)};
 }
 
 Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, const Tensor& indptr, const Tensor& indices,
                       const Maybe& values, const Maybe& fresh, int64_t columns, int64_t longest, const Maybe& cuts, const Tensor& x,
-                      at::TensorList turned) {
+                      at::TensorList transpose) {
   const Matrix m = matrix(indptr, indices, values, longest, cuts);
   fits("increment", m, columns, x);
   fits_sums(sums, num_rows, x);
-  const variable_list made = Increment::apply(sums, x, rows, fresh, m, listed(turned));
-  return {made[0], made[1]};
+  const variable_list result = Increment::apply(sums, x, rows, fresh, m, matrix_of(transpose));
+  return {result[0], result[1]};
 }
 
 }  // namespace cpp_operators::sparse
@@ -137,13 +139,13 @@ Pair graded_increment(const Tensor& sums, int64_t num_rows, const Tensor& rows, 
 #define CS_MATRIX "Tensor indptr, Tensor indices, Tensor? values, "
 #define CS_LOOKED "int columns, int longest, Tensor? cuts, Tensor x"
 TORCH_LIBRARY_FRAGMENT(chronoscale, m) {
-  m.def("_aggregate(" CS_MATRIX CS_LOOKED ", Tensor[] turned) -> Tensor");
+  m.def("_aggregate(" CS_MATRIX CS_LOOKED ", Tensor[] transpose) -> Tensor");
   m.def("_increment_(Tensor(a!) sums, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED ") -> Tensor");
   m.def("_increment(Tensor sums, int num_rows, Tensor rows, " CS_MATRIX "Tensor? fresh, " CS_LOOKED
-        ", Tensor[] turned) -> (Tensor, Tensor)");
+        ", Tensor[] transpose) -> (Tensor, Tensor)");
 }
-#define CS_SERVE(device)                              \
-  TORCH_LIBRARY_IMPL(chronoscale, device, m) {        \
+#define CS_SERVE(device)                                      \
+  TORCH_LIBRARY_IMPL(chronoscale, device, m) {                \
     m.impl("_aggregate", cpp_operators::sparse::aggregate);   \
     m.impl("_increment_", cpp_operators::sparse::increment_); \
     m.impl("_increment", cpp_operators::sparse::increment);   \

@@ -19,7 +19,8 @@ DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, Overflo
 
 
 def read_pickle(path: Path) -> Any:
-    """Read what a pickle of Python 2 or 3 holds, arrays as `PickledArray`. Raises UserError where it is damaged or names anything else."""
+    """Read the content of a pickle of Python 2 or 3, arrays as `PickledArray`. Raises UserError where it is damaged or names anything
+    else."""
     try:
         return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:
@@ -95,7 +96,7 @@ _ALLOWED: dict[str, Callable[..., Any] | None] = {
 
 
 class _Unpickler(BoundedUnpickler):
-    """Unpickler that rebuilds numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported, let alone called."""
+    """Unpickler that rebuilds only numbers, text, lists and NumPy arrays; nothing else that a pickle names is imported."""
 
     def find_class(self, module: str, name: str) -> Any:
         short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")

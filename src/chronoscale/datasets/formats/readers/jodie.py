@@ -15,7 +15,7 @@ HEADER = re.compile(r"user\w*,\s*item\w*,\s*time\w*,\s*\w*label\b")
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read a JODIE file (wikipedia, reddit, mooc, lastfm): items get ids after the users, features and labels are kept.
+    """Read a JODIE file (wikipedia, reddit, mooc, lastfm), with its features and labels: items get ids after the users.
 
     Raises UserError, `file:line: what`.
     """

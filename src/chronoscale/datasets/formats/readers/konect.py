@@ -16,7 +16,7 @@ TABLE = EdgeList(("src dst _weight time",), comment="%", smallest_id=1)
 
 
 def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read a KONECT graph with time. In a bipartite one (`% bip`) right nodes come after the left ones; weights are not kept unless
+    """Read a KONECT graph with time. In a bipartite one (`% bip`) right nodes come after the left ones; weights are dropped unless
     `columns` names them.
 
     Raises UserError, `file:line: what`, and where the second comment line promises another number of edges (a truncated file).

@@ -16,7 +16,8 @@ TABLE = EdgeList(("src dst _weight time", "src dst time"), comment="%")
 def read(
     path: Paths, *, columns: ColumnRoles = None, bipartite: Bipartite = False, sort: Sort = False, strict: Strict = False
 ) -> EventStream:
-    """Read a temporal graph; `bipartite` (the rec-* collection) puts items after users; weights are not kept unless `columns` names them.
+    """Read a temporal graph of the Network Repository; `bipartite` (the rec-* collection) puts items after users; weights are dropped
+    unless `columns` names them.
 
     Raises UserError, `file:line: what`, also for the files of this collection that have no time.
     """

@@ -60,7 +60,9 @@ def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = 
 
 
 def _number_array(path: Path, content: dict[str, Any], key: str, kinds: tuple[type, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """Return a rectangular list of entries of these types, which NumPy alone would convert from text, truths and fractions."""
+    """Return a rectangular list as an array, if all its entries have these types: NumPy would also convert text, truth values and
+    fractions.
+    """
     try:
         entries = np.array(content[key], dtype=object)
         if {*map(type, entries.ravel().tolist())} <= {*kinds}:

@@ -141,14 +141,14 @@ def _read_links(table: TextTable, name: str, links: LinkFormat, order: OrderPoli
     placed = EventOrder(columns["time"], order, table.error, "; field 1 is read as the time")
     roles = ["time", "src", "dst", *(f"{field} (feature)" for field in links.fields)]
     unread = [f"column {place + 1}" for place in range(3, table.fields) if place not in places]
-    account = {"files": [table.path.name], "columns": roles, "nodes": nodes.said, **placed.account, "dropped": unread}
+    account = {"files": [table.path.name], "columns": roles, "nodes": nodes.numbering, **placed.account, "dropped": unread}
     return replace(build_stream(table.path, columns, placed, account), name=name, node_ids=nodes.ids())
 
 
 class _NodeNumbers:
     """Numbers of nodes by name, given in the order in which they appear, a source before its destination."""
 
-    said = "numbered in the order in which they appear"
+    numbering = "numbered in the order in which they appear"
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

@@ -68,7 +68,7 @@ class EventTable:
 
     @property
     def timed(self) -> str:
-        """Which column is the time, to say after what is wrong with it."""
+        """Clause that names the field which is read as the time, for the end of an error message; '' where no field is."""
         return f"; field {self.roles.index('time') + 1} is read as the time" if "time" in self.roles else ""
 
 

@@ -33,9 +33,9 @@ def read_events(
     """Return events from the columns that `roles` names, of one file after another. Memory is a block of lines, a table of the ids and,
     where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
 
-    Ids become 0..N-1 in the order of the source's ids, which are kept as `node_ids`; `bipartite`: sources and destinations
-    are two id spaces, destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError,
-    `file:line: what`, as `EventTable`, and as `order` has it for time that falls.
+    Ids become 0..N-1 in the order of the source's ids, which become `node_ids`; `bipartite`: sources and destinations are two id spaces,
+    destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError, `file:line: what`, as
+    `EventTable`, and as `order` has it for time that falls.
     """
     event_table = EventTable(tables, roles, smallest_id)
     account: Account = {"files": [table.path.name for table in tables], "columns": shorten_columns(roles)}

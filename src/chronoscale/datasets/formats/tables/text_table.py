@@ -152,7 +152,7 @@ class TableBlock:
 
     @property
     def fields(self) -> int:
-        """Numbers a line."""
+        """Number of fields of a line."""
         return self._frame.shape[1]
 
     def column(self, i: int) -> NDArray[Any]:

@@ -35,7 +35,7 @@ from chronoscale.strategies.workload import SharingHyper
 
 PARTS, LEAST = 8, 20  # batches that a short real stream makes: its batches are then smaller
 MOST = 200_000  # events of a real stream, the first
-TERMS = tuple(one.name for one in fields(Communication) if one.name != "told")
+TERMS = tuple(one.name for one in fields(Communication) if one.name != "negatives")
 
 
 def bed() -> SpreadStreams:

@@ -52,7 +52,7 @@ def load_signal(experiment: SignalExperiment) -> Signal:
 
 
 def missing_sentence(signal: Signal, label: str) -> str:
-    """Say what of the readings is missing; '' where nothing is."""
+    """Describe the missing readings in a sentence; '' where none are."""
     count, dead = signal.missing_count, len(signal.dead_sensors)
     if not count:
         return ""
@@ -105,14 +105,14 @@ def _generated(data: SignalData) -> TrafficSpec | None:
 
 
 def statistics_of(signal: Signal) -> SignalStatistics:
-    """Return what planning needs of a signal."""
+    """Return the statistics of a signal that planning needs."""
     steps, sensors, channels = signal.values.shape
     edges, itemsize = signal.edge_index.shape[1], signal.values.dtype.itemsize
     return SignalStatistics(steps, sensors, channels, edges, itemsize, signal.missing_count, signal.calendar)
 
 
 def workload(experiment: SignalExperiment) -> Workload:
-    """Return the workload of the experiment's readings, or of counts alone where a paper prints them and the readings are not at hand."""
+    """Return the workload of the experiment's readings, or of the counts that a paper prints where the readings are not available."""
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
         edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]

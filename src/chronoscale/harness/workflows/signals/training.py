@@ -23,7 +23,7 @@ def train(experiment: SignalExperiment, planner: Strategy, run: Run) -> None:
     """Train `experiment.epochs` epochs on the largest of its rank counts.
 
     A run that was killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in
-    memory, and MachineError when a rank is lost: what the last whole epoch left is kept.
+    memory, and MachineError when a rank is lost: the checkpoint of the last whole epoch stays.
     """
     ranks = max(experiment.ranks)
     data, folder = store_signal(experiment, run), run.folder / FOLDER

@@ -17,7 +17,7 @@ from chronoscale.strategies.workload import Workload
 
 
 class SignalWorkflow(Workflow[SignalExperiment]):
-    """How experiments on signals are run. Training follows one schedule, which no costs are needed for."""
+    """Workflow of experiments on signals. Training follows one schedule, which no costs are needed for."""
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_signal)

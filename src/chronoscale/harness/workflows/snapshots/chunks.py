@@ -56,7 +56,7 @@ def warn_of_broken_lags(decay: Decay) -> None:
 
 
 def _save(path: Path, assignment: np.ndarray) -> None:
-    """Whole or not at all, whoever else saves it."""
+    """Save an array completely or not at all, also where another process saves it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npy", delete=False) as draft:
         np.save(draft, assignment)

@@ -142,7 +142,7 @@ class ControlPlane:
             stop(worker)
 
     def close(self) -> None:
-        """Say, after the last epoch, where the strategy that was asked for has trained none."""
+        """Report, after the last epoch, a requested strategy that has trained none."""
         last = len(STAGES) - 1
         if self._epochs(last):
             return
@@ -183,7 +183,7 @@ class ControlPlane:
         draft.rename(final)
 
     def _build(self, schedule: Schedule) -> None:
-        """What each rank's program would prepare, by the very code that would."""
+        """Build what each rank's program would prepare, by the same code."""
         learner = learner_of(self.job.model, self._context, self._material.objective.outputs)
         for rank in range(self.ranks):
             self._continue()

@@ -32,7 +32,7 @@ def statistics(key: str, snapshots: Callable[[], Iterable[Snapshot]]) -> Snapsho
 
 
 def halos(key: str, snapshots: Callable[[], Iterable[Snapshot]], counts: Sequence[int]) -> Float64:
-    """Return `expected_halos` of every number of parts, float64 [T, counts], kept as `statistics` are."""
+    """Return `expected_halos` of every number of parts, float64 [T, counts], cached on disk as `statistics` are."""
     folder = cache.cache_folder() / "halos"
     files = {count: folder / f"{key}-{count}.npz" for count in counts}
     if absent := [count for count, file in files.items() if not file.exists()]:

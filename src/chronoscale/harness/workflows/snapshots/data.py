@@ -24,7 +24,8 @@ from chronoscale.strategies.workload import ModelShape, Workload
 
 
 def load_snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
-    """Load the experiment's snapshots, without self-edges (A + I has one of each already), events cut as asked; as many as `groups` needs.
+    """Load the experiment's snapshots, with events cut by its `cut`, as many as `groups` needs; without self-edges, since A + I has one of
+    each already.
 
     Raises UserError where events come without a cut, snapshots with one, the dataset is a signal, or it is too short for one group.
     """
@@ -64,7 +65,7 @@ def is_generated(data: SnapshotData) -> bool:
 
 
 def iterate_snapshots(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
-    """Yield the snapshots one by one, `scale` left aside; generated ones are never held together. Raises UserError as `load_snapshots`."""
+    """Yield the snapshots one by one, without `scale`; generated ones are never all in memory. Raises UserError as `load_snapshots`."""
     data = experiment.dataset
     stream: Iterable[Snapshot] = (
         catalogue.iterate_snapshots(str(data.name), experiment.seed) if is_generated(data) else _unscaled(experiment)

@@ -55,8 +55,8 @@ def partition_over_ranks(
 def partition_for_simulation(
     experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
 ) -> Mapping[int, Workload]:
-    """Return the workload by number of ranks: cut by METIS where snapshots are at hand and a `run` keeps what it found; else as if nodes
-    fell into parts at random, and a ChronoscaleWarning says so.
+    """Return the workload by number of ranks, partitioned by METIS where snapshots are available and a `run` can save the partition; else
+    as if nodes fell into random parts, with a ChronoscaleWarning.
 
     Raises UserError for more parts or chunks than nodes.
     """
@@ -82,7 +82,7 @@ def partition_for_simulation(
 
 
 def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
-    """Counted, where a run keeps what METIS found; else expected."""
+    """Return the chunking: counted from METIS's parts where a run can save them; else expected."""
     count = experiment.training.chunks
     if run is None:
         warning = f"dataset '{experiment.dataset.label}': chunks are taken for random ones, an estimate from degrees; METIS would cut less"

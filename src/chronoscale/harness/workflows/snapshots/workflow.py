@@ -20,7 +20,7 @@ from chronoscale.strategies.workload import Workload
 
 
 class SnapshotWorkflow(Workflow[SnapshotExperiment]):
-    """How experiments on snapshots are run. Training follows REAL's three stages for strategies that those serve, else one schedule."""
+    """Workflow of experiments on snapshots. Training follows REAL's three stages for strategies that those serve, else one schedule."""
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_snapshots)

@@ -17,7 +17,7 @@ from chronoscale.strategies.workload import Workload
 
 
 class StreamWorkflow(Workflow[StreamExperiment]):
-    """How experiments on event streams are run. Training follows one schedule, which no costs are needed for."""
+    """Workflow of experiments on event streams. Training follows one schedule, which no costs are needed for."""
 
     workload = staticmethod(data.workload)
     stored = staticmethod(data.stored_workload)

@@ -42,7 +42,7 @@ class MaskedErrors:
 
     @property
     def targets(self) -> int:
-        """Return how many targets there were."""
+        """Return the number of targets that are not missing."""
         return int(self.sums[3])
 
     @property

@@ -27,8 +27,8 @@ def forecaster(
     seed: int,
     variant: str = "exact",
 ) -> Forecaster:
-    """Build the model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend on the shape and the seed
-    alone.
+    """Build the model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend only on the shape and the
+    seed.
 
     The variant `as-published` differs from `exact` as the module of each model says. Raises UserError for unknown names and edges that
     leave the graph.

@@ -142,7 +142,7 @@ class _Diffusion(torch.autograd.Function):
 
 
 class _Convolution(torch.autograd.Function):
-    """The autograd function of `Walks.convolve`; it keeps x alone, not its diffusions.
+    """Autograd function of `Walks.convolve`; it saves only x, not its diffusions.
 
     With G_m = T_m^T g, weight[m] gets x^T G_m, and x the sum of G_m weight[m]^T.
     """

@@ -38,8 +38,8 @@ class CellBackward:
             self._done(task, cell)
 
     def _roots(self, task: Task, cell: Cell) -> tuple[list[Tensor | GradientEdge], list[Tensor | None]]:
-        """Return what a cell's gradient pass starts from, and gradients: its loss, the layer above, the next snapshot, whichever
-        there are."""
+        """Return the tensors that a cell's gradient pass starts from, and their gradients: its loss, the layer above, the next snapshot,
+        whichever there are."""
         grid, (unit, step, layer) = self._grid, (task.unit, task.step, task.layer)
         roots: list[Tensor | GradientEdge] = []
         gradients: list[Tensor | None] = []

@@ -54,7 +54,7 @@ SnapshotKey = tuple[int, int]  # (unit, step)
 
 
 class CellGrid(ABC):
-    """One rank's cells and the snapshots on its device, between rows.
+    """Cells of one rank, by snapshot and layer, and the snapshots on its device, between rows.
 
     A subclass says what there is of a snapshot: how many rows, where remote ones come from, what state it begins with, what it predicts. A
     snapshot's key is (unit, step).
@@ -100,7 +100,7 @@ class CellGrid(ABC):
 
     @abstractmethod
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Return what own outputs [N, H] add to the loss of the iteration."""
+        """Return the contribution of own outputs [N, H] to the loss of the iteration."""
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Return the state that a recurrence goes on from, as leaves: that of `last`, the cell of the snapshot before; None for zero."""
@@ -133,7 +133,7 @@ class CellGrid(ABC):
         return cell.x
 
     def output(self, unit: int, step: int, layer: int) -> Tensor:
-        """Return what a cell hands to the layer above, [N, H]."""
+        """Return a cell's output to the layer above, [N, H]."""
         cell, block = self.cells[unit, step, layer], self.model.block(layer)
         if not isinstance(block, EvolvingBlock) and block.step is not None:
             assert cell.after is not None

@@ -15,7 +15,9 @@ from chronoscale.strategies.snapshots.cell_memory import output_stage, stages
 
 
 class CellForward:
-    """The forward rows of a grid's cells. recomputes: rows keep a cell's inputs alone, and `again` computes the rest, with gradients."""
+    """Forward rows of a grid's cells. recomputes: rows save only a cell's inputs, and `again` computes the remaining tensors, with
+    gradients.
+    """
 
     def __init__(self, grid: CellGrid, recomputes: bool) -> None:
         self._grid, self._recomputes = grid, recomputes

@@ -64,5 +64,5 @@ class Agent:
 
 
 def _scale(size: int, power: int, limit: int) -> int:
-    """Return a size halved, kept or doubled, between 1 and the limit."""
+    """Return a size halved, unchanged or doubled, between 1 and the limit."""
     return min(max(size * 2 if power > 0 else size >> -power, 1), limit)

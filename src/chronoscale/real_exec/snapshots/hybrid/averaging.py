@@ -30,7 +30,7 @@ class Averaging:
         self._arrived = torch.cat([self._own(), numbers.to(self._own().device)])
 
     def step(self, optimise: Callable[[], None], next_numbers: Callable[[Tensor], Tensor]) -> None:
-        """Take up the last mean, with this rank's optimiser step on top (OPTIMIZE).
+        """Load the last mean, and add this rank's optimiser step (OPTIMIZE).
 
         next_numbers: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
         """

@@ -25,7 +25,7 @@ class Sample:
 
 
 class EpochShare:
-    """One rank's share of the nodes in an epoch.
+    """Share of the nodes that one rank has in an epoch.
 
     snapshots: how many are read. `begin` is called before every epoch; features lie with the rank that had their nodes in the epoch before,
     until `deal` moves them.
@@ -41,7 +41,7 @@ class EpochShare:
         self._features = torch.empty(0)
 
     def begin(self, sampling: NeighbourSampling) -> None:
-        """Begin an epoch. Features are read anew where this epoch does not follow the last one."""
+        """Begin an epoch. Features are read again where this epoch does not follow the last one."""
         nodes, self._sampling = self._material.num_nodes, sampling
         self._before, self.layout = (random_layout(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
@@ -93,13 +93,13 @@ class EpochShare:
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 
     def take(self, snapshot: int) -> tuple[Sample, Tensor]:
-        """Return a sample, which is asked for once, and the input features of own rows, float32 [rows, F]."""
+        """Return a sample, once, and the input features of own rows, float32 [rows, F]."""
         width = self._features.shape[1] // self._each
         at = snapshot * width if self._each > 1 else 0
         return self._samples.pop(snapshot), self._features[:, at : at + width]
 
     def target(self, snapshot: int) -> Tensor:
-        """Return what own rows predict."""
+        """Return the targets of own rows."""
         return to_device(self._material.target(snapshot)[self.own], self._device)
 
     @property

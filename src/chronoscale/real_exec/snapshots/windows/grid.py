@@ -83,7 +83,7 @@ class WindowGrid(CellGrid):
         return ScatteredStates([kept_ids(mask, count) for mask, count in zip(masks, counts, strict=True)], len(depth))
 
     def _predictions(self, step: int) -> int:
-        """Return what all ranks' rows of a place predict together.
+        """Return the number of predictions of all ranks' rows at a place.
 
         It is counted on the first snapshot that is predicted: classes are the same in all.
         """
@@ -137,7 +137,7 @@ class WindowGrid(CellGrid):
         return self.windows.shrinks and self.windows.level[step] < self.windows.level[step + 1]
 
     def remap(self, task: Task) -> None:
-        """Build what is kept of a snapshot anew (REMAP on the device)."""
+        """Rebuild the retained part of a snapshot (REMAP on the device)."""
         key = task.unit, task.step
         own, remote = self.host_blocks.kept_masks(self.snapshot(key), self.level(key))
         rows, edges, halo = self.host_blocks.size(self.snapshot(key), self.level(key))
@@ -229,7 +229,7 @@ class WindowGrid(CellGrid):
         return self.states.initial(task.step, task.layer, begins if task.step else None)
 
     def _is_copied(self, step: int) -> bool:
-        """Return whether more is kept of a place's snapshot than of the one before it."""
+        """Return whether a window retains more of a place's snapshot than of the one before it."""
         return not self.shape.evolves_weights and self.windows.level[step - 1] > self.windows.level[step]
 
     def keep_state(self, task: Task, after: list[Tensor]) -> None:

@@ -38,7 +38,7 @@ class SnapshotRows:
 
 
 class HostBlocks:
-    """Blocks of one rank. What an epoch asks for is built on first use and kept for the epoch; rows are kept until they are sent."""
+    """Blocks of one rank in host memory. Blocks are built on first use and stay until the epoch's end; rows stay until they are sent."""
 
     def __init__(self, material: SnapshotMaterial, rank: int, device: torch.device) -> None:
         self._material = material
@@ -55,7 +55,7 @@ class HostBlocks:
         self._routes: dict[tuple[int, int], Route] = {}
 
     def number(self, snapshot: int, level: int) -> None:
-        """Number a snapshot's rows anew (REMAP)."""
+        """Renumber a snapshot's rows (REMAP)."""
         block = self.layout.block(self._material.csr(snapshot), self._halo(snapshot), self._rank)
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
@@ -84,13 +84,13 @@ class HostBlocks:
         return self._routes[snapshot, level]
 
     def target(self, snapshot: int, level: int) -> Tensor:
-        """Return what own rows predict that are kept at a level."""
+        """Return the targets of the own rows that a level retains."""
         own = self.layout.nodes(self._rank)
         nodes = torch.from_numpy(own[self.layout.depth[own] >= level])
         return to_device(self._material.target(snapshot)[nodes], self._device)
 
     def kept_masks(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
-        """Return which own and which remote rows of a whole snapshot are kept at a level, bool [rows] and [halo], on the host."""
+        """Return masks of the own and of the remote rows of a whole snapshot that a level retains, bool [rows] and [halo], on the host."""
         halo = self._halo(snapshot)
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level
         return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)
@@ -101,7 +101,7 @@ class HostBlocks:
         return self._halos[snapshot]
 
     def _stands(self, level: int) -> Int64:
-        """Return where each own row stands among those that are kept at a level."""
+        """Return the position of each own row among those that a level retains."""
         return np.cumsum(self.layout.depth[self.layout.nodes(self._rank)] >= level) - 1
 
     def _on_host(self, block: RankBlock, snapshot: int) -> SnapshotRows:

@@ -22,9 +22,9 @@ def sorted_ids(mask: Tensor, count: int) -> Tensor:
 
 
 def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> SnapshotRows:
-    """Return the kept own and remote rows (bool masks) of a snapshot and the edges between them, in the order that they had.
+    """Return the retained own and remote rows (bool masks) of a snapshot and the edges between them, in their old order.
 
-    rows, halo, nnz: how many own rows, remote rows and edges are kept.
+    rows, halo, nnz: how many own rows, remote rows and edges are retained.
     """
     graph, total = whole.full.graph, rows + halo
     mask = torch.cat([own, remote])

@@ -80,7 +80,7 @@ class StreamModel(nn.Module):
         self.smoothing = Smoothing()
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Take mean and deviation of the time between two events of a node in the training data; most models ignore them."""
+        """Set mean and deviation of the time between two events of a node in the training data; most models ignore them."""
 
     def update(self, pending: MemoryRows) -> Tensor:
         """Return memories with their messages applied, [U, H]; a node without messages keeps its memory bit for bit."""

@@ -42,7 +42,7 @@ class StructuralAttention(nn.Module):
 
 
 def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
-    """Return what gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
+    """Return the matrix that maps a row to each head's score: vector [H] and weight [H, D] to [D, heads]."""
     return torch.bmm(vector.view(heads, 1, -1), weight.view(heads, -1, weight.shape[1]))[:, 0].t()
 
 
@@ -50,10 +50,10 @@ class DySAT(StreamModel):
     """Structural layers within each window of events, the same for all (§4.1), then attention over the windows (§4.2, eq. 2).
 
     x_w = z_w + p_w, p_w trained; v = attention of x's last window over all windows; the embedding is v + relu(W v + b) + x, W and b the
-    position-wise feed-forward layer of §4.3 with the residuals of the authors' code. The paper masks later windows: the last one, which
-    alone is read, sees all. Scores are divided by the root of a head's width, not of the whole. Features of events are not read;
-    those of nodes are given or drawn at random, where the paper has one-hot rows. TGL's DySAT is another model: attention by dot products
-    with features of events within windows, weights for each window, and a recurrence over them.
+    position-wise feed-forward layer of §4.3 with the residuals of the authors' code. The paper masks later windows; here only the last one
+    is read, which sees all. Scores are divided by the root of a head's width, not of the whole. Features of events are not read; those of
+    nodes are given or drawn at random, where the paper has one-hot rows. TGL's DySAT is another model: attention by dot products with
+    features of events within windows, weights for each window, and a recurrence over them.
     """
 
     def __init__(self, shape: StreamShape, dropout: float) -> None:

@@ -36,7 +36,7 @@ class JODIE(StreamModel):
         self.register_buffer("standard", torch.tensor([0.0, 1.0]))
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Take mean and deviation of delta; a deviation of 0 counts as 1."""
+        """Set mean and deviation of delta; a deviation of 0 counts as 1."""
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
     def _standardise(self, elapsed: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class JODIE(StreamModel):
         return torch.where(pending.there, state, pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Return [s_other, e]."""
+        """Return the messages [s_other, e]: the other node's memory beside the edge's features."""
         return other if edge is None or not self.shape.edge else torch.cat([other, edge], 1)
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {
 
 
 def stream_model(shape: StreamShape, seed: int, dropout: float = 0.0) -> StreamModel:
-    """Build the model of `shape`. Parameters depend on the shape and the seed alone; dropout, of attention's weights, works in training.
+    """Build the model of `shape`. Parameters depend only on the shape and the seed; dropout, of attention's weights, works in training.
 
     Raises UserError for an unknown name.
     """

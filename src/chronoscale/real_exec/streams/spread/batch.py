@@ -77,7 +77,7 @@ class SpreadBatch(Batch):
         self.ends = self.trees[0].levels[0][: 2 * len(self.events)]
 
     def receive(self, memory: tuple[MemoryRows, Tensor, Tensor | None], edges: Tensor | None) -> None:
-        """Take rows of other ranks, on the device: memory and mailbox, their last update, features of nodes; and features of edges."""
+        """Store rows of other ranks, on the device: memory and mailbox, their last update, features of nodes; and features of edges."""
         record_use(self.features, self.edges)
         pending, last_update, features = memory
         self.received = pending, last_update

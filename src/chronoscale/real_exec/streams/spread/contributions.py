@@ -104,7 +104,7 @@ class ComputedContributions(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
-        """Read what `pack` returned."""
+        """Unpack the tensor that `pack` returned."""
         return cls(*unpack(packed, cls.columns(shape)))
 
 

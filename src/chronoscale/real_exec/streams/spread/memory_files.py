@@ -17,7 +17,7 @@ FOLDER, EPOCH = "memory", "epoch"
 
 
 class MemoryFiles:
-    """One rank's files of memory, one an epoch.
+    """Files of one rank's node memory, one an epoch.
 
     A checkpoint, and the best epoch's model, record the epoch of their memory. A file is written before either of them, and removed when
     neither can refer to it any more, so that a run that is killed at any point finds what it needs.

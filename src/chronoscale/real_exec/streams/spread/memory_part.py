@@ -15,9 +15,9 @@ from chronoscale.real_exec.streams.state import NodeState, memory_rows_of
 
 
 class MemoryPart:
-    """One rank's rows of node memory.
+    """Rows of node memory that one rank has.
 
-    state: tables of the rank's nodes alone; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
+    state: tables of only the rank's nodes; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
     nodes that all ranks have; common int64 [N]: the number of each among these, -1 for others.
     """
 
@@ -57,7 +57,7 @@ class MemoryPart:
         return pack(columns)
 
     def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
-        """Read what `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
+        """Unpack the rows that `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
         columns = unpack(rows, self.columns)
         tables = dict(zip(self.state.tables(), columns, strict=False))
         return *memory_rows_of(tables), None if self._features is None else columns[-1]

@@ -50,7 +50,7 @@ class MemoryUpdates:
         self.shared_rows = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
     def plan(self, allotment: RankAssignment, place: tuple[int, int], source: IndexedStream) -> ContributionPlan:
-        """Return what a rank will contribute. place: the iteration, and the rank whose batches these are."""
+        """Return the nodes and events whose contributions a rank computes. place: the iteration, and the rank whose batches these are."""
         iteration, rank = place
         planned = iteration_contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
         return ContributionPlan.of(planned, rank, allotment.rank_events(iteration, rank), source, self._model.shape)

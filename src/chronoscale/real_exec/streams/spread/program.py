@@ -128,7 +128,7 @@ class SpreadProgram(BatchProgram):
         return self._batch[unit]
 
     def release(self, unit: int) -> None:
-        """Release a batch when it has been asked for both its gradients and its memory, by two threads where lanes overlap."""
+        """Release a batch after both its gradients and its memory have been read, by two threads where lanes overlap."""
         with self._lock:
             if unit in self._released:
                 self._released.remove(unit)
@@ -214,7 +214,7 @@ class SpreadProgram(BatchProgram):
             del self._updates[task.unit]
 
     def settle(self, allotment: RankAssignment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Write what an iteration of evaluated events does to memory, all at once."""
+        """Write the updates of node memory by an iteration of evaluated events, all at once."""
         plan = self.memory_updates.plan(allotment, (iteration, self.turn), self.spreading.source(True))
         self.memory_updates.run_all(self.memory_updates.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 

@@ -52,7 +52,8 @@ class SharedHistory:
         return torch.where(self.seen.index_select(0, nodes), turned, memory.any(1))
 
     def observe(self, nodes: Tensor, memory: Tensor, time: Tensor) -> None:
-        """Take memory [n, H] of nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are ignored."""
+        """Record memory [n, H] of nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are
+        ignored."""
         newer = time >= self.time[nodes]
         nodes = nodes[newer]
         memory = memory[newer]

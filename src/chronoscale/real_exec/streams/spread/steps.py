@@ -85,7 +85,7 @@ class SpreadSteps(Steps):
         return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
     def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
-        """Exchange with other ranks which rows are asked for; return what they ask this rank for."""
+        """Exchange requests for rows with other ranks; return those of the others to this rank."""
         ids_of = (NOTHING, NOTHING) if batch is None or batch.remote is None else tuple(remote.asked for remote in batch.remote)
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.remote is not None:

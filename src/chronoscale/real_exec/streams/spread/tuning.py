@@ -39,7 +39,7 @@ class Tuning:
             self._spent[part] += seconds
 
     def decay(self) -> None:
-        """Let earlier batches count for less, at the end of one: their times would outweigh what theta has become."""
+        """Decay the weight of earlier batches, at the end of one: their times would outweigh the present theta's."""
         for part in list(self._spent):
             self._spent[part] *= KEPT
 

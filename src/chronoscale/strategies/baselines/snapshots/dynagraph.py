@@ -29,7 +29,7 @@ AHEAD = 2  # iterations whose snapshots are on their way or on the device
 
 
 def sampling_of(hyper: Hyper, epoch: int = 0) -> NeighbourSampling:
-    """Return how an epoch samples: one subgraph a snapshot, which all layers read.
+    """Return the sampling of an epoch: one subgraph a snapshot, which all layers read.
 
     Raises UserError for fan-outs that differ by layer, or below 1.
     """
@@ -103,12 +103,12 @@ class _Plan:
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Whether an entry belongs to the first window, bool [iterations * ranks]."""
+        """Mask of the entries of the first window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == 0)
 
     @cached_property
     def last(self) -> NDArray[np.bool_]:
-        """Whether an entry belongs to the last window, bool [iterations * ranks]."""
+        """Mask of the entries of the last window, bool [iterations * ranks]."""
         return np.asarray(self.site["iteration"] == len(self.newest) - 1)
 
     @cached_property
@@ -123,7 +123,7 @@ class _Plan:
         return {"rank": np.tile(np.arange(self.ranks), len(self.newest)), **dict.fromkeys(("iteration", "unit", "order"), iteration)}
 
     def region(self, step: int) -> Region:
-        """Return what ranks have of the snapshots at one place of the window (0: the oldest)."""
+        """Return the ranks' parts of the snapshots at one place of the window (0: the oldest)."""
         snapshot, samples = self.newest - (self.length - 1 - step), self.samples
         rows = np.tile(samples.rows, len(snapshot))
         edges, halo, sent = (column[snapshot].ravel() for column in (samples.edges, samples.halo, samples.sent))

@@ -119,8 +119,8 @@ def rank_of_nodes(counted: ExactChunking, ranks: int) -> Ints:
 def _count_hops(
     workload: Workload, counted: ExactChunking, parts: Ints, ranks: int, first: BatchSize, count: int
 ) -> tuple[list[HopCounts], int]:
-    """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
-    cache."""
+    """Count the vertices and edges that every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the
+    bytes of the largest cache."""
     model, snapshots = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
     own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], WindowBatches(workload.hyper.seed, 0)
     reached = []

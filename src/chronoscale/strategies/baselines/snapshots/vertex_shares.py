@@ -135,7 +135,7 @@ class BackwardWork:
         return cls(*(np.zeros(sites, np.int64) for _ in range(5)))
 
     def add(self, forward: Columns, times: int) -> None:
-        """Add a forward row whose gradient takes `times` its work (0: it has none, and its memory alone is freed)."""
+        """Add a forward row whose gradient takes `times` its work (0: it has none, and only its memory is freed)."""
         if times:
             self.edges, self.rows = self.edges + forward["edges"], self.rows + forward["rows"]
             self.bytes, self.flops = self.bytes + times * forward["bytes"], self.flops + times * forward["flops"]

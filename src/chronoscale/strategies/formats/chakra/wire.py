@@ -34,7 +34,7 @@ class Malformed(ValueError):
 
 
 class Field(NamedTuple):
-    """One field of a message: its number, its layout, its value (the bytes of fixed and delimited ones), and where its value begins."""
+    """Field of a protobuf message: its number, its layout, its value (bytes of fixed and delimited ones), and the value's position."""
 
     number: int
     wire: Wire

@@ -38,10 +38,10 @@ ABOUT = [field.name for field in fields(Schedule) if field.name not in (*COLUMNS
 def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name: str) -> list[Path]:
     """Write a trace and its schedule as execution traces, `<name>.<rank>.et`, one file a rank, in `folder`.
 
-    A node is a row, its id the row's number. Durations are kept, in µs as Chakra has them and in ns; dependencies within a rank are
+    A node is a row, its id the row's number. Durations are written in µs, as in Chakra, and in ns; dependencies within a rank are
     data_deps, and a control dependency leads to the row before in the FIFO (`streams`: lanes that share one). Collectives name their
     process group, the number of a list of ranks (`process_groups`), messages their sender, receiver and tag. Dependencies on another rank,
-    and all else that a schedule and a trace hold, are attributes.
+    and all other columns of a schedule and a trace, are attributes.
 
     Raises ValueError for a trace that has not every row of the schedule.
     """
@@ -99,7 +99,7 @@ class _Nodes:
         }
 
     def message(self, row: int) -> bytes:
-        """Encode one row."""
+        """Encode one row as a Chakra node."""
         op = Op(self._op[row])
         lane = Lane(self._lane[row])
         own = self._schedule.rank[row]

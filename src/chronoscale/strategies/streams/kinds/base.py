@@ -14,7 +14,7 @@ class StreamShape(ModelShape):
     """The sizes of a model of event streams.
 
     `layers` aggregate sampled neighbours: 0 for JODIE and APAN; `inputs`: width of what the first of them reads, or of the memory;
-    `outputs`: classes of nodes, 0 for a model of links alone.
+    `outputs`: classes of nodes, 0 for a model that predicts only links.
     """
 
     edge: int = 0  # features of events that are read

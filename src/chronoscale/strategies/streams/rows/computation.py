@@ -69,7 +69,7 @@ def gradient_law(op: Op) -> str:
 
 
 def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
-    """Add the gradient rows of what `add_forward` computed, and return their handles. total, held: as there."""
+    """Add the gradient rows of the rows that `add_forward` added, and return their handles. total, held: as in `add_forward`."""
     work, (flops, moved, saved) = phase.work, total
     sizes: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
     back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}

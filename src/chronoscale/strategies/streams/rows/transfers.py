@@ -14,7 +14,7 @@ from chronoscale.strategies.streams.rows.work import update_work
 def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
     """Add the rows that sample a batch, gather and send its features, and bring them to where they are read.
 
-    Returns the first row, the last, and the bytes that are held until the batch is over, [batches] each.
+    Returns the first row, the last, and the bytes that stay allocated until the batch is over, [batches] each.
     """
     shape = phase.shape
     work = phase.work
@@ -47,7 +47,7 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
     """Add the rows that bring node memory to the device and update it. known: site and handles after which memory is known.
 
-    Returns the last row, and the bytes that are held until the batch is over, [batches] each.
+    Returns the last row, and the bytes that stay allocated until the batch is over, [batches] each.
     """
     shape = phase.shape
     work = phase.work

@@ -66,7 +66,7 @@ class RowChain:
         return self.follow(rows)
 
     def follow(self, rows: Ints) -> Ints:
-        """Take rows that were added otherwise as the next ones of the chain."""
+        """Append rows that were added elsewhere to the chain."""
         self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
         return rows
 
@@ -118,7 +118,7 @@ def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> No
 def _add_sampling(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]:
     """Add the rows that need no memory: sampling, features that the rank has, and ids of those that it has not.
 
-    Returns the rows that bring the first, those that ask for the others, and the bytes held until the batch is over.
+    Returns the rows that bring the first, those that request the others, and the bytes allocated until the batch is over.
     """
     work = phase.work
     there = phase.work.events > 0
@@ -141,7 +141,7 @@ def _add_sampling(line: RowChain, phase: SpreadPhase) -> tuple[Ints, Ints, Ints]
 def _add_reads(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], kernels: Ints) -> tuple[tuple[Ints, Ints], Ints, Ints]:
     """Add the rows that fetch other ranks' rows and read the rank's own memory.
 
-    Returns the rows that bring either, the row that reads own memory, and the bytes held until the batch is over.
+    Returns the rows that bring either, the row that reads own memory, and the bytes allocated until the batch is over.
     """
     work = phase.work
     there = phase.work.events > 0

@@ -25,14 +25,14 @@ FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What ranks have in common where node memory is spread over them; `Schedule.feeding` carries it to whoever executes the schedule.
+    """Settings of what ranks share where node memory is spread over them; `Schedule.feeding` carries them to the execution.
 
     replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
-    all parts (MemShare §3.1). synchronised: of what ranks do to it, all that is newest reaches every rank at the iteration's end; what has
-    changed significantly does (aging inspection, eq. 18); nothing does. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours:
-    the most recent ones, those with θ-boundary decay (§3.3), or local ones alone. negatives: most are drawn from the rank's own part
-    (§4.3). pipelined: sampling, remote rows and synchronisation are under way while others compute (§4.1). stale: memory is read some
-    iterations before it is due (MSPipe).
+    all parts (MemShare §3.1). synchronised: which updates of it reach every rank at the iteration's end: the newest of each node;
+    significant changes (aging inspection, eq. 18); none. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours: the most recent
+    ones, those with θ-boundary decay (§3.3), or only local ones. negatives: most are drawn from the rank's own part (§4.3). pipelined:
+    sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some iterations before it is due
+    (MSPipe).
     """
 
     replicated: bool = False
@@ -61,7 +61,7 @@ class Sharing:
         return sharing
 
     def spread(self, hyper: Hyper) -> StreamDistribution:
-        """Return how the event stream lies on ranks."""
+        """Return the distribution of the event stream over ranks."""
         if self.replicated:
             return StreamDistribution("", newest=False)
         settings = hyper.events.sharing
@@ -69,7 +69,7 @@ class Sharing:
         return StreamDistribution(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
-        """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
+        """Return the sampling of neighbours, each node and edge of a batch once (§4.3).
 
         Raises UserError for a model without memory, and for neighbours drawn at random with a boundary.
         """

@@ -35,7 +35,7 @@ class SpreadStrategy(Strategy):
         return False
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch.
+        """Plan one epoch on ranks that share node memory.
 
         Raises UserError for another family, a model without memory or one that was not counted, and for a stream that cannot be cut into so
         many parts.
