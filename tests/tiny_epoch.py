@@ -3,8 +3,8 @@
 from functools import cache
 
 from chronoscale.datasets.generate.sessions import SessionStream
-from chronoscale.harness.reproduce.fast import epochs
-from chronoscale.harness.reproduce.fast.epochs import Epoch
+from chronoscale.harness.study.hooks import fast_epochs as epochs
+from chronoscale.harness.study.hooks.fast_epochs import Epoch
 
 BATCH = 64
 

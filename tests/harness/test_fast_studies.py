@@ -11,10 +11,12 @@ import torch
 from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.fast import cache_ratios, epochs, forward, memory_io, operators, sampling, volumes
-from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch
+from chronoscale.harness.reproduce.fast import cache_ratios, forward, memory_io, operators, sampling, volumes
 from chronoscale.harness.reproduce.study import Kind
 from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.hooks import fast_epochs as epochs
+from chronoscale.harness.study.hooks import fast_kernels as kernels
+from chronoscale.harness.study.hooks.fast_epochs import Epoch, epoch
 
 EVENTS = 60_000
 
@@ -23,7 +25,7 @@ EVENTS = 60_000
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand-ins, and the one of LastFM, too, cut short."""
     monkeypatch.setattr(epochs, "most", lambda quick, name="": EVENTS)
-    for module in (forward, operators, sampling, volumes, import_module("chronoscale.harness.reproduce.fast.kernels")):
+    for module in (forward, operators, sampling, volumes, kernels):
         monkeypatch.setattr(module, "most", lambda quick, name="": EVENTS)
     monkeypatch.setattr(memory_io, "QUICK", EVENTS)
     monkeypatch.setattr(memory_io, "DATASETS", ("wikitalk", "us_flights_2001"))

@@ -11,10 +11,10 @@ from tiny_epoch import BATCH, tiny
 from chronoscale.batching.streams.caching.loading import Frequencies, Room
 from chronoscale.batching.streams.caching.residents import NOTHING
 from chronoscale.batching.streams.sampling.presampling import frequencies
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING
-from chronoscale.harness.reproduce.fast.host import Rates
-from chronoscale.harness.reproduce.fast.splits import Split, best, chosen
-from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING
+from chronoscale.harness.study.hooks.fast_host import Rates
+from chronoscale.harness.study.hooks.fast_splits import Split, best, chosen
+from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
 from chronoscale.strategies.streams.placements.even import Even
 from chronoscale.strategies.streams.placements.greedy import Greedy
 

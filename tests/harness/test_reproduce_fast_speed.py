@@ -11,11 +11,18 @@ from one_rank import here
 
 from chronoscale.batching.streams.sampling.affinity import affinity
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.fast import breakdown, cases, executed, footprint, ladder, overheads, points, rates, speedups, threads
-from chronoscale.harness.reproduce.fast.costs import DISTINCT, Rates, ServerCosts
-from chronoscale.harness.reproduce.fast.points import TGL, Point, iterations, schedule_of, simulate
+from chronoscale.harness.reproduce.fast import overheads
 from chronoscale.harness.reproduce.study import Kind
 from chronoscale.harness.study.findings import UNKNOWN, Findings
+from chronoscale.harness.study.hooks import fast_cases as cases
+from chronoscale.harness.study.hooks import fast_epoch
+from chronoscale.harness.study.hooks import fast_executed as executed
+from chronoscale.harness.study.hooks import fast_footprint as footprint
+from chronoscale.harness.study.hooks import fast_points as points
+from chronoscale.harness.study.hooks import fast_rates as rates
+from chronoscale.harness.study.hooks import fast_threads as threads
+from chronoscale.harness.study.hooks.fast_costs import DISTINCT, Rates, ServerCosts
+from chronoscale.harness.study.hooks.fast_points import TGL, Point, iterations, schedule_of, simulate
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.baselines.streams.simple import SIMPLE
@@ -165,7 +172,7 @@ def test_causes_in_words() -> None:
 def test_table_4() -> None:
     found = run("table", 4)
     cases_of = found.tables["cases"]
-    assert len(cases_of) == len(speedups.QUICK_NAMES) * 7
+    assert len(cases_of) == 2 * 7
     line = found.rows.set_index("what").loc["wikitalk, tgn, fast over etc"]
     assert line["published"] == pytest.approx(221.21 / 196.0)
     epochs = found.tables["epochs"].set_index(["dataset", "model", "strategy"])
@@ -190,9 +197,9 @@ def test_what_is_printed_as_out_of_memory() -> None:
 
 
 def test_shares_of_an_epoch() -> None:
-    found = breakdown.shares({"SAMPLE": 1.0, "GATHER": 2.0, "H2D": 3.0, "AGGREGATE": 4.0})
+    found = fast_epoch.shares({"SAMPLE": 1.0, "GATHER": 2.0, "H2D": 3.0, "AGGREGATE": 4.0})
     assert found == {"sampling": 0.1, "memory I/O": 0.5, "computing": 0.4}
-    covered = [op for ops in breakdown.PARTS.values() for op in ops]
+    covered = [op for ops in fast_epoch.PARTS.values() for op in ops]
     schedule = schedule_of(Point("lastfm", "tgn", TGL, True))
     assert set(map(Op, np.unique(schedule.op))) <= set(covered) and len(covered) == len(set(covered))
 
@@ -237,7 +244,7 @@ def test_compressing_is_the_time_of_its_ids() -> None:
     at = schedule.op == Op.SAMPLE
     told = (schedule.rows[at] + schedule.edges[at]).sum() / figures.distinct
     span = replay(schedule, figures.cluster, ServerCosts(figures, True)).span_ns / 1e9
-    assert ladder.compressing("lastfm", figures, True) == pytest.approx(told / span, rel=2e-3)
+    assert fast_epoch.compressing("lastfm", figures, True) == pytest.approx(told / span, rel=2e-3)
 
 
 def test_table_6() -> None:

@@ -6,11 +6,11 @@ import pandas as pd
 
 from chronoscale.batching.streams.caching.loading import Frequencies
 from chronoscale.batching.streams.sampling.redundancy import BATCH
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
-from chronoscale.harness.reproduce.fast.host import Rates
-from chronoscale.harness.reproduce.fast.traffic import loading, traffic
 from chronoscale.harness.reproduce.fast.volumes import GIB, PRESAMPLE, RATIO
 from chronoscale.harness.study.findings import NAN, beside
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch
+from chronoscale.harness.study.hooks.fast_host import Rates
+from chronoscale.harness.study.hooks.fast_traffic import loading, traffic
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.published import published

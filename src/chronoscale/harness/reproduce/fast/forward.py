@@ -16,10 +16,10 @@ from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.cuda_ext.sampling.topology import Topology
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.harness.reproduce.fast.sampling import roots
-from chronoscale.harness.reproduce.fast.stand_ins import QUICK
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
+from chronoscale.harness.study.hooks.fast import QUICK
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch, epoch, most
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.reports.published import published

@@ -9,12 +9,12 @@ import pandas as pd
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.fast.cache_ratios import CURVE, CURVE_EVENTS, curve, drawn, verdicts
-from chronoscale.harness.reproduce.fast.epochs import REAL, Epoch, epoch
-from chronoscale.harness.reproduce.fast.host import Rates, rates
-from chronoscale.harness.reproduce.fast.stand_ins import QUICK
-from chronoscale.harness.reproduce.fast.traffic import Sent
 from chronoscale.harness.reproduce.fast.volumes import GIB, RATIO, Counted, counted, rate, shared, stages, within
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
+from chronoscale.harness.study.hooks.fast import QUICK
+from chronoscale.harness.study.hooks.fast_epochs import REAL, Epoch, epoch
+from chronoscale.harness.study.hooks.fast_host import Rates, rates
+from chronoscale.harness.study.hooks.fast_traffic import Sent
 from chronoscale.reports.published import Printed, published
 
 DATASETS = ("wikitalk", "bitcoin", *REAL)

@@ -18,10 +18,10 @@ from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.harness.reproduce.fast.epochs import WIDTH, epoch, most
-from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
-from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
+from chronoscale.harness.study.hooks.fast import NAMES, QUICK
+from chronoscale.harness.study.hooks.fast_epochs import WIDTH, epoch, most
+from chronoscale.harness.study.hooks.fast_subgraphs import Subgraph, largest
 from chronoscale.reports.published import published
 
 HEADS, REPEATS, QUICK_REPEATS = 2, 15, 5

@@ -12,12 +12,12 @@ from chronoscale.batching.streams.prepared import Prepared
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.reproduce.fast.executed import Executed, passes, seconds, timed
-from chronoscale.harness.reproduce.fast.footprint import SLOT, held
-from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of
-from chronoscale.harness.reproduce.fast.rates import solved
-from chronoscale.harness.reproduce.fast.stand_ins import stand_in
 from chronoscale.harness.study.findings import NAN, UNKNOWN, Findings, Told, beside
+from chronoscale.harness.study.hooks.fast import stand_in
+from chronoscale.harness.study.hooks.fast_executed import Executed, passes, seconds, timed
+from chronoscale.harness.study.hooks.fast_footprint import SLOT, held
+from chronoscale.harness.study.hooks.fast_points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of
+from chronoscale.harness.study.hooks.fast_rates import solved
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.shapes import FP32
 

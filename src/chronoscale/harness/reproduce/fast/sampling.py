@@ -15,9 +15,9 @@ from chronoscale.batching.streams.sampling.redundancy import FANOUT
 from chronoscale.batching.streams.sampling.thread_binding import by_affinity
 from chronoscale.cuda_ext.sampling import bound_threads as crew
 from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
-from chronoscale.harness.reproduce.fast.epochs import Epoch, epoch, most
-from chronoscale.harness.reproduce.fast.stand_ins import NAMES, QUICK
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
+from chronoscale.harness.study.hooks.fast import NAMES, QUICK
+from chronoscale.harness.study.hooks.fast_epochs import Epoch, epoch, most
 from chronoscale.reports.published import Range, published
 
 THREADS = 40  # §6.3

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from chronoscale.batching.streams.caching.loading import Frequencies
 from chronoscale.batching.streams.sampling.redundancy import BATCH
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING, epoch, most
-from chronoscale.harness.reproduce.fast.splits import best, chosen
-from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
 from chronoscale.harness.study.findings import NAN, beside
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, epoch, most
+from chronoscale.harness.study.hooks.fast_splits import best, chosen
+from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.placements.even import Even
 from chronoscale.strategies.streams.placements.greedy import Greedy

@@ -10,7 +10,7 @@ from chronoscale.batching.streams.ranks.assignment import Deal
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int64
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING, Epoch
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch
 
 LAST = 5  # batches, of which the largest is taken: late in a stream nodes have more neighbours
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from chronoscale.harness.reproduce.fast.costs import Rates
-from chronoscale.harness.reproduce.fast.points import SIMPLE_RATIO, TGL, Point, ratio, simulate
-from chronoscale.harness.reproduce.fast.rates import paced, solved
 from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, UNKNOWN
+from chronoscale.harness.study.hooks.fast_costs import Rates
+from chronoscale.harness.study.hooks.fast_points import SIMPLE_RATIO, TGL, Point, ratio, simulate
+from chronoscale.harness.study.hooks.fast_rates import paced, seconds, solved
+from chronoscale.harness.study.point import StudyPoint
 
 RIVALS: Mapping[str, str] = {"tgl": TGL, "etc": "etc", "simple": "simple"}  # by the names of Table 4
 NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the printed; part, where it leaves at most this of the difference
@@ -111,3 +112,36 @@ def cause(printed: float, gains: Mapping[Case, float], off: Mapping[str, float])
     if apart(best) > PART * apart(BASE):
         return UNKNOWN
     return f"part of it: {best.name}: {gains[best]:.2f}; the rest is {UNKNOWN}"
+
+
+AHEAD = "tgl with prefetching"
+
+
+def compared(point: StudyPoint) -> dict[str, Any]:
+    """Return the seconds of an epoch, printed and ours, what share of the features is cached, and of a rival the speed-up of FAST over it
+    by case. `AHEAD` stands beside TGL as released."""
+    of, name, quick = (point.dataset, point.model), point.strategy, point.setting("short")
+    case = Case(AHEAD, points={"tgl": {"ahead": 1}}) if name == AHEAD else BASE
+    share = ratio(*of, quick) if name == "fast" else SIMPLE_RATIO if name == "simple" else 0.0
+    return {
+        "printed_s": seconds(*of, name),
+        "ours_s": case.epoch(*of, "tgl" if name == AHEAD else name, quick),
+        "cached": share,
+        "gains": {case.name: case.gain(*of, name, quick) for case in cases()} if name in RIVALS else {},
+    }
+
+
+def fits(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return over all printed speed-ups, for each case: by which factor ours is off in the geometric mean, and how many are within 15 %."""
+    names = [case.name for case in cases()]
+    known = [line for line in lines if np.isfinite(line["printed"])]
+    ours = np.asarray([[line[name] for line in known] for name in names], np.float64)
+    off = np.abs(np.log(ours / np.asarray([line["printed"] for line in known], np.float64)))
+    columns = zip(names, np.exp(off.mean(1)), (off <= np.log(1.15)).sum(1), strict=True)
+    return [{"assumption": name, "off by, times": apart, "within 15 %": count, "of": len(known)} for name, apart, count in columns]
+
+
+def explained(line: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> str:
+    """Return why a speed-up differs from the printed one. found: what `fits` gives."""
+    off = {str(one["assumption"]): float(one["off by, times"]) for one in found}
+    return cause(line["printed"], {case: line[case.name] for case in cases()}, off)

@@ -17,8 +17,8 @@ from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.batching.streams.statistics import BatchStatistics, counted
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.reproduce.fast.costs import Rates, ServerCosts
-from chronoscale.harness.reproduce.fast.stand_ins import MOST, QUICK, stand_in
+from chronoscale.harness.study.hooks.fast import MOST, QUICK, stand_in
+from chronoscale.harness.study.hooks.fast_costs import Rates, ServerCosts
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks

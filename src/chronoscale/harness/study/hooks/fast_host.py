@@ -12,7 +12,7 @@ import torch
 
 from chronoscale.cuda_ext.sampling.distinct import distinct
 from chronoscale.datasets.arrays import Int32
-from chronoscale.harness.reproduce.fast.traffic import Sent
+from chronoscale.harness.study.hooks.fast_traffic import Sent
 from chronoscale.strategies.streams.shapes import FP32
 
 PCIE = 32e9  # bytes a second, FAST §1: PCIe 4.0 with 16 lanes

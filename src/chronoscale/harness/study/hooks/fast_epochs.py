@@ -19,7 +19,7 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.fast.stand_ins import MOST, NAMES, QUICK, stand_in
+from chronoscale.harness.study.hooks.fast import MOST, NAMES, QUICK, stand_in
 
 SAMPLING = Sampling((FANOUT, FANOUT), unique=False)  # FAST §6.1; a row a slot, as TGL has it
 WIDTHS = {"wikitalk": 172, "bitcoin": 172}  # Table 3

@@ -19,8 +19,8 @@ from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import item, load_passes
-from chronoscale.harness.reproduce.fast.points import HEADS, HIDDEN, LAYERS, TIME, widths_of
-from chronoscale.harness.reproduce.fast.stand_ins import stand_in
+from chronoscale.harness.study.hooks.fast import stand_in
+from chronoscale.harness.study.hooks.fast_points import HEADS, HIDDEN, LAYERS, TIME, widths_of
 from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Lo
 from chronoscale.batching.streams.caching.residents import NOTHING
 from chronoscale.batching.streams.caching.retention import Retention
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
+from chronoscale.harness.study.hooks.fast_epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.feeding import Feeding
 from chronoscale.strategies.streams.placements.table import PLACEMENTS

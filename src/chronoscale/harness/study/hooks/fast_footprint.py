@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronoscale.harness.reproduce.fast.points import TGL, Point, planned, widths_of
-from chronoscale.harness.reproduce.fast.rates import filled
 from chronoscale.harness.study.findings import NAN, UNKNOWN, beside
+from chronoscale.harness.study.hooks.fast_points import TGL, Point, planned, widths_of
+from chronoscale.harness.study.hooks.fast_rates import filled
 from chronoscale.reports.published import published
 from chronoscale.strategies.streams.phase import state_bytes
 from chronoscale.strategies.streams.shapes import FP32, shape_of

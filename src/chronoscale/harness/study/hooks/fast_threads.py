@@ -13,8 +13,7 @@ from chronoscale.batching.streams.sampling.thread_binding import by_affinity
 from chronoscale.cuda_ext.sampling.topology import Topology
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness.reproduce.fast.points import prepared
-from chronoscale.harness.study.findings import NOT_PRINTED, row
+from chronoscale.harness.study.hooks.fast_points import prepared
 
 THREADS = 8  # §6.1, and Figure 11a
 SAMPLED = 64  # batches whose roots are compared
@@ -49,6 +48,6 @@ def bound_here(near: Float64) -> str:
     return f"{WITHOUT}: {note}." if note else "Executed with threads bound where the last rung says so."
 
 
-def of_pairs(near: Float64) -> list[dict[str, object]]:
-    pairs = near[np.triu_indices(len(near), 1)]
-    return [row("affinity of two threads, Jaccard", None, pairs.tolist(), f"{NOT_PRINTED}, a plot; lowest, mean and highest of 28 pairs")]
+def of_pairs(near: Float64) -> list[float]:
+    """Return the affinity of each pair of threads."""
+    return [float(one) for one in near[np.triu_indices(len(near), 1)]]

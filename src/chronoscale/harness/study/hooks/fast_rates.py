@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from chronoscale.harness.reproduce.fast.costs import Rates
-from chronoscale.harness.reproduce.fast.points import TGL, Point, iterations, schedule_of, simulate
+from chronoscale.harness.study.hooks.fast_costs import Rates
+from chronoscale.harness.study.hooks.fast_points import TGL, Point, iterations, schedule_of, simulate
 from chronoscale.reports.published import published
 from chronoscale.strategies.schedule import Op
 
