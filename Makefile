@@ -14,7 +14,7 @@ ONE := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM
 WORKERS ?= 2
 BUDGET  ?= 10# minutes of CPU, in units of tests/budget.py, without the checks
 
-.PHONY: demo test test-all check sanitize sanitize-threads install wheel gpu gpu-wheels clean
+.PHONY: demo pictures test test-all check sanitize sanitize-threads install wheel gpu gpu-wheels clean
 
 demo: install
 	$(BIN)/chronoscale demo
@@ -28,9 +28,15 @@ test-all: install
 	$(BIN)/python tests/everything
 
 check: install
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
+	$(BIN)/python tools/links.py
+	$(BIN)/python tools/dead_code.py
+
+# The pictures of README and docs, drawn again: docs/pictures.yaml.
+pictures: install
+	$(BIN)/python tools/pictures.py
 
 # The CUDA kernels, emulated, under the address sanitizer; the CPU library under the thread sanitizer.
 THREAD := build/thread

@@ -20,6 +20,7 @@ class LongestFirst(GroupStrategy):
     name = "longest-first"
     title = "Longest group first"
     source = "examples/strategy.py"
+    summary = "Each GPU trains whole snapshot groups, those with the most edges first."
     reuse = Reuse(snapshots=True)
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:

@@ -15,24 +15,24 @@ import torch
 from dense_trainer import RATE, iterations_of, weights
 from rank_cases import serve_cases
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, Partition, Workload
@@ -40,7 +40,7 @@ from chronoscale.strategies.workload import Hyper, Partition, Workload
 INPUTS, HIDDEN, SEED = 6, 8, 5
 CLASSES = 3  # of nodes; every fourth is unlabelled
 SPREAD = ("psg", "blad", "esdg", "distdgl")  # what takes features that change
-STACKED = {f"{spatial}-gru-2-last": Kind(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
+STACKED = {f"{spatial}-gru-2-last": ModelParts(spatial, "gru", recurs_last=True, depth=2) for spatial in ("gcn", "gat")}  # from outside
 COSTS = DatasheetCosts(presets.cluster("h200").device)
 CPU = torch.device("cpu")
 
@@ -132,7 +132,7 @@ CASES = [
 def plan(case: Case, folder: Path, ranks: int) -> None:
     """The case's schedule, as a file: planned once, for whichever process runs it."""
     sequence = store.load(folder / case.data)
-    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
+    cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     work = Workload("w", statistics_of(sequence), case.shape, case.hyper, Partition(*cut.count(sequence)))
     schedule = strategy(case.strategy).plan(work, ranks, Changing() if case.forms else COSTS)
     assert not case.forms or {Op.INCREMENT, Op.RECONSTRUCT} <= {Op(op) for op in schedule.op} or case.strategy == "real-g"
@@ -143,15 +143,15 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """One epoch: its losses; planned and moved bytes of this rank's communication rows; what is left on the device."""
     rank, ranks = context.rank, context.ranks
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
-    cut = Cut(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
+    cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     asked = (case.shape.inputs, case.hyper.variant)
-    material = Material(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
+    material = SnapshotMaterial(sequence, *asked, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":
         program = SnapshotProgram(schedule, material, learner, case.hyper, context)
-        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.board.shelves), steps
-    region = Whole(material) if case.strategy == "esdg" else Part(material, cut, rank, CPU)
+        return execute(schedule, program, CpuLanes(False), "cpu").losses, {}, len(program.device_state.snapshots), steps
+    region = WholeRegion(material) if case.strategy == "esdg" else PartRegion(material, cut, rank, CPU)
     program = CellProgram(schedule, region, learner, case.hyper, context)
     losses = execute(schedule, program, CpuLanes(False), "cpu").losses
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
@@ -167,7 +167,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     found, trained = {}, {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 TEST, FIXTURE = 4.0, 25.0  # units, the most that is let pass
-COUNTERS = ("forked", "chronoscale.real_exec.ranks.handle")  # modules whose spent_s() tells of children that are not ours to wait for
+COUNTERS = ("forked", "chronoscale.real_exec.ranks.rank_group")  # modules whose spent_s() tells of children that are not ours to wait for
 REFERENCE_S = 0.0165  # of one piece of work, where a unit is a second
 RENEWED_S = 10.0  # CPU seconds after which the work is measured again
 KEPT = 9  # measurements of the work

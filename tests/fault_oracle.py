@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
-from chronoscale.simulator.failures.fault_plan import FaultPlan, Points
-from chronoscale.simulator.failures.faults import Ended
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.fault_plan import FailurePositions, FaultPlan
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.training import Ended
 
 
 class Told:
@@ -21,14 +21,14 @@ class Told:
         ends: list[int],
         ranks: int,
         epochs: int,
-        points: Points,
+        points: FailurePositions,
         on: Callable[[int], Pace | None],
         seed: int,
         most: int,
     ):
         self.most = most
         self.env, self.plan, self.ends, self.ranks, self.epochs, self.on = simpy.Environment(), plan, ends, ranks, epochs, on
-        self.points, self.times = list(points.at), sorted(round(time * 1e9) for time in plan.times_s)
+        self.points, self.times = list(points.positions), sorted(round(time * 1e9) for time in plan.times_s)
         self.numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
         self.left, self.since, self.changed = self.draw(), 0, self.env.event()
         self.failures = self.restarts = self.done = self.saved = 0

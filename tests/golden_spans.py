@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 from stream_case import choice, stream
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -30,7 +31,7 @@ from chronoscale.strategies.registry import STRATEGIES, strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, SharingHyper, Workload
 
 FILE = Path(__file__).parent / "simulator" / "golden.json"
@@ -43,9 +44,9 @@ CASES = sorted([*STRATEGIES, *(f"{name}{PREPARED}" for name, one in STRATEGIES.i
 def snapshots() -> Workload:
     nodes, chunks = 200, 64
     graphs = GrowthGraph.rmat(nodes, 2000, 40, 0.1, 1).sequence().without_self_edges()
-    cut = Cut((np.arange(nodes) % RANKS).astype(np.int32), RANKS)
+    cut = VertexPartition((np.arange(nodes) % RANKS).astype(np.int32), RANKS)
     hyper = Hyper(fanout=(3,), seed=7, recency=Recency(Decay(2, 3, 0.25), chunks))
-    counted = Counted(graphs, Chunks((np.arange(nodes) * chunks // nodes).astype(np.int32), chunks))
+    counted = ExactChunking(graphs, Chunks((np.arange(nodes) * chunks // nodes).astype(np.int32), chunks))
     shape = model_shape("t-gcn", 2, 8, 2, 2)
     return Workload("snapshots", statistics_of(graphs), shape, hyper, Partition(*cut.count(graphs), origin="by number"), counted)
 
@@ -57,7 +58,7 @@ def signals() -> Workload:
 
 
 def streams() -> Workload:
-    data = statistics_of(Prepared.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
+    data = stream_statistics(PreparedStream.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
     hyper = Hyper(batch_size=7, fanout=(3,), events=EventHyper(sharing=SharingHyper(shared=0.25, theta=0.5)))
     return Workload("streams", data, shape_for(choice("tgn"), data, hyper), hyper)
 

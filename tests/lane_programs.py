@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.measurement.kernels import Unheard
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
@@ -42,28 +42,29 @@ def groups(model: str, way: str, layers: int = 2, ranks: int = 1, device: torch.
         forms = Forms(kinds, True)
     reuse = {"psg": Reuse(), "blad": Reuse(pipeline=True)}.get(way, Reuse(snapshots=True, groups=True))
     schedule = lower(way, work, deal(work.groups, ranks, 2), reuse, UNUSED, forms).head(2)
-    context = Context(device=device, collective=Unheard(ranks))
-    material = Material(GRAPHS, 6, pin=device != CPU, weighted=work.model.spatial == "gcn")
+    context = Context(device=device, collective=AbsentPeers(ranks))
+    material = SnapshotMaterial(GRAPHS, 6, pin=device != CPU, weighted=work.model.spatial == "gcn")
     return SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), HYPER, context)
 
 
 def cells(model: str, name: str, ranks: int, device: torch.device = CPU) -> CellProgram:
     """A rank's share of groups that are spread over `ranks`."""
     planner, shape = strategy(name), model_shape(model, 6, 5, 2)
-    cut = Cut((np.arange(NODES) % ranks).astype(np.int32), ranks)
+    cut = VertexPartition((np.arange(NODES) % ranks).astype(np.int32), ranks)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
-    schedule, others = planner.plan(work, ranks, UNUSED).head(2), Unheard(ranks)
+    schedule, others = planner.plan(work, ranks, UNUSED).head(2), AbsentPeers(ranks)
     context = Context(device=device, collective=others, exchange=others)
-    material = Material(GRAPHS, 6, pin=device != CPU, weighted=shape.spatial == "gcn")
-    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+    material = SnapshotMaterial(GRAPHS, 6, pin=device != CPU, weighted=shape.spatial == "gcn")
+    region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
     return CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context)
 
 
 def blocks(model: str, name: str, ranks: int, device: torch.device = CPU) -> WindowProgram:
     """A rank's share of sliding windows."""
     hyper, chunks = Hyper(recency=Recency(Decay(2, 3, 0.4), 8)), Chunks((np.arange(NODES) % 8).astype(np.int32), 8)
-    shape, others = model_shape(model, 6, 5, 2), Unheard(ranks)
-    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=Counted(GRAPHS, chunks))
+    shape, others = model_shape(model, 6, 5, 2), AbsentPeers(ranks)
+    work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=ExactChunking(GRAPHS, chunks))
     context = Context(device=device, collective=others, exchange=others)
     schedule = strategy(name).plan(work, ranks, UNUSED)
-    return WindowProgram(schedule, Material(GRAPHS, 6, pin=device != CPU), chunks, Learner(SnapshotModel(shape), context), hyper, context)
+    material = SnapshotMaterial(GRAPHS, 6, pin=device != CPU)
+    return WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)

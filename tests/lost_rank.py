@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec.execution.exchange import TorchExchange
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.communication.collective import TorchCollective
+from chronoscale.real_exec.communication.exchange import TorchExchange
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.collective import TorchCollective
 from chronoscale.real_exec.ranks.rank import serve
 from chronoscale.strategies.schedule import Lane, Op
 
@@ -43,7 +43,7 @@ def talk(operation: str, loses: int, how: str) -> None:
     collective, exchange = TorchCollective(), TorchExchange()
     values = torch.ones(ranks * ROWS, 8)
     into = torch.empty_like(values)
-    here = positions.own()
+    here = positions.own_page()
 
     if how == "raise beside":
         rows = [Task(7, Op.COMPUTE, Lane.COMPUTE, 0, 0, 0, 0, 0, ()), Task(8, Op.RECV, Lane.COMM, 0, 0, 0, 0, 0, ())]
@@ -56,8 +56,8 @@ def talk(operation: str, loses: int, how: str) -> None:
                     time.sleep(0.01)
                 raise ValueError("odd")
 
-        step = here.marked(beside)
-        Progress(rows, [0, 1], [[], []], 2).run([lambda _, task: step(task)] * 2)
+        step = here.record_rows(beside)
+        RowThreads(rows, [0, 1], [[], []], 2).run([lambda _, task: step(task)] * 2)
 
     if how.endswith("a child"):
         subprocess.Popen(["sleep", "1000"])
@@ -70,7 +70,7 @@ def talk(operation: str, loses: int, how: str) -> None:
             if task.iteration == BEGIN and rank == loses:
                 lose(how)
         elif rank == loses and how == "leave out" and task.iteration == BEGIN:
-            inner = here.marked(lambda _: exchange.receive(into, 1 - rank))  # which nobody sends
+            inner = here.record_rows(lambda _: exchange.receive(into, 1 - rank))  # which nobody sends
             inner(Task(task.task + 1, Op.RECV, Lane.COMM, task.iteration, 0, 0, 0, 0, ()))
         elif operation == "all_to_all":
             exchange.all_to_all(into, values, [ROWS] * ranks, [ROWS] * ranks)
@@ -79,7 +79,7 @@ def talk(operation: str, loses: int, how: str) -> None:
 
     here.enter_pass("talk")
     here.enter_pass("talk")
-    step = here.marked(run)
+    step = here.record_rows(run)
     for number in count():
         op = Op.ALLREDUCE if number % 2 else Op.COMPUTE
         step(Task(number, op, Lane.COMM if number % 2 else Lane.COMPUTE, number // 2, 0, 0, 0, 0, ()))

@@ -1,7 +1,7 @@
 """What ranks tell each other, executed on this rank: `main(folder)`.
 
 Each operation runs over memory and over a network of RATE and LATENCY. Writes whether the same came of it, bit for bit, and when it began
-and ended, ns on a clock that ranks share; tests/real_exec/test_shaped.py holds them against the model.
+and ended, ns on a clock that ranks share; tests/real_exec/test_traffic_shaping.py holds them against the model.
 """
 
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from chronoscale.real_exec.execution.context import Context, joined
-from chronoscale.real_exec.execution.exchange import all_gather, incoming
+from chronoscale.real_exec.communication.exchange import all_gather, receive_counts
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks.rank import serve
 
@@ -44,7 +44,7 @@ def misdelivered(context: Context) -> list[str]:
     wrong, own, ranks = [], context.rank, range(context.ranks)
     for (name, count), width, dtype in product(COUNTS.items(), WIDTHS, DTYPES):
         sent, come = [count(own, q) for q in ranks], [count(q, own) for q in ranks]
-        told = incoming(context.exchange, sent, torch.device("cpu"))
+        told = receive_counts(context.exchange, sent, torch.device("cpu"))
         into = torch.full((sum(told), width), 99).to(dtype)
         context.exchange.all_to_all(into, torch.cat([rows(own, q, sent[q], width, dtype) for q in ranks]), told, sent)
         if told != come or not torch.equal(into, torch.cat([rows(q, own, come[q], width, dtype) for q in ranks])):
@@ -101,12 +101,12 @@ def outcomes(context: Context) -> dict[str, tuple[torch.Tensor, list[int]]]:
 def run(folder: Path, rank: int, ranks: int) -> None:
     """A file of what was found."""
     found = {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         found["misdelivered"], plain = misdelivered(context), outcomes(context)
-    with joined(Settings(device="cpu", network=RATE, network_latency=LATENCY)) as context:
+    with open_context(Settings(device="cpu", network=RATE, network_latency=LATENCY)) as context:
         shaped = outcomes(context)
         found["kinds"] = [type(context.collective).__name__, type(context.exchange).__name__]
-    with joined(Settings(device="cpu", network_latency=1e-9)) as context:
+    with open_context(Settings(device="cpu", network_latency=1e-9)) as context:
         found["misdelivered"] += misdelivered(context)
     found["same"] = {name: torch.equal(value, plain[name][0]) for name, (value, _) in shaped.items()}
     found["times"] = {name: times for name, (_, times) in shaped.items()}

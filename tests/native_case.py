@@ -19,7 +19,7 @@ needs_cpu = pytest.mark.skipif(not HAS_CPU, reason="backend 'cpu' is not availab
 
 def without_cpp_operators() -> AbstractContextManager[object]:
     """While it lasts no call goes to the operators in C++."""
-    return mock.patch.object(cpp_operators, "operators", lambda: None)
+    return mock.patch.object(cpp_operators, "load_operators", lambda: None)
 
 
 def run_on(place: str, operator: Callable[..., Any], *operands: object) -> Any:

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 
 

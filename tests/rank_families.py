@@ -22,7 +22,7 @@ import torch
 from chronoscale.real_exec.ranks import positions
 from chronoscale.strategies.schedule import COLLECTIVES
 
-how, marked, one = Path("how"), positions.Positions.marked, threading.Lock()
+how, record_rows, one = Path("how"), positions.PositionPage.record_rows, threading.Lock()
 
 def lose(way):
     if way == "raise":
@@ -49,10 +49,10 @@ def losing(self, run):
         if way:
             lose(way)
         run(task)
-    return marked(self, step)
+    return record_rows(self, step)
 
 if "RANK" in os.environ:  # the command loads the plug-in, too
-    positions.Positions.marked = losing
+    positions.PositionPage.record_rows = losing
 """
 FAMILIES = {
     "snapshots": {

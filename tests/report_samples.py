@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.reports.measured import Measured, Prediction
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Kind, Setting
-from chronoscale.strategies.baselines.snapshots.psg import PSG
+from chronoscale.reports.strategy_result import Prediction, StrategyResult
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
@@ -63,32 +63,32 @@ def setting(kind: Kind, device: str = "", **work: str) -> Setting:
     return Setting(kind, tuple(work.items()), (("device", device),) if device else ())
 
 
-def point(kind: Kind, *args: object, machine: str = "", run: str = "", failed: str = "", work: str = "", **more: object) -> Measured:
+def point(kind: Kind, *args: object, machine: str = "", run: str = "", failed: str = "", work: str = "", **more: object) -> StrategyResult:
     """A run of which only the summary matters; `work`: the name of its dataset."""
     found = summary(*args, **more)  # type: ignore[arg-type]
     where = setting(kind, machine, **({"dataset": work} if work else {}))
-    return Measured(where, found, OPS.copy(), run=run, failed=failed)
+    return StrategyResult(where, found, OPS.copy(), run=run, failed=failed)
 
 
 SCHEDULES = {(strategy.name, ranks): strategy.plan(WORKLOAD, ranks, COSTS) for strategy in STRATEGIES for ranks in (1, 2)}
 TRACES = {key: replay(schedule) for key, schedule in SCHEDULES.items()}
-OPS = Measured.of(Setting("simulated"), [TRACES["psg", 1]]).op_seconds
+OPS = StrategyResult.of(Setting("simulated"), [TRACES["psg", 1]]).op_seconds
 FACTORS = (1.0, 1.02, 1.1, 0.99, 1.01)
 
 
 def mixed() -> Report:
     """Both strategies on 1 and 2 ranks, replayed and 'executed', with everything that a report can carry."""
-    runs: list[Measured] = []
+    runs: list[StrategyResult] = []
     for key, trace in TRACES.items():
         executed = repeats(trace, FACTORS)
-        found = replace(Measured.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
+        found = replace(StrategyResult.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
         joined = fidelity(trace, executed, SCHEDULES[key].iteration)
         predicted = Prediction(joined, COSTS.name, "specified", coverage(trace, executed))
         runs += [replace(found, prediction=predicted)]
-        runs += [Measured.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
+        runs += [StrategyResult.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
     return Report("A run", "of two strategies", tuple(runs), ("Run incomplete.",), {"run": {"gpu": "A100", "torch": "2.8"}})
 
 
 def executed_only() -> Report:
-    runs = tuple(Measured.of(Setting("executed"), repeats(trace, FACTORS)) for trace in TRACES.values())
+    runs = tuple(StrategyResult.of(Setting("executed"), repeats(trace, FACTORS)) for trace in TRACES.values())
     return Report("Executed", runs=runs)

@@ -10,15 +10,15 @@ import torch
 from dense_trainer import RATE, weights
 from rank_cases import run_on_ranks, serve_cases
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -61,7 +61,7 @@ class Case:
 
     def workload(self):
         chunks = Chunks((np.arange(NODES) % 4).astype(np.int32), 4)
-        return Workload("w", statistics_of(GRAPHS), self.shape, self.hyper, chunking=Counted(GRAPHS, chunks))
+        return Workload("w", statistics_of(GRAPHS), self.shape, self.hyper, chunking=ExactChunking(GRAPHS, chunks))
 
 
 CASES = [
@@ -84,7 +84,7 @@ def learner_of(case, context):
 def sampled(case, context, ranks):
     """Losses of all epochs, whether what moved is what was planned, bytes that moved, what is left on the device; and the weights."""
     schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
-    material, learner = Material(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
+    material, learner = SnapshotMaterial(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
     program = SampledProgram(schedule, material, learner, case.hyper, context)
     losses = [execute(schedule, program, context.lanes(schedule), "cpu").losses.tolist()]
     planned = {t.task: t.bytes for t in program.tasks if t.op in COLLECTIVES - {Op.ALLREDUCE}}
@@ -98,7 +98,7 @@ def hybrid(case, context, ranks):
     """As `sampled`, and the sizes of all batches."""
     work = case.workload()
     schedule = strategy("dynahb").plan(work, ranks, COSTS)
-    material, learner = Material(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
+    material, learner = SnapshotMaterial(GRAPHS, case.shape.inputs, task=case.task), learner_of(case, context)
     program = HybridProgram(schedule, material, work.chunking.chunks, learner, case.hyper, context)
     program.adapts = True
     losses, choices, equal = [], [], []
@@ -114,7 +114,7 @@ def hybrid(case, context, ranks):
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for train in (sampled, hybrid):
             found = {case.label: train(case, context, ranks) for case in CASES if case.label in labels}
             path = folder / f"{train.__name__}-{ranks}-{rank}"

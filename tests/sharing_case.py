@@ -41,14 +41,14 @@ def run(schedule: Schedule, taken: Shares | None, streams=None, launch_ns: int =
     rows, joined = collective_times.times(schedule, cluster)
     ns[rows] = joined
     launches = Launches.of(schedule, ns, launch_ns)
-    start, end = engine.times(schedule, cluster.device, ns, launches, taken)
-    again, ended = engine.times(schedule, cluster.device, ns, launches, taken, "simpy")
+    start, end = engine.replay_times(schedule, cluster.device, ns, launches, taken)
+    again, ended = engine.replay_times(schedule, cluster.device, ns, launches, taken, "simpy")
     assert (start.tolist(), end.tolist()) == (again.tolist(), ended.tolist())
     if taken is not None:
         assert taken.crowd[(end - start > ns) & (schedule.collective < 0)].all()
         for guess in (taken.crowd, np.arange(len(ns)) % 3 == 0, np.ones(len(ns), bool)):  # whatever a replay takes to be in the way
             known = replace(taken, crowd=guess.astype(np.uint8))
-            again, ended = engine.times(schedule, cluster.device, ns, launches, known)
+            again, ended = engine.replay_times(schedule, cluster.device, ns, launches, known)
             assert (start.tolist(), end.tolist()) == (again.tolist(), ended.tolist())
     return list(zip(start.tolist(), end.tolist(), strict=True))
 

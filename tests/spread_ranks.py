@@ -12,15 +12,15 @@ from rank_cases import serve_cases
 from stream_case import choice, hyper, planned
 from stream_ranks import GLOBAL
 
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread_phase import ROWS
+from chronoscale.strategies.streams.spread.phase import ROWS
 from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
@@ -36,7 +36,7 @@ def sharing(**other):
 
 def spread_program(folder, schedule, chosen, given, context, rate=0.05):
     """With plain gradient descent, as `stream_case.program`."""
-    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    material = StreamMaterial.of(Item(schedule.name, "", str(folder), given), chosen, context)
     learner = material.learner(chosen, context, "smooth" in schedule.feeding.split())
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
     return SpreadProgram(schedule, material, learner, given, context)
@@ -44,8 +44,8 @@ def spread_program(folder, schedule, chosen, given, context, rate=0.05):
 
 def assembled(made):
     """Tables of all nodes that the rank has, NaN where it has none."""
-    here = made.held.place >= 0
-    for name, table in made.held.state.tables().items():
+    here = made.memory_part.place >= 0
+    for name, table in made.memory_part.state.tables().items():
         whole = np.full((here.size, *table.shape[1:]), np.nan)
         whole[here] = table.numpy()
         yield name, whole
@@ -58,8 +58,8 @@ def exchanged(made, schedule):
     def told(task):
         before = np.array([steps.fetched, 0, steps.sent_back])
         if task.layer == ROWS:
-            wanted, edges = made._wanted[task.unit], made.material.edge_features
-            before[1] -= len(wanted.nodes) * made.held.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
+            wanted, edges = made._requests[task.unit], made.material.edge_features
+            before[1] -= len(wanted.nodes) * made.memory_part.row + (0 if edges is None else len(wanted.edges) * edges[:1].nbytes)
         run(task)
         found[task.unit] += [steps.fetched, 0, steps.sent_back] - before
 
@@ -107,12 +107,12 @@ def cases():
 def run(folder, rank, ranks, labels):
     """The cases of these labels on this rank; a file of what each gave."""
     given = dict(cases())
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for label in labels:
             case = given[label]
             np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", case, context))
             if case[0] in PIPELINED:
-                beside = lanes_for(context.device, Threads(True, True))
+                beside = make_lanes(context.device, Threads(True, True))
                 np.savez(folder / f"{label},beside-{ranks}-{rank}.npz", **found(folder / "prepared", case, context, beside))
 
 

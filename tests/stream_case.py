@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -12,11 +12,11 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 MODELS = ("tgn", "tgat", "dysat", "jodie", "apan")
@@ -35,7 +35,7 @@ def stream(seed=0, nodes=9, events=60, edge=2, features=0, labels=False):
 def prepared(folder, events, **protocol):
     """The stream's folder, as ranks read it."""
     store.save(folder / "stream", events)
-    Prepared.make(folder / "prepared", folder / "stream", Protocol(**{"ranked": 3, **protocol}))
+    PreparedStream.make(folder / "prepared", folder / "stream", Protocol(**{"ranked": 3, **protocol}))
     return folder / "prepared"
 
 
@@ -50,21 +50,21 @@ def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):
 
 def workload(folder, model, **other):
     given = other.pop("hyper", None) or hyper(model)
-    data = statistics_of(Prepared.load(folder))
+    data = stream_statistics(PreparedStream.load(folder))
     return Workload("small", data, shape_for(choice(model, **other), data, given), given)
 
 
 def program(folder, schedule, chosen, given, context=None, rate=0.05):
     """With plain gradient descent: Adam would hide a gradient that counts twice."""
     context = context or Context()
-    material = Material.of(Item(schedule.name, "", str(folder), given), chosen, context)
+    material = StreamMaterial.of(Item(schedule.name, "", str(folder), given), chosen, context)
     learner = material.learner(chosen, context)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), rate)
     return EventProgram(schedule, material, learner, given, context)
 
 
 def planned(folder, chosen, given, name="tgl-unique", ranks=1):
-    data = statistics_of(Prepared.load(folder))
+    data = stream_statistics(PreparedStream.load(folder))
     return strategy(name).plan(Workload("small", data, shape_for(chosen, data, given), given), ranks, UNUSED)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rank_cases import serve_cases
 from stream_case import MODELS, choice, hyper, planned, program
 
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
@@ -42,7 +42,7 @@ CASES = {  # model and strategy by label
 
 def run(folder, rank, ranks, labels):
     """The cases of these labels on this rank; a file of what each gave."""
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for label in labels:
             model, name = CASES[label]
             np.savez(folder / f"{label}-{ranks}-{rank}.npz", **found(folder / "prepared", model, context, name))

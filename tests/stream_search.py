@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 
@@ -16,7 +16,7 @@ def source_of(events, whole=True):
     ordered = sorted(events, key=lambda event: event[2])
     src, dst, t = (np.array([event[k] for event in ordered], dtype) for k, dtype in enumerate("iiq"))
     stream = EventStream(NODES, src, dst, t if whole else t / 4)
-    return Source(stream, TCSR.of(stream))
+    return IndexedStream(stream, TCSR.of(stream))
 
 
 sources = st.builds(source_of, st.lists(st.tuples(ends, ends, st.integers(0, 9)), min_size=3, max_size=40), st.booleans())

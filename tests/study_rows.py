@@ -11,9 +11,9 @@ from chronoscale.harness.study.findings import Findings
 
 
 def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Columns by name, as JSON has them, without the lines that are another time different."""
+    """Columns by name, as JSON has them, without reasons, and without what is another time different."""
     lines = [line for line in frame.to_dict("records") if not varies(line)]
-    return {str(key): [plain(line[key]) for line in lines] for key in frame if key != "why"}
+    return {str(key): [plain(line[key]) for line in lines] for key in frame if key not in ("why", "note")}
 
 
 def varies(line: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ import sys
 from types import SimpleNamespace
 import pytest
 spent = [0.0]
-sys.modules["chronoscale.real_exec.ranks.handle"] = SimpleNamespace(spent_s=lambda: spent[0])
+sys.modules["chronoscale.real_exec.ranks.rank_group"] = SimpleNamespace(spent_s=lambda: spent[0])
 @pytest.fixture
 def spend():
     return lambda seconds: spent.__setitem__(0, spent[0] + seconds)

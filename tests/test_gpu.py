@@ -146,8 +146,8 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_suite_runs_without_the_plugin_that_pyproject_names(tmp_path):
-    """pytest-benchmark, whose option is in addopts: pytest refuses an option that it does not know."""
+def test_the_suite_runs_without_pytest_benchmark(tmp_path):
+    """Nothing of the suite needs pytest-benchmark, which the machine of `make gpu` lacks."""
     command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", *contracts.SUITE]
     code, said = children.run(command, tmp_path / "log", {**os.environ, "PYTHONPATH": str(ROOT / "src")})
     assert code == 0 and "[reference" in said and "[emulated" not in said, said

@@ -13,16 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from gpu import (
-    committed,
-    launch,
-    losses,
-    ranks,
-    signals,
-    streams,
-    tables,
-    windows,
-)
+from gpu import families, launch, losses, ranks, tables
 from gpu.place import Place
 from gpu.record import Failed, Record
 
@@ -90,19 +81,19 @@ def test_the_strategies_of_two_ranks_are_there_and_run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [windows, streams, signals])
+@pytest.mark.parametrize("part", [families.windows, families.streams, families.signals])
 def test_a_family_is_profiled_and_validated(monkeypatch, tmp_path, part):
     """As in a rehearsal: each operation of each strategy is predicted by the costs that the part fits."""
     monkeypatch.setattr(Place, "environment", lambda self: dict(os.environ))
     place, record = Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "part.json")
     record.put(machine={"device": "A CPU (R)"})
-    part.run(place, record)
+    part(place, record)
     data = Record.read(record.path)
     assert data["file"].startswith("a-cpu-r_") and data["costs"]["device"]
     assert {row["strategy"] for row in data["fidelity"]} == {*data["experiment"]["strategies"]}
     assert all(row["predicted_ms"] > 0 for row in data["fidelity"] if row["op"] == "ITERATION")
     assert {row["strategy"] for row in data["simulated"]} == {*data["experiment"]["strategies"]}
-    text = tables.document({part.__name__.removeprefix("gpu."): {**data, "status": "passed"}})
+    text = tables.document({part.__name__: {**data, "status": "passed"}})
     assert "held-out error" in text and text.count("| ITERATION |") == len(data["experiment"]["strategies"])
 
 
@@ -162,9 +153,9 @@ def test_launches_that_differ_or_are_none_fail_the_part(monkeypatch, tmp_path, l
 
 def test_a_profile_that_says_nothing_of_a_strategy_fails_the_part(monkeypatch, tmp_path):
     rows = [{"strategy": "psg", "ranks": 8, "epoch_s": 0.5, "sources": "fitted"}, {"strategy": "blad", "ranks": 8, "epoch_s": None}]
-    monkeypatch.setattr(committed, "command", lambda place, record, folder, name, asked: rows[: 1 + ("blad" in asked["strategies"])])
+    monkeypatch.setattr(families, "command", lambda place, record, folder, name, asked: rows[: 1 + ("blad" in asked["strategies"])])
     place, record = Place(tmp_path, "cpu", tmp_path), Record(tmp_path / "x.json")
-    committed.replay(place, record, tmp_path, {"strategies": ["psg"]}, tmp_path / "costs.json")
+    families.replay(place, record, tmp_path, {"strategies": ["psg"]}, tmp_path / "costs.json")
     assert "| psg | 8 | 500.000 | fitted |" in tables.replayed(record.data)
     with pytest.raises(Failed, match="the profile says nothing of blad on 8 GPUs"):
-        committed.replay(place, record, tmp_path, {"strategies": ["psg", "blad"]}, tmp_path / "costs.json")
+        families.replay(place, record, tmp_path, {"strategies": ["psg", "blad"]}, tmp_path / "costs.json")

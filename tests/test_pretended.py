@@ -18,8 +18,9 @@ from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.operators.aggregation import increment_
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.real_exec.execution.device_lanes import DeviceLanes
-from chronoscale.real_exec.execution.lanes import lanes_for, used
+from chronoscale.real_exec.execution.lanes import make_lanes
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.strategies.schedule import Lane, Op
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")
@@ -38,7 +39,7 @@ class Step:
 
 def weigh(at: dict[str, Tensor]) -> None:
     at["weight"] = torch.ones(WIDTH, WIDTH, device=CUDA, requires_grad=True)
-    at["made"] = used(at["there"]) @ at["weight"]
+    at["made"] = acquire(at["there"]) @ at["weight"]
 
 
 def gather(at: dict[str, Tensor]) -> None:
@@ -46,7 +47,7 @@ def gather(at: dict[str, Tensor]) -> None:
 
 
 def bring(at: dict[str, Tensor]) -> None:
-    at["back"].copy_(used(at["made"]).detach(), non_blocking=True)
+    at["back"].copy_(acquire(at["made"]).detach(), non_blocking=True)
 
 
 def send(at: dict[str, Tensor]) -> None:
@@ -70,7 +71,7 @@ def findings_of(steps: list[Step]) -> Findings:
     tasks = [Task(i, step.op, step.lane, 0, 0, 0, 0, 0, deps[i], step.lane is Lane.HOST) for i, step in enumerate(steps)]
     at: dict[str, Tensor] = {}
     with pretended(library()) as findings:
-        lanes_for(CUDA).run(tasks, lambda task: steps[task.task].run(at))
+        make_lanes(CUDA).run(tasks, lambda task: steps[task.task].run(at))
     return findings
 
 
@@ -97,7 +98,7 @@ def summed(at: dict[str, Tensor]) -> None:
 def incremented(at: dict[str, Tensor]) -> None:
     one = graph()
     change = Delta(torch.arange(ROWS, dtype=torch.int32), one.indptr, one.indices, None, ROWS, ROWS).check().to(CUDA)
-    increment_(used(at["sums"]), change, used(at["x"]))
+    increment_(acquire(at["sums"]), change, acquire(at["x"]))
 
 
 FAULTS: Mapping[str, tuple[Kind, list[Step]]] = {
@@ -118,7 +119,7 @@ FAULTS: Mapping[str, tuple[Kind, list[Step]]] = {
     "a mask": (Kind.WAIT, then(Step(Op.FORWARD, Lane.COMPUTE, lambda at: at["made"][at["made"] > 0]))),
     "an operand of the host": (
         Kind.MIXED,
-        then(Step(Op.FORWARD, Lane.COMPUTE, lambda at: used(at["there"]) + at["back"])),
+        then(Step(Op.FORWARD, Lane.COMPUTE, lambda at: acquire(at["there"]) + at["back"])),
     ),
     "a buffer that is filled anew while it is copied": (
         Kind.RACE,
@@ -133,7 +134,7 @@ FAULTS: Mapping[str, tuple[Kind, list[Step]]] = {
         Kind.RACE,
         [
             Step(Op.FORWARD, Lane.COMPUTE, summed),
-            Step(Op.ALLREDUCE, Lane.COMM, lambda at: used(at["sums"]) + 1),
+            Step(Op.ALLREDUCE, Lane.COMM, lambda at: acquire(at["sums"]) + 1),
             Step(Op.INCREMENT, Lane.COMPUTE, incremented, free=True),
         ],
     ),
@@ -161,7 +162,7 @@ def test_what_ranks_add_up_is_written(tmp_path: Path, free: bool) -> None:
     """On the stream of its row, by a group of one rank."""
     dist.init_process_group("gloo", f"file://{tmp_path}/meeting", rank=0, world_size=1)
     try:
-        findings = findings_of(then(Step(Op.ALLREDUCE, Lane.COMM, lambda at: dist.all_reduce(used(at["weight"].grad)), free=free)))
+        findings = findings_of(then(Step(Op.ALLREDUCE, Lane.COMM, lambda at: dist.all_reduce(acquire(at["weight"].grad)), free=free)))
     finally:
         dist.destroy_process_group()
     assert bool(findings.of(Kind.RACE)) == free, str(findings)
@@ -169,7 +170,7 @@ def test_what_ranks_add_up_is_written(tmp_path: Path, free: bool) -> None:
 
 def test_what_is_marked_late_was_alive() -> None:
     steps = with_step(2, run=lambda at: at.update(made=at["there"] @ torch.ones(WIDTH, WIDTH, device=CUDA, requires_grad=True)))
-    steps.append(Step(Op.FORWARD, Lane.COMPUTE, lambda at: used(at["there"])))
+    steps.append(Step(Op.FORWARD, Lane.COMPUTE, lambda at: acquire(at["there"])))
     assert not findings_of(steps)
 
 
@@ -192,7 +193,7 @@ class Captured:
 def of_capture(run: Callable[[Captured], object], then: Callable[[Captured], object] = lambda _: None, replays: int = 1) -> Findings:
     """Capture `run`, do `then`, replay."""
     with pretended(library()) as findings:
-        lanes = lanes_for(CUDA)
+        lanes = make_lanes(CUDA)
         assert isinstance(lanes, DeviceLanes)
         device, first, other = lanes.device, lanes.lane[Lane.COMPUTE], lanes.lane[Lane.H2D]
         with device.on(first):
@@ -223,7 +224,7 @@ def joining(run: Callable[[Captured], object], back: bool = True) -> Callable[[C
 def beside(one: Captured) -> None:
     """Work on the other stream, which has not joined."""
     with one.device.on(one.other):
-        used(one.at["x"]).mul(2)
+        acquire(one.at["x"]).mul(2)
 
 
 def temporary(one: Captured) -> None:
@@ -250,7 +251,7 @@ FORBIDDEN: Mapping[str, tuple[str, Callable[[Captured], object], Callable[[Captu
     ),
     "a stream that stays away": (
         "a stream that the first does not wait for in the end",
-        joining(lambda one: used(one.at["x"]).mul(2), back=False),
+        joining(lambda one: acquire(one.at["x"]).mul(2), back=False),
         lambda one: None,
     ),
     "an event of a capture that has ended": (
@@ -287,7 +288,7 @@ def test_what_a_capture_forbids_is_found(name: str) -> None:
 def test_a_graph_that_is_replayed_beside_who_writes_what_it_reads_is_a_race() -> None:
     def filled(one: Captured) -> None:
         with one.device.on(one.other):
-            used(one.at["x"]).fill_(2)
+            acquire(one.at["x"]).fill_(2)
 
     assert of_capture(lambda one: one.at.update(y=one.at["x"] * 2), filled).of(Kind.RACE)
 
@@ -300,7 +301,7 @@ def test_a_replay_does_again_what_was_captured() -> None:
         joining(lambda one: one.at.update(there=one.at["host"].to(CUDA, non_blocking=True)))(one)
         weight = torch.full((WIDTH, 1), 2.0, device=CUDA, requires_grad=True)
         one.at["sum"] = abi.aggregate(one.at["graph"], None, one.at["x"])
-        (used(one.at["there"]) @ weight).sum().backward()
+        (acquire(one.at["there"]) @ weight).sum().backward()
         one.at["slope"] = weight.grad
         one.at["x"].add_(1)
 

@@ -27,6 +27,6 @@ def test_the_experiment_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, c
     assert f"runs/{Path(name).stem}-simulate-1" in said.err and f"runs/{Path(name).stem}-" in README
 
 
-@pytest.mark.parametrize("commanded", re.findall(r"^chronoscale \w+ (\S+\.yaml)", README, re.MULTILINE))
+@pytest.mark.parametrize("commanded", re.findall(r"`chronoscale \w+ (\S+\.yaml)`", README))
 def test_the_commands_of_the_readme_name_its_file(commanded):
     assert f"# {commanded}\n" in README or (Path(__file__).parents[1] / commanded).exists()

@@ -15,12 +15,14 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from bench_pygt import HYPER, MODELS, RATE, WHOLE, cut, ours  # noqa: E402
 from rivals import pygt  # noqa: E402
 from rivals.plain_torch import PlainTorch  # noqa: E402
-from rivals.pygt import Equations, Pygt, Taken  # noqa: E402
-from rivals.windowed import WindowTrainer  # noqa: E402
+from rivals.pygt import Pygt, Taken  # noqa: E402
+from rivals.snapshots import WindowTrainer  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
+from setups.snapshots import sequence_of  # noqa: E402
+from subjects.snapshot_rivals import HYPER, MODELS, RATE, WHOLE, cut, ours  # noqa: E402
+from upstream_equations import Equations  # noqa: E402
 
 from chronoscale.batching.snapshots.retention import Decay  # noqa: E402
 from chronoscale.datasets.generate.growth import GrowthGraph  # noqa: E402
@@ -142,34 +144,26 @@ def apart_from_here(function: str, *arguments: str) -> str:
 
 def command(*arguments: str, absent: str = "") -> subprocess.CompletedProcess[str]:
     """The benchmark; `absent`: as if that package were not installed."""
-    script = ROOT / "benchmarks" / "bench_pygt.py"
+    folder = ROOT / "benchmarks"
     lines = ["import runpy, sys, warnings", "warnings.simplefilter('ignore')", *([f"sys.modules[{absent!r}] = None"] if absent else [])]
-    lines += [f"sys.path.insert(0, {str(script.parent)!r})", f"sys.argv = [{str(script)!r}, *{arguments!r}]"]
-    lines += [f"runpy.run_path({str(script)!r}, run_name='__main__')"]
+    lines += [f"sys.argv = [{str(folder)!r}, 'snapshot_rivals', *{arguments!r}]", f"runpy.run_path({str(folder)!r}, run_name='__main__')"]
     return forked.run(["-c", "\n".join(lines)])
 
 
 def test_without_the_package_one_line_says_what_to_install():
-    ended = command("--datasets", "math_overflow", absent="torch_geometric_temporal")
-    assert ended.returncode == 1 and ended.stdout == ""
-    assert ended.stderr.startswith("bench_pygt: ") and ended.stderr.count("\n") == 1
+    ended = command("what=losses", "model=t-gcn", "data=enron_monthly", "rivals=pygt", absent="torch_geometric_temporal")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("benchmarks: ") and ended.stderr.count("\n") == 1
     assert "pip install torch_geometric torch_geometric_temporal" in ended.stderr
 
 
 def test_a_dataset_of_events_is_refused():
-    ended = command("--datasets", "events_small", "--rivals", "torch")
-    assert (ended.returncode, ended.stdout) == (
-        1,
-        "",
-    ) and ended.stderr == "bench_pygt: 'events_small' has no snapshots; expected a dataset like enron_monthly\n"
+    with pytest.raises(UserError, match="'events_small' has no snapshots; expected a dataset like enron_monthly"):
+        sequence_of("events_small")
 
 
 @pytest.mark.slow
-def test_the_command_needs_no_package_for_plain_torch():
-    sizes = ["--width", "2", "--first", "0", "--groups", "4", "--repeats", "1", "--threads", "1"]
-    lines = apart_from_here("bench", "--datasets", "growth", "--models", "t-gcn", "--rivals", "torch", *sizes).splitlines()
-    names = [line.split(" | ")[1] for line in lines if line.startswith("| growth")]
-    assert names == ["t-gcn"] * 3  # two losses, and times
-    assert lines[-1].endswith("4 windows")
-    timed = [line for line in lines if line.startswith("| growth") and line.count(" | ") > 5]
-    assert len(timed) == 1 and all(line.count("*") == 1 for line in timed)  # beside flaredtdg
+def test_the_subject_needs_no_package_for_plain_torch():
+    """Two losses, then times beside flaredtdg, in processes."""
+    lines = apart_from_here("bench").splitlines()
+    assert [line.split(" | ")[0] for line in lines] == ["psg", "flaredtdg", "torch"]

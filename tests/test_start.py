@@ -1,4 +1,4 @@
-"""What a command and a rank import, by names; how long it takes is `benchmarks/bench_start.py`'s to say."""
+"""What a command and a rank import, by names; how long it takes is the subject `start` of benchmarks/ to say."""
 
 import json
 import os

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -17,8 +16,10 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from core.case import Setting  # noqa: E402
 from rivals import naive  # noqa: E402
 from rivals.protocol import Protocol, Questions  # noqa: E402
+from subjects import stream_rivals  # noqa: E402
 
 from chronoscale.datasets.streams import negatives, ranking, splits  # noqa: E402
 from chronoscale.datasets.streams.events import EventStream  # noqa: E402
@@ -45,7 +46,7 @@ def pyg():
 
 
 def test_questions_are_the_events_with_the_fixed_negatives(protocol):
-    stream, split = protocol.stream, splits.by_time(protocol.stream)
+    stream, split = protocol.stream, splits.split_by_time(protocol.stream)
     assert protocol.trained.tolist() == list(split.train)
     assert protocol.validation.candidates.shape == (len(split.validation), 2)  # no ranking: validation's seconds are those of AP
     test = protocol.test
@@ -55,7 +56,7 @@ def test_questions_are_the_events_with_the_fixed_negatives(protocol):
         assert test.known[row] <= event < test.known[row] + BATCH and (test.known[row] - split.validation_end) % BATCH == 0
         assert test.new[row] == (not {stream.src[event], stream.dst[event]} <= {*stream.src[split.train], *stream.dst[split.train]})
     single, mixed = (
-        negatives.of_evaluation(stream, split.train_end, split.test, *asked).dst for asked in ((1, "random"), (RANKED, "mixed"))
+        negatives.evaluation_negatives(stream, split.train_end, split.test, *asked).dst for asked in ((1, "random"), (RANKED, "mixed"))
     )
     assert np.array_equal(test.candidates[:, 1:2], single) and np.array_equal(test.candidates[:, 2:], mixed)
 
@@ -63,8 +64,8 @@ def test_questions_are_the_events_with_the_fixed_negatives(protocol):
 def test_hidden_nodes_have_no_event_to_train_on_and_are_no_negatives():
     protocol = Protocol.of(drawn(), BATCH, 0, hidden=0.2)
     stream = protocol.stream
-    hidden = splits.hide(stream, splits.by_time(stream), 0.2).hidden
-    assert hidden.sum() == 5 and len(protocol.trained) < splits.by_time(stream).train_end
+    hidden = splits.hide_nodes(stream, splits.split_by_time(stream), 0.2).hidden
+    assert hidden.sum() == 5 and len(protocol.trained) < splits.split_by_time(stream).train_end
     assert not hidden[stream.src[protocol.trained]].any() and not hidden[stream.dst[protocol.trained]].any()
     assert not hidden[protocol.among].any()
 
@@ -103,32 +104,26 @@ def test_the_half_life_is_the_one_that_validates_best(protocol):
     assert tried[half_life] == max(tried.values()) == naive.tested(protocol, answers)[0]
 
 
-def command(*arguments: str, absent: bool) -> subprocess.CompletedProcess[str]:
-    """The benchmark; `absent`: as if the package were not installed."""
-    script = ROOT / "benchmarks" / "bench_stream_rivals.py"
-    lines = ["import runpy, sys", *(["sys.modules['torch_geometric'] = None"] if absent else [])]
-    lines += [f"sys.path.insert(0, {str(script.parent)!r})", f"sys.argv = [{str(script)!r}, *{arguments!r}]"]
-    lines += [f"runpy.run_path({str(script)!r}, run_name='__main__')"]
-    return forked.run(["-c", "\n".join(lines)])
-
-
 def test_without_the_package_one_line_says_what_to_install():
-    ended = command("--datasets", "events_small", absent=True)
-    assert ended.returncode == 1 and ended.stdout == ""
-    assert ended.stderr.startswith("bench_stream_rivals: ") and ended.stderr.count("\n") == 1
+    folder = ROOT / "benchmarks"
+    lines = ["import runpy, sys", "sys.modules['torch_geometric'] = None", f"sys.argv = [{str(folder)!r}, 'stream_rivals', 'rivals=pyg']"]
+    ended = forked.run(["-c", "\n".join([*lines, f"runpy.run_path({str(folder)!r}, run_name='__main__')"])])
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("benchmarks: ") and ended.stderr.count("\n") == 1
     assert "pip install torch_geometric" in ended.stderr
 
 
 def test_naive_rivals_need_no_package():
-    ended = command("--datasets", "events_small", "--rivals", "edgebank", "popularity", "both", absent=True)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert [line.split("|")[2].split(",")[0].strip() for line in ended.stdout.splitlines()[2:]] == ["edgebank", "popularity", "both"]
+    passes = stream_rivals.without_training("hubs-500-25", BATCH, Setting(1, 1, Path()))
+    assert list(passes) == ["edgebank", "popularity", "both"]
+    assert all(0 < only["test AP"] <= 1 and only["test MRR"] > 0 for (only,) in passes.values())
 
 
-def test_the_command_prints_a_row_of_the_package(pyg):
-    ended = command("--datasets", "events_small", "--rivals", "pyg", "--rates", "1e-3", "--epochs", "1", "--batch", "2000", absent=False)
-    assert ended.returncode == 0 and ended.stdout.count("| TGN of torch_geometric, unit 1, rate 0.001") == 2  # the seed's, and the mean's
-    assert "events_small, pyg, rate 0.001, seed 0: loss" in ended.stderr
+def test_the_package_trains_beside_ours(pyg, capsys):
+    given = {"batch_size": 40, "epochs": 1, "learning_rate": 1e-3, "ranked": RANKED}
+    passes = stream_rivals.networks("hubs-300-25", ("tgn", "pyg"), given, Setting(1, 1, Path()))
+    assert all(only["seconds"] > 0 and 0 < only["test AP"] <= 1 for (only,) in passes.values())
+    assert "pyg, seed 0: loss" in capsys.readouterr().err
 
 
 def test_no_score_depends_on_its_batch_or_on_what_comes_later(pyg, protocol):

@@ -9,18 +9,20 @@ from one_rank import here
 
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.harness.execute.jobs import item, job, schedules
+from chronoscale.harness.execute.jobs import make_item, make_job
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.runs.run_folder import Run, as_given
+from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.passes import load_schedules
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, NAIVE
 from chronoscale.harness.simulate.simulation import simulate
-from chronoscale.harness.snapshots.data import kept, stored
+from chronoscale.harness.workflows.snapshots.data import store_snapshots, stored_workload
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
-from chronoscale.real_exec.training.checkpoint import EpochRecord, keep
+from chronoscale.real_exec.training.checkpoint import EpochRecord, save_epoch
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import TEST, Plans
 from chronoscale.simulator import presets
@@ -59,16 +61,16 @@ class Held(Plans):
 def make(folder: Path) -> Run:
     """The run `folder`/runs/tiny-bench-1, incomplete as a run is while it works."""
     asked = experiment(folder)
-    run, _ = start(folder / "runs", "bench", asked, as_given(asked), {"device": "test"})
+    run, _ = start(folder / "runs", "bench", asked, as_yaml(asked), {"device": "test"})
     simulate(asked, run)
     costs = DatasheetCosts(presets.cluster("h200").device)
-    schedule = planned(planners(asked)[STRATEGY], stored(asked, data := kept(asked, run))[0], 1, costs)
+    schedule = plan_epoch(planners(asked)[STRATEGY], stored_workload(asked, data := store_snapshots(asked, run))[0], 1, costs)
 
     def execute(part: Path) -> None:
-        here(job(asked, "ranks-1", [item(part, STRATEGY, schedule, data, asked.hyper)], part), 1, part)
+        here(make_job(asked, "ranks-1", [make_item(part, STRATEGY, schedule, data, asked.hyper)], part), 1, part)
 
     def rehearse(part: Path) -> None:
-        for name, one in schedules(run.folder / "ranks-1").items():
+        for name, one in load_schedules(run.folder / "ranks-1").items():
             replay(one, presets.cluster("h200"), costs).save(part / f"{name}.parquet")
 
     def profile(part: Path) -> None:
@@ -85,8 +87,8 @@ def make(folder: Path) -> Run:
     trained.optimizer.step()
     for epoch, scores in enumerate(SCORED):
         record = EpochRecord(epoch, 0, "cold start", STRATEGY, 5, 10 + 100 * epoch, 90 + 100 * epoch, (2.0, 1.5), scores)
-        keep(run.folder / FOLDER, record, trained, {})
-    job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
+        save_epoch(run.folder / FOLDER, record, trained, {})
+    make_job(asked, "train", [], run.folder / FOLDER).save(run.folder / FOLDER / JOB)
     run.write(f"{FOLDER}/{TEST}", TESTED)
     run.write(f"{FOLDER}/{NAIVE}", KNOWN)
     run.write(f"{FOLDER}/{CONTROL}", {"activities": [{"what": "fit", "start_ns": 10, "end_ns": 60}], "notes": ["a note"]})

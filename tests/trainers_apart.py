@@ -11,8 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-import bench_pygt
+from core.case import Setting
 from rivals import processes
+from subjects import snapshot_rivals
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.strategies.snapshots.models import model_shape
@@ -43,15 +44,16 @@ processes.get_context = Forking  # type: ignore[attr-defined]
 
 def time_each() -> None:
     """Print each trainer's seconds an epoch with one thread and with two, and how its process has ended."""
-    sequence = bench_pygt.cut(GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence(), 1, 5)
+    sequence = snapshot_rivals.cut(GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence(), 1, 5)
     for name in ("psg", "flaredtdg", "torch"):
-        asked = processes.Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), bench_pygt.HYPER, bench_pygt.RATE, 0)
+        asked = processes.Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), snapshot_rivals.HYPER, snapshot_rivals.RATE, 0)
         with processes.Apart(asked) as trainer:
             print(name, trainer.timed(1), trainer.timed(2), end=" ")
         print(trainer._process.exitcode)
 
 
 def bench() -> None:
-    """Run the benchmark on a drawn graph."""
-    bench_pygt.load = lambda name: GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence()  # type: ignore[attr-defined]
-    bench_pygt.main()
+    """Time the subject's contestants on a drawn graph, and print a line of each."""
+    passes = snapshot_rivals.times("growth-80", "t-gcn", 2, "torch", 0, 4, Setting(1, 1, Path()))
+    for who, (only,) in passes.items():
+        print(who, "|", only["seconds"])

@@ -13,14 +13,14 @@ import torch
 from dense_trainer import RATE, weights
 from rank_cases import serve_cases
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Settings
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -100,7 +100,7 @@ CASES = [
 def plan(case: Case, folder: Path, ranks: int) -> None:
     """The case's schedule, as a file: planned once, for whichever process runs it."""
     sequence, chunks = store.load(folder / "growth"), Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
-    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, chunking=Counted(sequence, chunks))
+    work = Workload("w", statistics_of(sequence), case.shape, case.hyper, chunking=ExactChunking(sequence, chunks))
     STRATEGIES[case.strategy].plan(work, ranks, COSTS).save(folder / f"{case.label}-{ranks}.parquet")
 
 
@@ -108,7 +108,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """Losses of all epochs, bytes that this rank's rows of communication moved, and what is left on the device."""
     sequence, schedule = store.load(folder / "growth"), Schedule.load(folder / f"{case.label}-{context.ranks}.parquet")
     chunks = Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
-    material = Material(sequence, case.shape.inputs, case.variant, task=case.task)
+    material = SnapshotMaterial(sequence, case.shape.inputs, case.variant, task=case.task)
     learner = Learner(model, context)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     program = WindowProgram(schedule, material, chunks, learner, case.hyper, context)
@@ -118,14 +118,14 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
         if epoch == 0:  # of which the plan is
             assert planned == program.exchange.moved, "planned and moved bytes differ"
         assert not program.grid._there and not program.grid._built and not program.grid.cells, "something is left on the device"
-        assert not program.grid.stock._rows, "something that was sent is left on the host"
+        assert not program.grid.host_blocks._rows, "something that was sent is left on the host"
     return losses, sum(planned.values())
 
 
 def run(folder: Path, rank: int, ranks: int, labels: list[str]) -> None:
     """The cases of these labels on this rank; a file of what they gave."""
     found, trained = {}, {}
-    with joined(Settings(device="cpu")) as context:
+    with open_context(Settings(device="cpu")) as context:
         for case in CASES:
             if case.label in labels:
                 model = SnapshotModel(case.shape, SEED)

@@ -14,7 +14,7 @@ from dense_trainer import RATE, recur
 from torch import Tensor
 
 from chronoscale.batching.snapshots.chunks import Chunks
-from chronoscale.batching.snapshots.survival import Epoch, level_of, rank_of
+from chronoscale.batching.snapshots.survival import EpochDraws, level_of, rank_of
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.strategies.workload import Hyper
@@ -68,9 +68,9 @@ class WindowOracle:
 
     def epoch(self, number: int) -> list[float]:
         """Losses of its windows."""
-        decay, drawn = self.hyper.recency.decay, Epoch(self.hyper.seed, number, self.published)
+        decay, drawn = self.hyper.recency.decay, EpochDraws(self.hyper.seed, number, self.published)
         depth = drawn.depth(self.chunks.count, decay, self.ranks)[self.chunks.assignment]
-        sizes = decay.kept(self.chunks.count)
+        sizes = decay.kept_chunks(self.chunks.count)
         ages = [age for age in reversed(range(decay.window)) if sizes[age]]  # the oldest first
         kept = [np.flatnonzero(depth >= level_of(decay, self.chunks.count)[age]).tolist() for age in ages]
         losses = []

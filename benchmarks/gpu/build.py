@@ -68,13 +68,13 @@ def _compiled(place: Place, architecture: str) -> bool:
     how = ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"]
     shutil.rmtree(folder, ignore_errors=True)
     compiler = {"CUDACXX": nvcc} if "CUDACXX" not in os.environ and (nvcc := tool("nvcc")) else {}  # CMake looks on PATH alone
-    said = _output(place, ["cmake", "-S", str(ROOT), "-B", str(folder), *make, *how], {**os.environ, **compiler})
-    said += _output(place, ["cmake", "--build", str(folder), "--parallel", str(len(os.sched_getaffinity(0)))])
+    output = _output(place, ["cmake", "-S", str(ROOT), "-B", str(folder), *make, *how], {**os.environ, **compiler})
+    output += _output(place, ["cmake", "--build", str(folder), "--parallel", str(len(os.sched_getaffinity(0)))])
     place.libraries.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES:
         built = next(Path(folder).rglob(name), None)
         if built is None:
-            raise Failed(f"{name} was not built: {[line for line in said.splitlines() if 'CUDA' in line][-1:]}")
+            raise Failed(f"{name} was not built: {[line for line in output.splitlines() if 'CUDA' in line][-1:]}")
         shutil.copy2(built, place.libraries / name)
     stamp.write_text(wanted)
     return True
@@ -82,9 +82,9 @@ def _compiled(place: Place, architecture: str) -> bool:
 
 def _operators(place: Place, compiled: bool) -> str:
     """'c++' where operators in C++ serve this torch, or why they do not: kernels are called by ctypes then, which stops nothing."""
-    made = list(place.libraries.glob(f"libchronoscale_torch-*-{version('torch')}.so"))
-    if compiled or not made:
-        for old in made:
+    libraries = list(place.libraries.glob(f"libchronoscale_torch-*-{version('torch')}.so"))
+    if compiled or not libraries:
+        for old in libraries:
             old.unlink()
         try:
             _output(place, [sys.executable, "-m", "chronoscale", "compile"], place.environment())

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
@@ -27,13 +28,12 @@ from chronoscale.strategies import registry
 from chronoscale.strategies.costs import UNUSED, CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
-from chronoscale.strategies.streams.models import STREAM_MODELS
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.snapshots.variants import Form
+from chronoscale.strategies.streams.models import STREAM_MODELS, shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
 SEED = 3
@@ -70,13 +70,13 @@ def _on_snapshots(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     costs = DatasheetCosts(presets.cluster("h200").device)
     graph = GrowthGraph.rmat(sizes.nodes, sizes.edges, sizes.snapshots, 0.1, SEED).sequence().without_self_edges()
     store.save(folder / "snapshots", graph)
-    stats, cut = statistics_of(graph), Cut((np.arange(graph.num_nodes) % ranks).astype(np.int32), ranks)
+    stats, cut = statistics_of(graph), VertexPartition((np.arange(graph.num_nodes) % ranks).astype(np.int32), ranks)
     np.save(folder / "parts.npy", cut.assignment)
     chunks = Chunks((np.arange(graph.num_nodes) % SNAPSHOTS.recency.chunks).astype(np.int32), SNAPSHOTS.recency.chunks)
     np.save(folder / "chunks.npy", chunks.assignment)
     for name in MODELS:
         shape = model_shape(name, sizes.hidden, sizes.hidden, sizes.layers)
-        work = Workload("cases", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)), Counted(graph, chunks))
+        work = Workload("cases", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)), ExactChunking(graph, chunks))
         out = folder / name
         out.mkdir()
         plans = _planned(work, ranks, costs)
@@ -98,7 +98,7 @@ def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule
 
 def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     """Every snapshot in one form."""
-    forms = plain(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+    forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
     costs = DatasheetCosts(presets.cluster("h200").device)
     return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
 
@@ -132,8 +132,8 @@ def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
     t = np.sort(draw.integers(0, sizes.events // 2, sizes.events)).astype(np.int64)
     edges, nodes = (draw.standard_normal((count, width)).astype(np.float32) for count, width in ((sizes.events, 2), (sizes.between, 3)))
     store.save(folder / "stream", EventStream(sizes.between, src, dst, t, edges, None, name="cases", node_features=nodes))
-    Prepared.make(folder / "prepared", folder / "stream", Protocol(ranked=3))
-    stats = statistics_of(Prepared.load(folder / "prepared"))
+    PreparedStream.make(folder / "prepared", folder / "stream", Protocol(ranked=3))
+    stats = stream_statistics(PreparedStream.load(folder / "prepared"))
     for name, model in STREAM_MODELS.items():
         choice = ModelChoice(name, sizes.hidden, heads=2, inputs=4, time=4, mails=3)
         events = EventHyper(windows=3, duration=sizes.events / 10) if model.windowed else EventHyper()

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment_, rebuild
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from gpu import rivals
 from gpu.record import Failed
 
@@ -41,8 +42,8 @@ def increment(before: Tensor, delta: Delta, x: Tensor) -> float:
 
 def rebuilt(before: CSR, step: EdgeMap, after: CSR) -> None:
     """Raises Failed unless `after` is what a change makes of `before`, id by id."""
-    made, _ = rebuild(before, step, weighted=False)
-    if not (torch.equal(made.indptr, after.indptr) and torch.equal(made.indices, after.indices)):
+    rebuilt, _ = rebuild(before, step, weighted=False)
+    if not (torch.equal(rebuilt.indptr, after.indptr) and torch.equal(rebuilt.indices, after.indices)):
         raise Failed("the rebuilt adjacency is not the one sorted afresh")
 
 

@@ -23,5 +23,5 @@ def command(place: Place, record: Record, folder: Path, name: str, experiment: M
     code, answer = run(words, log, place.environment(), apart=True)
     if code:
         raise Failed(f"chronoscale {name} ended with code {code}: {' '.join(tail(log).split())[-800:]}")
-    found: list[dict[str, Any]] = json.loads(answer)
-    return found
+    answers: list[dict[str, Any]] = json.loads(answer)
+    return answers

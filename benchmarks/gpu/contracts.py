@@ -16,7 +16,7 @@ from gpu.record import Failed, Record
 
 ABSENT = "could not import"  # a library to compare with, not the backend
 CUDA_ALONE = "an argument of the CUDA kernels"  # what a rehearsal may skip
-# Without the options of pyproject.toml: they name a plugin that need not be there, pytest-benchmark.
+# Without the options of pyproject.toml, whose plugins need not be there.
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib")
 # Emulated kernels run on the CPU, in minutes, wherever the whole suite runs: here the device's time is short.
 SUITE = ("tests/cuda_ext", "--ignore=tests/cuda_ext/test_emulation.py", "-k", "not emulated")

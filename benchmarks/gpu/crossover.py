@@ -33,18 +33,18 @@ def crossover(graph: CSR, x: Tensor, rows: Sequence[dict[str, Any]], repeats: in
     measured = _root([row["share"] for row in rows], ratio)
     around = [] if isinstance(measured, str) else _between(rows, measured)
     samples = [_sample("INCREMENT", x, row["rows"], row["changed"], row["rows"], row["times"]["increment_"]) for row in rows]
-    kept = [sample for sample, row in zip(samples, rows, strict=True) if row["share"] not in around]
-    kept += _sized(graph, x, repeats)
-    table = pd.DataFrame(kept)
-    found = {one.op: one for one in fit(table, x.device.type, {}).fits}
-    whole = _predicted(found["AGGREGATE"], _sample("AGGREGATE", x, graph.num_rows, graph.nnz, graph.num_rows))
+    fitted = [sample for sample, row in zip(samples, rows, strict=True) if row["share"] not in around]
+    fitted += _sized(graph, x, repeats)
+    table = pd.DataFrame(fitted)
+    fits = {one.op: one for one in fit(table, x.device.type, {}).fits}
+    whole = _predicted(fits["AGGREGATE"], _sample("AGGREGATE", x, graph.num_rows, graph.nnz, graph.num_rows))
     grid = np.geomspace(SHARES[0], 2 * SHARES[-1], 2_000)
     touched, changed = (np.interp(grid, [row["share"] for row in rows], [row[key] for row in rows]) for key in ("rows", "changed"))
     changed = np.maximum(changed, grid * graph.nnz)
-    steps = [_predicted(found["INCREMENT"], _sample("INCREMENT", x, int(r), int(c), int(r))) for r, c in zip(touched, changed, strict=True)]
+    steps = [_predicted(fits["INCREMENT"], _sample("INCREMENT", x, int(r), int(c), int(r))) for r, c in zip(touched, changed, strict=True)]
     predicted = _root(grid.tolist(), [step / whole for step in steps])
     error = None if isinstance(measured, str) or isinstance(predicted, str) else abs(predicted - measured) / measured
-    forms = {op: {"form": one.form, "held_out_error": one.held_out_error} for op, one in found.items()}
+    forms = {op: {"form": one.form, "held_out_error": one.held_out_error} for op, one in fits.items()}
     return {"measured": measured, "predicted": predicted, "error": error, "left_out_of_the_fit": around, "forms": forms}
 
 
@@ -63,7 +63,7 @@ def _sized(graph: CSR, x: Tensor, repeats: int) -> list[dict[str, Any]]:
 
 
 def _sample(op: str, x: Tensor, nodes: int, edges: int, rows: int, time: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A row as `real_exec.measurement.fit.tabulate` makes it; without a time what a curve is asked for."""
+    """A row as `real_exec.measurement.fit.tabulate_samples` makes it; without a time what a curve is asked for."""
     width = x.shape[1]
     moved, flops = 4 * width * (edges + 2 * rows) + 8 * edges, 2 * edges * width
     where = {"op": op, "lane": "", "variant": 0, "width": width, "collective": -1, "ranks": 1, "alone": False}

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from rivals.reductions import FANOUT, degrees, obvious_softmax
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import TRITON, missing
+from chronoscale.cuda_ext.native.backend import TRITON, unavailable_reason
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
@@ -26,8 +27,7 @@ from gpu.slots import MOST, attended, encoded, gated
 from gpu.slots import OURS as OF_SLOTS
 from gpu.timing import Call, measure
 
-FANOUT, HEADS = 10, 2
-SKEW = 1.1  # of the power law of skewed degrees
+HEADS = 2
 OURS = ("by atomics", "ascending", "sorted first", "aggregate", "edge_softmax", "edge_softmax, both", "gather_rows", "copy", *OF_SLOTS)
 CAPTURED = frozenset({"by atomics", "ascending", "aggregate", "edge_softmax", "gather_rows", "triton"})
 
@@ -90,13 +90,9 @@ def bench(device: str, sizes: Sizes, record: Record) -> None:
 
 
 def drawn(targets: int, skewed: bool, device: str) -> Batch:
-    """Degrees 0 to FANOUT alike, or by a power law with about as many edges, of which one target has some 4 %."""
+    """Return a batch with sampled or skewed degrees, as `reductions.degrees` draws them."""
     draw = torch.Generator().manual_seed(targets)
-    counts = torch.randint(0, FANOUT + 1, (targets,), generator=draw)
-    if skewed:
-        tail = torch.rand(targets, generator=draw).clamp_(min=1e-6).pow_(-1 / SKEW)
-        counts = (tail * (FANOUT / 2 * targets / tail.sum())).long()
-        counts[0] += FANOUT * targets // 50
+    counts = degrees(targets, skewed, draw)
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
     source = torch.randint(0, 3 * targets, (int(indptr[-1]),), generator=draw, dtype=torch.int32)
     target = torch.repeat_interleave(torch.arange(targets, dtype=torch.int32), counts)
@@ -132,7 +128,7 @@ def _sums(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
         block = dgl.create_block((on.source, on.target), num_src_nodes=on.nodes, num_dst_nodes=on.targets).int()
         block.create_formats_()
         calls["dgl"] = [lambda: dgl.ops.copy_u_sum(block, x)]
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         calls["triton"] = [lambda: aggregate_edges(x, on.target, on.targets, on.source, deterministic=False, backend=TRITON)]
     times = measure(calls, device, repeats, CAPTURED)
     expected = torch.zeros(on.targets, width, device=device, dtype=torch.float64).index_add_(0, row, x.double()[column])
@@ -153,15 +149,12 @@ def _shares(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]:
     copy, copied = copy_of(moved, device)
 
     def obvious() -> Tensor:
-        lowest = scores.new_full((on.targets, HEADS), -torch.inf)
-        largest = lowest.scatter_reduce(0, row[:, None].expand(-1, HEADS), scores.detach(), "amax")
-        powers = (scores - largest[row]).exp()
-        return powers / scores.new_zeros(on.targets, HEADS).index_add(0, row, powers)[row]
+        return obvious_softmax(scores, row, on.targets)
 
     forms: dict[str, Callable[[], Tensor]] = {"edge_softmax": lambda: edge_softmax(scores, on.indptr, longest=longest), "obvious": obvious}
     if pyg is not None:
         forms["pyg"] = lambda: pyg.softmax(scores, row, num_nodes=on.targets)
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         forms["triton"] = lambda: edge_softmax(scores, on.indptr, TRITON)
     calls: dict[str, list[Call]] = {who: [torch.no_grad()(form)] for who, form in forms.items()}
     calls |= {f"{who}, both": [lambda form=form: torch.autograd.grad(form(), scores, into)] for who, form in forms.items()}  # type: ignore[misc]
@@ -181,7 +174,7 @@ def _gathers(on: Batch, width: int, device: str, repeats: int) -> dict[str, Any]
         "cat": [lambda: torch.cat((kept, sent)).index_select(0, on.source)],
         "index_select": [lambda: both.index_select(0, on.source)],
     }
-    if missing(TRITON) is None and device == "cuda":
+    if unavailable_reason(TRITON) is None and device == "cuda":
         calls["triton"] = [lambda: gather_rows(kept, sent, on.source, TRITON)]
     times = measure({**calls, "copy": copy}, device, repeats, CAPTURED)
     error = off("gathered rows and one table's", gather_rows(kept, sent, on.source), both[on.source.long()], 0.0)

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from gpu.command import command
+from gpu.families import costs_of
 from gpu.place import ROOT, Place
-from gpu.profiled import costs_of
 from gpu.record import Record
 
 # Of a rehearsal: few groups, of the width that it has profiled.

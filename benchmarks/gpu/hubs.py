@@ -46,15 +46,15 @@ def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
         for width in WIDTHS:
             x = torch.rand(NODES, width)
             yield f"aggregate {edges} x {width}", aggregate(there, x.to(device)), aggregate(graph, x, "reference")
-            found = increment(x.to(device), change.to(device), x.to(device))[0]
-            yield f"increment {edges} x {width}", found, increment(x, change, x, "reference")[0]
+            result = increment(x.to(device), change.to(device), x.to(device))[0]
+            yield f"increment {edges} x {width}", result, increment(x, change, x, "reference")[0]
             yield f"edges {edges} x {width}", *(_along(graph, x, False, on) for on in (device, None))
             yield f"segments {edges} x {width}", *(_along(graph, x, True, on) for on in (device, None))
             yield f"attention {edges} x {width}", _attended(there, width, device, None), _attended(graph, width, "cpu", "reference")
         yield f"shares {edges}", *(_shares(graph, on) for on in (device, None))
         tables = torch.rand(50, 16), torch.rand(NODES - 50, 16)
-        found = gather_rows(*(table.to(device) for table in tables), graph.indices.to(device))
-        yield f"tables {edges}", found, gather_rows(*tables, graph.indices, "reference")
+        result = gather_rows(*(table.to(device) for table in tables), graph.indices.to(device))
+        yield f"tables {edges}", result, gather_rows(*tables, graph.indices, "reference")
     for fanout, width in ((10, 16), (33, 5), (300, 100)):
         yield f"slots {fanout} x {width}", *(_slots(fanout, width, on) for on in (device, None))
     for width in (5, 36, 140):
@@ -62,16 +62,16 @@ def cases(device: str) -> Iterator[tuple[str, Tensor, Tensor]]:
         yield f"encodings {width}", *(_encodings(width, on) for on in (device, None))
     before = adjacency(keys_of(hub(5_000)), NODES)
     change, after = flipped(before, 0.2, 1)
-    found, scale = rebuild(before.to(device), change.to(device))
+    result, scale = rebuild(before.to(device), change.to(device))
     expected, expected_scale = rebuild(before, change, backend="reference")
     assert torch.equal(expected.indices, after.indices)
-    yield "rebuild, indices", found.indices, expected.indices
-    assert found.values is not None and expected.values is not None
-    yield "rebuild, values and scale", torch.cat([found.values, scale]), torch.cat([expected.values, expected_scale])
+    yield "rebuild, indices", result.indices, expected.indices
+    assert result.values is not None and expected.values is not None
+    yield "rebuild, values and scale", torch.cat([result.values, scale]), torch.cat([expected.values, expected_scale])
     z, left, right = torch.rand(NODES, 16), torch.rand(NODES), torch.rand(NODES)
     state, went = attention(before, z, left, right, backend="reference"), [one.to(device) for one in (z, left, right)]
     on = attention(before.to(device), *went)
-    stepped = attention_increment(on, found, change.to(device), *went)[0].output()
+    stepped = attention_increment(on, result, change.to(device), *went)[0].output()
     yield "attention's increment", stepped, attention_increment(state, expected, change, z, left, right, backend="reference")[0].output()
 
 

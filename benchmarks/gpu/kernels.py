@@ -91,12 +91,12 @@ def bench(device: str, sizes: Sizes, record: Record) -> None:
         for name in sizes.graphs:
             with wrong.kept(f"{name}, F = {width}"):
                 graph = drawn(sizes.nodes, sizes.edges, name == "skewed", device)
-                one = Bench(record, wrong, sizes.repeats, name, graph, normal(device, graph.num_cols, width))
+                bench = Bench(record, wrong, sizes.repeats, name, graph, normal(device, graph.num_cols, width))
                 del graph
                 for section in (_whole, _changes, *([_crossover, _rebuild] if first else []), _attention):
                     with wrong.kept(f"{section.__name__}, {name}, F = {width}"):
-                        section(one)
-                del one
+                        section(bench)
+                del bench
             if device == "cuda":
                 torch.cuda.empty_cache()
     wrong.raise_any("wrong or not timed")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpu import signals
 from gpu.command import command
 from gpu.device import present
+from gpu.families import REHEARSED, SETTINGS, emptied, signals_experiment
 from gpu.place import Place
 from gpu.record import Record, Wrong
-from gpu.setting import REHEARSED, SETTINGS
 
 CLOSE = 1e-4  # of the largest loss, as between the CPU and a device
 # What is captured runs row by row once, and is captured in the second pass; plans are the same for both.
@@ -26,10 +24,9 @@ def run(place: Place, record: Record) -> None:
     """A small graph, whose kernels are short, and batches of readings. Raises Failed for losses that differ, for what was not captured, and
     as the commands do. A rehearsal launches both row by row: on a CPU nothing else is to be had."""
     present(place)
-    shutil.rmtree(place.work / "launch", ignore_errors=True)
-    wrong = Wrong()
+    wrong, folder = Wrong(), emptied(place.work / "launch")
     for name, experiment in experiments(place).items():
-        for row in compared(place, record, place.work / "launch" / name, experiment):
+        for row in compared(place, record, folder / name, experiment):
             record.add("launches", {"family": name, **row})
             if row["difference"] > CLOSE:
                 wrong.append(f"{name} {row['strategy']}: losses differ by {row['difference']:.1e}")
@@ -40,12 +37,11 @@ def run(place: Place, record: Record) -> None:
 
 def experiments(place: Place) -> Mapping[str, dict[str, Any]]:
     """By family."""
-    setting, sizes = (REHEARSED if place.rehearsal else SETTINGS)[0], signals.REHEARSED if place.rehearsal else signals.Sizes()
-    data = place.work / "data"
-    snapshots = setting.experiment(setting.stored(data), place.device)
+    setting = (REHEARSED if place.rehearsal else SETTINGS)[0]
+    snapshots = setting.experiment(setting.stored(place.work / "data"), place.device)
     return {
         "snapshots": {**snapshots, **PASSES, "strategies": ["psg", "real-type1", "real-reuse"]},
-        "signals": {**signals.experiment(data, sizes), **PASSES, "device": place.device},
+        "signals": {**signals_experiment(place), **PASSES, "device": place.device},
     }
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.worker import run_job
 from gpu.cases import REHEARSED, SEED, Sizes, jobs
 from gpu.device import present
+from gpu.families import emptied
 from gpu.place import Place
 from gpu.record import Record, Wrong
 
@@ -24,12 +23,6 @@ def run(place: Place, record: Record) -> None:
     """Raises as `compare`."""
     present(place)
     compare(record, jobs(emptied(place.work / "losses"), REHEARSED if place.rehearsal else Sizes()), place.device, _losses)
-
-
-def emptied(folder: Path) -> Path:
-    """The folder, nothing left in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
 
 
 def compare(record: Record, of: Iterable[Job], device: str, losses: Callable[[Job, str], np.ndarray]) -> None:
@@ -63,5 +56,5 @@ def _losses(job: Job, device: str) -> np.ndarray:
 
 def _compared(here: np.ndarray, there: np.ndarray) -> dict[str, float]:
     relative = np.abs(there - here) / np.maximum(np.abs(here), 1e-12)
-    found = {"cpu": float(here[0]), "device": float(there[0]), "iterations": len(here)}
-    return {**found, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}
+    losses = {"cpu": float(here[0]), "device": float(there[0]), "iterations": len(here)}
+    return {**losses, "difference": float(relative[:STEPS].max()), "last": float(relative[-1])}

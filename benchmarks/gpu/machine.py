@@ -38,8 +38,8 @@ def tool(name: str) -> str | None:
 def smi() -> dict[str, str]:
     """What nvidia-smi says of the first GPU, now; nothing where there is none."""
     try:
-        asked = ["nvidia-smi", f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=SECONDS)
+        command = ["nvidia-smi", f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return {}
     fields = done.stdout.partition("\n")[0].rsplit(",", len(ASKED) - 1) if done.returncode == 0 else []
@@ -61,14 +61,14 @@ def processor() -> str:
 
 def machine(device: str) -> dict[str, Any]:
     """Device, driver, clocks and versions. `device`: "cuda" or "cpu"."""
-    found: dict[str, Any] = {"device": gpu().get("name", "no device") if device == "cuda" else processor(), "gpu": smi() | gpu()}
-    found |= {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
+    facts: dict[str, Any] = {"device": gpu().get("name", "no device") if device == "cuda" else processor(), "gpu": smi() | gpu()}
+    facts |= {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            facts[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
+            facts[package] = None
     if nvcc := tool("nvcc"):
-        said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-        found["nvcc"] = said.rpartition("\n")[2]
-    return found
+        answer = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+        facts["nvcc"] = answer.rpartition("\n")[2]
+    return facts

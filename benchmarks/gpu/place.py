@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".gpu-wheels"
-SOURCES = ("src/chronoscale", "benchmarks/gpu", "benchmarks/bench_cuda.py", "tests/cuda_ext", "CMakeLists.txt")
+SOURCES = ("src/chronoscale", "benchmarks/core", "benchmarks/gpu", "benchmarks/rivals", "tests/cuda_ext", "CMakeLists.txt")
 OWN = {"PYTHONUNBUFFERED": "1", "DASK_LOGGING__DISTRIBUTED": "warning"}  # what parts print comes when it is printed, and no more
 KINDS = {".py", ".yaml", ".cu", ".cuh", ".cpp", ".h", ".txt"}
 
@@ -63,13 +63,13 @@ class Place:
 
 def digest(*names: str) -> str:
     """Of the sources under these names, relative to the repository: equal sources have equal digests."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
         top = ROOT / name
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             if path.suffix in KINDS:
-                found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:12]
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @cache

@@ -12,7 +12,8 @@ from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from gpu.cases import REHEARSED, SEED, Sizes, jobs
 from gpu.device import present
-from gpu.losses import compare, emptied
+from gpu.families import emptied
+from gpu.losses import compare
 from gpu.place import Place
 from gpu.record import Record
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from core import json_file
 
 PASSED, FAILED, RUNNING, CUT_OFF, NO_DEVICE = "passed", "failed", "running", "cut off", "no device"
 
@@ -47,14 +47,13 @@ class Record:
 
     def __init__(self, path: Path, **head: Any) -> None:
         self.path, self.data = path, dict(head)
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._write()
 
     @classmethod
     def read(cls, path: Path) -> dict[str, Any]:
         """What a file holds."""
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        content: dict[str, Any] = json.loads(path.read_text())
+        return content
 
     def put(self, **found: Any) -> None:
         """Set keys."""
@@ -67,15 +66,4 @@ class Record:
         self._write()
 
     def _write(self) -> None:
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(finite(self.data), indent=1, allow_nan=False) + "\n")
-        os.replace(part, self.path)
-
-
-def finite(value: Any) -> Any:
-    """What JSON has no number for becomes null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): finite(one) for key, one in value.items()}
-    return [finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+        json_file.write(self.path, self.data)

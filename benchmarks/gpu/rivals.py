@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, Delta
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from gpu import twin
 from gpu.timing import Call
 
@@ -84,7 +85,7 @@ def attended(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> Calls:
     def call() -> Tensor:
         scores = torch.nn.functional.leaky_relu(left[column] + right[row], 0.2)
         weights = pyg.softmax(scores, row, num_nodes=graph.num_rows)
-        found: Tensor = pyg.scatter(weights[:, None] * z[column], row, 0, graph.num_rows, "sum")
-        return found
+        sums: Tensor = pyg.scatter(weights[:, None] * z[column], row, 0, graph.num_rows, "sum")
+        return sums
 
     return {"pyg": [call]}

@@ -53,14 +53,14 @@ def run(chosen: Sequence[str], place: Place, fresh: bool = False, minutes: float
 
 
 def _done(name: str, place: Place, device: str) -> bool:
-    found = place.found(name)
-    if found is None:
+    record = place.found(name)
+    if record is None:
         return False
-    data = Record.read(found)
+    data = Record.read(record)
     had = (data.get("status"), data.get("rehearsal"), data.get("sources"), data.get("machine", {}).get("device"))
     same = had == (PASSED, place.rehearsal, sources(), device)
-    if same and found != place.result(name):
-        shutil.copyfile(found, place.result(name))
+    if same and record != place.result(name):
+        shutil.copyfile(record, place.result(name))
     return same
 
 

@@ -45,8 +45,8 @@ def kernels(library: bytes) -> list[str]:
     """Every kernel of the sources, as it stands in mangled names: with its length before it, "13gather_kernel", which no kernel of torch's
     has. Raises Failed where the built library has one under another name: a filter for it would let everything pass."""
     sources = (ROOT / "src/chronoscale/cuda_ext/csrc/cuda").iterdir()
-    found = {name for path in sources for name in re.findall(r"__global__\s[^;{(]*(?:\([^)]*\)\s*)?\b(\w+)\(", path.read_text())}
-    names = sorted(f"{len(name)}{name}" for name in found)
+    kernels = {name for path in sources for name in re.findall(r"__global__\s[^;{(]*(?:\([^)]*\)\s*)?\b(\w+)\(", path.read_text())}
+    names = sorted(f"{len(name)}{name}" for name in kernels)
     if absent := [name for name in names if name.encode() not in library]:
         raise Failed(f"{LIBRARIES[1]} has no kernel named {', '.join(absent)}, but the sources do")
     return names
@@ -72,7 +72,7 @@ def complaint(code: int, said: str, watched: bool) -> str:
     """What is wrong with a run of the cases; '' for a sound one: every case was right, and the tool found nothing."""
     if code == CUT_OFF:
         return f"cut off after {SECONDS} seconds"
-    found = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", said)
-    if watched and (found is None or not re.match(r"0 (errors|hazards)\b", found[1])):
-        return found[1] if found else f"no summary, code {code}: {said.strip()[-300:]}"
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", said)
+    if watched and (summary is None or not re.match(r"0 (errors|hazards)\b", summary[1])):
+        return summary[1] if summary else f"no summary, code {code}: {said.strip()[-300:]}"
     return "" if code == 0 and ": error " in said else f"code {code}: {said.strip()[-300:]}"

@@ -12,16 +12,16 @@ from gpu.place import Place
 from gpu.record import Record
 
 Data = dict[str, Any]
-RIVALS = ("torch.sparse", "index_add_", "pyg scatter", "pyg segment", "dgl", "triton")
+SIZES = ("graph", "targets", "F", "edges", "longest", "share")
 
 
 def write(place: Place) -> str:
     """Into tables.md in `out`, and the fitted cost models beside it, named as in real_exec/profiles; the tables."""
-    found = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
-    text = document(found)
+    records = {part: Record.read(path) for part in PARTS if (path := place.found(part)) is not None}
+    text = document(records)
     place.out.mkdir(parents=True, exist_ok=True)
     (place.out / "tables.md").write_text(text)
-    for data in found.values():
+    for data in records.values():
         if "costs" in data and not data.get("rehearsal"):
             (place.out / data["file"]).write_text(json.dumps(data["costs"], indent=1))
     return text
@@ -96,93 +96,52 @@ def losses(data: Data) -> str:
 
 
 def kernels(data: Data) -> str:
-    """Whole sums, increments, crossovers, attention, rebuilding."""
-    texts = []
-    if whole := data.get("whole"):
-        there = [who for who in RIVALS if any(who in row["times"] for row in whole)]
-        head = (
-            "graph",
-            "F",
-            "longest row",
-            "aggregate, ms",
-            "copy, GB/s",
-            "of copy",
-            "bf16, ms",
-            *(f"{who} / ours" for who in there),
-            "error",
-        )
-        texts.append(table(head, [_whole(row, there) for row in whole]))
-    if changes := data.get("changes"):
-        head = ("graph", "F", "changed", "increment_, ms", "of copy", "aggregate / ours", "index_add_ / ours", "triton / ours", "how")
-        texts.append(table(head, [_change(row) for row in changes]))
+    """Whole sums, increments, attention, rebuilding, and crossovers."""
+    texts = [timed(data, ("whole", "changes", "attention", "rebuild"))]
     if crossed := data.get("crossover"):
         head = ("graph", "F", "measured", "predicted", "error", "curve of the whole", "of the increment")
         texts.append("Share of changed edges from which the whole costs less:\n\n" + table(head, [_crossed(row) for row in crossed]))
-    for key in ("attention", "rebuild"):
-        if rows := data.get(key):
-            names = list(dict.fromkeys(who for row in rows for who in row["times"]))
-            head = ("graph", "F", *(["changed"] if key == "rebuild" else []), *(f"{who}, ms" for who in names))
-            texts.append(
-                table(
-                    head,
-                    [
-                        (r["graph"], r["F"], *([f"{r['share']:.0%}"] if key == "rebuild" else []), *(_ms(r, who) for who in names))
-                        for r in rows
-                    ],
-                )
-            )
-    if absent := data.get("absent"):
-        texts.append(f"Not installed: {', '.join(absent)}.")
-    left = {f"{who}: {one['left_out']}" for key in ("whole", "changes", "attention", "rebuild") for row in data.get(key, [])
-            for who, one in row["times"].items() if "left_out" in one}  # fmt: skip
-    return "\n\n".join([*texts, *(["Left out:\n\n" + "\n".join(f"- {one}" for one in sorted(left))] if left else [])])
+    return "\n\n".join(text for text in texts if text)
 
 
 def edges(data: Data) -> str:
-    """Sums over edges, shares, gathered rows, what is done with slots: a column for each that was timed, and its share of a copy's
-    bandwidth where it has one."""
-    texts = []
-    for key in ("sums", "shares", "gathers", "slots", "gates", "encodings"):
-        if rows := data.get(key):
-            names = list(dict.fromkeys(who for row in rows for who in row["times"] if who != "copy"))
-            copied = list(dict.fromkeys(who for row in rows for who in row["of_copy"]))
-            head = ("graph", "targets", "edges", *(["F"] if key != "shares" else []))
-            head = (*head, *(f"{who}, ms" for who in names), *(f"{who}, of copy" for who in copied), "error")
-            cells = [
-                (*(row[name] for name in head[:4] if name in row), *(_ms(row, who) for who in names), *(_share(row, who) for who in copied))
-                for row in rows
-            ]
-            texts.append(table(head, [(*one, f"{row['error']:.0e}") for one, row in zip(cells, rows, strict=True)]))
-    if absent := data.get("absent"):
+    """Sums over edges, shares, gathered rows, what is done with slots."""
+    return timed(data, ("sums", "shares", "gathers", "slots", "gates", "encodings"))
+
+
+def timed(data: Data, keys: Sequence[str]) -> str:
+    """A table a key: sizes, ms of each that was timed and how often the first's time that is, shares of a copy's bandwidth, the error."""
+    texts, left = [], set[str]()
+    for key in keys:
+        if not (rows := data.get(key, [])):
+            continue
+        sizes = [name for name in SIZES if name in rows[0]]
+        names = list(dict.fromkeys(who for row in rows for who in row["times"]))
+        copied = list(dict.fromkeys(who for row in rows for who in row.get("of_copy", {})))
+        cells = [
+            (
+                *(f"{row[name]:.1%}" if name == "share" else row[name] for name in sizes),
+                *(_ms(row, who, names[0]) for who in names),
+                *(f"{row['of_copy'][who]:.0%}" if who in row["of_copy"] else "–" for who in copied),
+                f"{row['error']:.0e}" if "error" in row else "–",
+            )
+            for row in rows
+        ]
+        texts.append(
+            f"{key}:\n\n" + table((*sizes, *(f"{who}, ms" for who in names), *(f"{who}, of copy" for who in copied), "error"), cells)
+        )
+        left |= {f"{who}: {one['left_out']}" for row in rows for who, one in row["times"].items() if "left_out" in one}
+    if texts and (absent := data.get("absent")):
         texts.append(f"Not installed: {', '.join(absent)}.")
-    return "\n\n".join(texts)
+    return "\n\n".join([*texts, *(["Left out:\n\n" + "\n".join(f"- {one}" for one in sorted(left))] if left else [])])
 
 
-def _ms(row: Data, who: str) -> str:
-    one = row["times"].get(who, {})
-    return f"{one['ms']:.3f} (±{one['spread']:.0%})" if "ms" in one else "–"
-
-
-def _ratio(row: Data, who: str, ours: str) -> str:
-    times = row["times"]
-    return f"{times[who]['ms'] / times[ours]['ms']:.2f}" if "ms" in times.get(who, {}) and "ms" in times[ours] else "–"
-
-
-def _share(row: Data, who: str) -> str:
-    return f"{row['of_copy'][who]:.0%}" if who in row["of_copy"] else "–"
-
-
-def _whole(row: Data, rivals: Sequence[str]) -> list[object]:
-    copied = "–" if row["copy_gb_s"] is None else f"{row['copy_gb_s']:.0f}"
-    error = f"{row['error']:.0e}" if "error" in row else "wrong"
-    ours = [_ms(row, "aggregate"), copied, _share(row, "aggregate"), _ms(row, "aggregate bf16")]
-    return [row["graph"], row["F"], row["longest"], *ours, *(_ratio(row, who, "aggregate") for who in rivals), error]
-
-
-def _change(row: Data) -> list[object]:
-    ratios = [_ratio(row, who, "increment_") for who in ("aggregate", "index_add_", "triton")]
-    how = row["times"]["increment_"].get("how", "–")
-    return [row["graph"], row["F"], f"{row['share']:.1%}", _ms(row, "increment_"), _share(row, "increment_"), *ratios, how]
+def _ms(row: Data, who: str, first: str) -> str:
+    times, base = row["times"].get(who, {}), row["times"].get(first, {})
+    if "ms" not in times:
+        return "–"
+    ratio = f", {times['ms'] / base['ms']:.2f} times" if who != first and "ms" in base else ""
+    return f"{times['ms']:.3f} (±{times['spread']:.0%}){ratio}"
 
 
 def _crossed(row: Data) -> list[object]:

@@ -40,13 +40,13 @@ def _edges(data: Data) -> list[str]:
     """Each against the fastest of its rivals, where it is worst."""
 
     def worst(key: str, ours: tuple[str, ...], rivals: tuple[str, ...], wanted: float) -> tuple[bool, str, str] | None:
-        found = [
+        rows = [
             (row["times"][who]["ms"] / min(row["times"][own]["ms"] for own in ours), f"{who}, {_where(row)}")
             for row in data.get(key, [])
             for who in rivals
             if "ms" in row["times"].get(who, {}) and all("ms" in row["times"].get(own, {}) for own in ours)
         ]
-        least = min(found, default=None)
+        least = min(rows, default=None)
         return least and (least[0] >= wanted, f"{least[0]:.2f}", least[1])
 
     return [

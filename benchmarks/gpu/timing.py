@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
+from core.turns import Call, in_turns
 
-Call = Callable[[], object]
 BATCH_S = 0.01  # a batch takes at least this long, or MOST rounds
 MOST = 2_000
 SLOW_S = 0.2  # a contestant whose call takes longer is timed FEW times, and need not be captured: what the host adds is nothing
@@ -103,7 +103,7 @@ def _captured(calls: Sequence[Call], rounds: int) -> Call:
 def measure(contestants: Mapping[str, Sequence[Call]], device: str, repeats: int, captured: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Of each contestant `ms`, the median of interleaved repeats, `spread`, half the interquartile range over it, `how`, the `calls` of a
     batch and the `repeats`, FEW for a slow one; or `left_out`, why it could not be had: it does not stop the others."""
-    found: dict[str, Any] = {}
+    seconds_by_name: dict[str, Any] = {}
     batches: dict[str, Batch] = {}
     several: dict[str, int] = {}
     for who, calls in contestants.items():
@@ -111,16 +111,12 @@ def measure(contestants: Mapping[str, Sequence[Call]], device: str, repeats: int
             batches[who], slow = batch(calls, device, who in captured)
             several[who] = min(repeats, FEW) if slow else repeats
         except Exception as error:  # a rival's memory, a type that it does not take: the table says so
-            found[who] = {"left_out": f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"}
+            seconds_by_name[who] = {"left_out": f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"}
             if device == "cuda":
                 torch.cuda.empty_cache()
-    times: dict[str, list[float]] = {who: [] for who in batches}
-    for turn in range(repeats):
-        for who, one in batches.items():
-            if turn < several[who]:
-                times[who].append(one.seconds())
+    times = in_turns({who: one.seconds for who, one in batches.items()}, several)
     for who, seconds in times.items():
         low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
         how = {"how": batches[who].how, "calls": batches[who].calls, "repeats": len(seconds)}
-        found[who] = {"ms": middle * 1e3, "spread": (high - low) / 2 / middle, **how}
-    return found
+        seconds_by_name[who] = {"ms": middle * 1e3, "spread": (high - low) / 2 / middle, **how}
+    return seconds_by_name

@@ -38,9 +38,9 @@ def download() -> int:
     what = ["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", *platforms]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *what, "--dest", str(WHEELS), *pins()]
     code = subprocess.run(command, check=False).returncode
-    found = list(WHEELS.glob("*.whl"))
-    print(f"{WHEELS.relative_to(ROOT)}: {len(found)} wheels, {sum(path.stat().st_size for path in found) / 1e6:.1f} MB")
-    return code or int(len(found) != len(CARRIED))
+    wheels = list(WHEELS.glob("*.whl"))
+    print(f"{WHEELS.relative_to(ROOT)}: {len(wheels)} wheels, {sum(path.stat().st_size for path in wheels) / 1e6:.1f} MB")
+    return code or int(len(wheels) != len(CARRIED))
 
 
 if __name__ == "__main__":

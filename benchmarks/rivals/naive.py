@@ -27,15 +27,15 @@ def popularity(stream: EventStream, half_life: float) -> Answers:
 
     def answers(asked: Questions) -> Float32:
         weight, done = np.zeros(stream.num_nodes), 0
-        found = np.empty(asked.candidates.shape, np.float32)
+        scores = np.empty(asked.candidates.shape, np.float32)
         starts, first = np.unique(asked.known, return_index=True)
-        for known, here in zip(starts.tolist(), np.split(np.arange(len(found)), first[1:]), strict=True):
+        for known, here in zip(starts.tolist(), np.split(np.arange(len(scores)), first[1:]), strict=True):
             weight *= 0.5 ** ((known - done) / half_life)
             age = known - np.arange(done, known)
             weight += np.bincount(stream.dst[done:known], 0.5 ** (age / half_life), stream.num_nodes)
             done = known
-            found[here] = weight[asked.candidates[here]]
-        return found
+            scores[here] = weight[asked.candidates[here]]
+        return scores
 
     return answers
 

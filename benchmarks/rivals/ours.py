@@ -10,8 +10,8 @@ from math import nan
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -20,17 +20,16 @@ from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.strategies.baselines.streams.tgl import TGL_UNIQUE
+from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
-from rivals.protocol import Figures
-from rivals.results import Epoch, Trained
+from rivals.protocol import Epoch, Figures, Trained
 
 PARTS = {
     "sample": ("SAMPLE", "GATHER", "H2D"),
@@ -58,13 +57,13 @@ def run(
     """As `pyg_tgn.run`."""
     torch.set_num_threads(threads)
     set_threads(threads)
-    data = Prepared.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
+    data = PreparedStream.of(stream, Protocol(hidden=hidden, ranked=max(ranked, 1)))
     hyper = Hyper(batch_size=batch_size, fanout=(10,))
-    shape = shape_for(choice, statistics_of(data), hyper)
+    shape = shape_for(choice, stream_statistics(data), hyper)
     context = Context(settings=Settings(threads=threads, learning_rate=learning_rate, seed=seed))
-    material = Material.on(data, choice, hyper, context)
+    material = StreamMaterial.on(data, choice, hyper, context)
     learner = material.learner(choice, context)
-    schedule = TGL_UNIQUE.plan(Workload(stream.name, statistics_of(data), shape, hyper), 1, UNUSED)
+    schedule = TGL_UNIQUE.plan(Workload(stream.name, stream_statistics(data), shape, hyper), 1, UNUSED)
     program = EventProgram(schedule, material, learner, hyper, context)
     history: list[Epoch] = []
     best, kept = 0, None

@@ -13,13 +13,12 @@ import torch
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
-from rivals.psg import Psg
 from rivals.pygt import Pygt, Taken
-from rivals.windowed import WindowTrainer
+from rivals.snapshots import Psg, WindowTrainer
 from rivals.windows import Trainer, Windows, timed
 
 Name = Literal["psg", "flaredtdg", "pygt", "once", "torch"]
@@ -56,14 +55,14 @@ class Apart:
     def timed(self, threads: int) -> float:
         """Seconds of an epoch, a window. Raises EOFError where the process has failed; it has said why."""
         self._pipe.send(threads)
-        found: float = self._pipe.recv()
-        return found
+        answer: float = self._pipe.recv()
+        return answer
 
 
 def _serve(pipe: Connection, asked: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
     ours = asked.name in ("psg", "flaredtdg")
-    with joined(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
+    with open_context(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
         trainer = _trainer(asked, context)
         while True:
             try:
@@ -79,10 +78,10 @@ def _trainer(asked: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
     if asked.name == "flaredtdg":
         return WindowTrainer(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
-    made = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
+    trainer = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     if asked.name == "psg":
-        return made
-    windows = Windows.of(asked.sequence, made.material, asked.hyper, asked.shape.predicts_each)
+        return trainer
+    windows = Windows.of(asked.sequence, trainer.material, asked.hyper, asked.shape.predicts_each)
     if asked.name == "torch":
-        return PlainTorch(made.model, windows, asked.rate)
-    return Pygt(made.model, windows, asked.rate, Taken(once=asked.name == "once"))
+        return PlainTorch(trainer.model, windows, asked.rate)
+    return Pygt(trainer.model, windows, asked.rate, Taken(once=asked.name == "once"))

@@ -43,8 +43,8 @@ class Questions:
             return Figures(math.nan, math.nan, math.nan, 0)
         positive, single, ranked = scores[:, 0], scores[:, 1:2], scores[:, 2:]
         alone = (ranked == -np.inf).all(axis=1)  # also where none was asked for
-        mrr = math.nan if alone.all() else ranking.reciprocal(ranking.ranks(positive[~alone], ranked[~alone]))
-        return Figures(ranking.average_precision(positive, single), ranking.area(positive, single), mrr, len(scores))
+        mrr = math.nan if alone.all() else ranking.mean_reciprocal_rank(ranking.ranks(positive[~alone], ranked[~alone]))
+        return Figures(ranking.average_precision(positive, single), ranking.roc_area(positive, single), mrr, len(scores))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,18 +63,40 @@ class Protocol:
     def of(cls, stream: EventStream, batch_size: int, ranked: int, hidden: float = 0.0, seed: int = 0) -> Protocol:
         """Validation asks for AP alone, test for `ranked` (0: none) too. `seed`: of hidden nodes and of the negatives of evaluation, which
         are the same whatever the seed of a training. Raises UserError as the splits and the negatives do."""
-        split = splits.by_time(stream)
-        inductive = splits.hide(stream, split, hidden, seed)
+        split = splits.split_by_time(stream)
+        inductive = splits.hide_nodes(stream, split, hidden, seed)
         trained = np.flatnonzero(inductive.training)
 
         def questions(part: range, mixed: int) -> Questions:
             here = slice(part.start, part.stop)
-            columns = [stream.dst[here, None], negatives.of_evaluation(stream, split.train_end, part, 1, "random", seed).dst]
+            columns = [stream.dst[here, None], negatives.evaluation_negatives(stream, split.train_end, part, 1, "random", seed).dst]
             if mixed:
-                columns.append(negatives.of_evaluation(stream, split.train_end, part, mixed, "mixed", seed).dst)
+                columns.append(negatives.evaluation_negatives(stream, split.train_end, part, mixed, "mixed", seed).dst)
             return Questions(
                 part, stream.src[here], np.concatenate(columns, axis=1), batch_starts(part, batch_size), inductive.touches(stream, part)
             )
 
         among = negatives.destinations(stream.dst[trained], stream.num_nodes)
         return cls(stream, batch_size, trained, among, questions(split.validation, 0), questions(split.test, ranked))
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Seconds of training and of validation, each alone; `parts`: where those of training went. loss: mean of training's batches."""
+
+    loss: float
+    training: float
+    validation: float
+    validation_ap: float
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """`best`: the number of the epoch, from 0, that was tested. new: the figures of the test events that have a node never trained on."""
+
+    epochs: list[Epoch]
+    best: int
+    test: Figures
+    new: Figures
+    testing: float

@@ -28,8 +28,7 @@ from chronoscale.datasets.arrays import Float32
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
-from rivals.protocol import Protocol, Questions
-from rivals.results import Epoch, Trained
+from rivals.protocol import Epoch, Protocol, Questions, Trained
 
 try:
     from torch_geometric.nn import TGNMemory, TransformerConv
@@ -73,8 +72,8 @@ class Last(LastAggregator):
     marks what is empty by the number of nodes less one, LastAggregator looks for the number of messages (2.6.1 and 2.8.1)."""
 
     def forward(self, message: Tensor, index: Tensor, t: Tensor, nodes: int) -> Tensor:
-        found: Tensor = super().forward(message, index, t, nodes)
-        return found.masked_fill_((torch.bincount(index, minlength=nodes) == 0)[:, None], 0)
+        output: Tensor = super().forward(message, index, t, nodes)
+        return output.masked_fill_((torch.bincount(index, minlength=nodes) == 0)[:, None], 0)
 
 
 class Paced(TimeEncoder):
@@ -85,8 +84,8 @@ class Paced(TimeEncoder):
         self.unit = unit
 
     def forward(self, t: Tensor) -> Tensor:
-        found: Tensor = super().forward(t / self.unit)
-        return found
+        output: Tensor = super().forward(t / self.unit)
+        return output
 
 
 class TGN(nn.Module):
@@ -117,8 +116,8 @@ class TGN(nn.Module):
             memory, updated = self.memory(nodes)
         with self.watch("layers"):
             elapsed = self.memory.time_enc((updated[edges[0]] - t).float())
-            found = self.conv(memory, edges, torch.cat([elapsed, message], dim=1))
-            together = self.lin_src(found[self.row[src]])[:, None] + self.lin_dst(found[self.row[dst]])
+            output = self.conv(memory, edges, torch.cat([elapsed, message], dim=1))
+            together = self.lin_src(output[self.row[src]])[:, None] + self.lin_dst(output[self.row[dst]])
             logits: Tensor = self.lin_final(together.relu())[..., 0]
         return logits
 
@@ -137,7 +136,7 @@ def batches(start: int, stop: int, size: int) -> Iterator[slice]:
 def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, seed: int, epoch: int) -> float:
     """One epoch; its mean loss."""
     dst = protocol.stream.dst[protocol.trained]
-    wrong = torch.from_numpy(negatives.of_training(dst, protocol.trained, protocol.among, seed=seed, epoch=epoch)).long()
+    wrong = torch.from_numpy(negatives.training_negatives(dst, protocol.trained, protocol.among, seed=seed, epoch=epoch)).long()
     model.train()
     model.forget()
     total, model.watch = 0.0, Stopwatch()
@@ -167,8 +166,8 @@ def answered(model: TGN, asked: Questions, start: int, size: int) -> Float32:
         here = slice(start + batch.start, start + batch.stop)
         scores.append(model(model.events.src[here], candidates[batch]))
         model.observe(here)
-    found: Float32 = torch.cat(scores).numpy()
-    return found
+    all_scores: Float32 = torch.cat(scores).numpy()
+    return all_scores
 
 
 def run(

@@ -1,4 +1,4 @@
-"""PyTorch Geometric Temporal's modules in the loop of its examples, and their equations once more in float64.
+"""PyTorch Geometric Temporal's modules in the loop of its examples.
 
 Its three files are loaded alone: the package as a whole needs data loaders that nothing here reads. They take the name SparseTensor from
 torch_sparse, for an annotation; where that is not installed, the stand-in that torch_geometric itself has for it is lent.
@@ -41,13 +41,13 @@ def package() -> ModuleType:
         lent: Any = ModuleType("torch_sparse")
         lent.SparseTensor = typing.SparseTensor
         sys.modules["torch_sparse"] = lent
-    made: Any = ModuleType(PACKAGE)
-    made.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
-    sys.modules[PACKAGE] = made
-    made.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
+    module: Any = ModuleType(PACKAGE)
+    module.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
+    sys.modules[PACKAGE] = module
+    module.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
     for name in ("o", "h"):
-        setattr(made, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
-    result: ModuleType = made
+        setattr(module, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
+    result: ModuleType = module
     return result
 
 
@@ -150,59 +150,3 @@ def lifted(model: SnapshotModel) -> None:
     with torch.no_grad():
         block.dense.bias += LIFT
         block.step.cell.bias_ih -= LIFT * block.step.cell.weight_ih.sum(1)
-
-
-class Equations:
-    """What the modules say they compute, in float64, from a rival's parameters as they are when this is made."""
-
-    def __init__(self, rival: Pygt, windows: Windows, rate: float) -> None:
-        named = {**dict(rival.layer.named_parameters()), "out.weight": rival.readout.weight, "out.bias": rival.readout.bias}
-        self._p = {name: p.detach().double().clone().requires_grad_() for name, p in named.items()}
-        self._optimizer = torch.optim.Adam(self._p.values(), lr=rate)
-        self._windows, self._x, nodes = windows, windows.x.double(), len(windows.x)
-        self._normal = [_sparse(*normal(edges, nodes, symmetric=True, dtype=torch.float64), nodes) for edges in windows.edges]
-
-    def epoch(self) -> Losses:
-        """As `Trainer.epoch`."""
-        return self._windows.epoch(self._optimizer, self._recurrent if "linear_z.weight" in self._p else self._evolving)
-
-    def _recurrent(self) -> Callable[[int], Tensor]:
-        p, x = self._p, self._x
-        h = x.new_zeros(len(x), len(p["conv_z.bias"]))
-
-        def gate(name: str, sums: Tensor, kept: Tensor) -> Tensor:
-            convolved = sums @ p[f"conv_{name}.lin.weight"].T + p[f"conv_{name}.bias"]
-            return torch.cat([convolved, kept], 1) @ p[f"linear_{name}.weight"].T + p[f"linear_{name}.bias"]
-
-        def output(t: int) -> Tensor:
-            nonlocal h
-            sums = torch.sparse.mm(self._normal[t], x)
-            update, reset = (torch.sigmoid(gate(name, sums, h)) for name in "zr")
-            h = update * h + (1 - update) * torch.tanh(gate("h", sums, h * reset))
-            return h @ p["out.weight"][0] + p["out.bias"]
-
-        return output
-
-    def _evolving(self) -> Callable[[int], Tensor]:
-        p, x, w = self._p, self._x, self._p["initial_weight"][0]
-
-        def output(t: int) -> Tensor:
-            nonlocal w
-            read = w
-            if "pooling_layer.select.weight" in p:
-                score = x @ p["pooling_layer.select.weight"][0] / p["pooling_layer.select.weight"].norm()
-                best = torch.argsort(score, descending=True)[: len(w)]
-                read = x[best] * torch.tanh(score[best])[:, None]
-            given, kept = (
-                (rows @ p[f"recurrent_layer.weight_{side}_l0"].T + p[f"recurrent_layer.bias_{side}_l0"]).chunk(3, 1)
-                for side, rows in (("ih", read), ("hh", w))
-            )
-            reset, update = (torch.sigmoid(given[i] + kept[i]) for i in (0, 1))
-            w = (1 - update) * torch.tanh(given[2] + reset * kept[2]) + update * w
-            return torch.relu(torch.sparse.mm(self._normal[t], x) @ w) @ p["out.weight"][0] + p["out.bias"]
-
-        return output
-
-
-def _sparse(loops: Tensor, weights: Tensor, nodes: int) -> Tensor:
-    return torch.sparse_coo_tensor(loops.flip(0), weights, (nodes, nodes)).coalesce()

@@ -21,8 +21,7 @@ def _found(name: str) -> Any:
 
 
 PYG, PYG_LIB = _found("torch_geometric.utils"), _found("pyg_lib.ops")
-SUMS = ("index_add_", "segment_reduce", "PyG", "pyg-lib")
-SOFTMAX = ("PyG", "pyg-lib")
+FANOUT, SKEW = 10, 1.1  # edges of a target at most; the power law of skewed degrees
 
 
 def versions() -> str:
@@ -46,15 +45,15 @@ def sums(indptr: Tensor, target: Tensor, source: Tensor | None) -> dict[str, Sum
     def read(x: Tensor) -> Tensor:
         return x if source is None else x.index_select(0, source)
 
-    made: dict[str, Sum] = {
+    sums_by_name: dict[str, Sum] = {
         "index_add_": lambda x: x.new_zeros(rows, x.shape[1]).index_add(0, target, read(x)),
         "segment_reduce": lambda x: torch.segment_reduce(read(x), "sum", offsets=indptr, axis=0, initial=0.0),
     }
     if PYG is not None:
-        made["PyG"] = lambda x: PYG.scatter(read(x), target, 0, rows, "sum")
+        sums_by_name["PyG"] = lambda x: PYG.scatter(read(x), target, 0, rows, "sum")
     if PYG_LIB is not None:
-        made["pyg-lib"] = lambda x: PYG_LIB.segment_sum_csr(read(x), indptr)
-    return made
+        sums_by_name["pyg-lib"] = lambda x: PYG_LIB.segment_sum_csr(read(x), indptr)
+    return sums_by_name
 
 
 def softmax(indptr: Tensor, target: Tensor) -> dict[str, Sum]:
@@ -66,3 +65,21 @@ def softmax(indptr: Tensor, target: Tensor) -> dict[str, Sum]:
     if PYG_LIB is not None:
         made["pyg-lib"] = lambda scores: PYG_LIB.softmax_csr(scores, indptr)
     return made
+
+
+def obvious_softmax(scores: Tensor, target: Tensor, rows: int) -> Tensor:
+    """Return the softmax over each row's edges as one would write it down; target: the row of each edge, int64."""
+    lowest = scores.new_full((rows, scores.shape[1]), -torch.inf)
+    largest = lowest.scatter_reduce(0, target[:, None].expand_as(scores), scores.detach(), "amax")
+    powers = (scores - largest[target]).exp()
+    return powers / scores.new_zeros(rows, scores.shape[1]).index_add(0, target, powers)[target]
+
+
+def degrees(targets: int, skewed: bool, draw: torch.Generator) -> Tensor:
+    """Return int64 [targets]: 0 to FANOUT alike, as a sampler leaves them, or a power law of about as many edges, the largest some 4 %."""
+    if not skewed:
+        return torch.randint(0, FANOUT + 1, (targets,), generator=draw)
+    tail = torch.rand(targets, generator=draw).clamp_(min=1e-6).pow_(-1 / SKEW)
+    counts = (tail * (FANOUT / 2 * targets / tail.sum())).long()
+    counts[0] += FANOUT * targets // 50
+    return counts

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.strategies.workload import Hyper
 
 Losses = list[float]
@@ -38,7 +38,7 @@ class Windows:
     each: bool
 
     @classmethod
-    def of(cls, sequence: SnapshotSequence, material: Material, hyper: Hyper, each: bool) -> Windows:
+    def of(cls, sequence: SnapshotSequence, material: SnapshotMaterial, hyper: Hyper, each: bool) -> Windows:
         """As `material` has features and targets. Windows start at every snapshot that one fits behind."""
         material.prepare([], range(len(sequence)))
         edges = [torch.from_numpy(np.stack([s.src, s.dst]).astype(np.int64)) for s in sequence]

@@ -1,4 +1,4 @@
-"""The ways a command ends badly, and the warning that must never pass unseen."""
+"""Errors that end a command, by their exit codes, and the warning of this software."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """The input is wrong. One line: what, where, what was expected. Exit code 2."""
+    """Wrong input. The message is one line: what, where, what was expected. Exit code 2."""
 
 
 class NotFiniteError(UserError):
-    """Training came to a number that is not finite: which, where and when. Ranks end with code 3, commands with 2."""
+    """A number in training that is not finite: which, where and when. Ranks end with code 3, commands with 2."""
 
 
 class MachineError(Exception):
-    """The machine failed: a full disk, a lost worker, too little memory. Exit code 1."""
+    """A failure of the machine: a full disk, a lost worker, too little memory. Exit code 1."""
 
 
 class Interrupted(Exception):
-    """Somebody has pressed Ctrl-C; one line that says at what, and what is left of it. Exit code 130."""
+    """An interruption by Ctrl-C; the message says of what, and what is left of it. Exit code 130."""
 
 
 class ChronoscaleWarning(UserWarning):
-    """A result stands, but not on the ground the user would assume (reference kernels, wide spread, extrapolation)."""
+    """A warning that a result stands, but not on the ground the user would assume (reference kernels, wide spread, extrapolation)."""
 
 
-_SAID = {
+_REASONS = {
     errno.ENOSPC: "the disk is full; free some space and give the same command again",
     errno.EDQUOT: "the quota of the disk is used up; free some space and give the same command again",
     errno.EROFS: "the file system is read-only; choose a folder that can be written",
@@ -44,15 +44,15 @@ _SAID = {
 
 
 def in_words(error: OSError) -> str:
-    """What the system refused, in a sentence: the file where it is known, and what is wrong with it."""
+    """Say what the system refused: the file where it is known, and what is wrong with it."""
     code = error.errno or 0
-    said = _SAID.get(code) or (os.strerror(code) if code else str(error).splitlines()[0] if str(error) else type(error).__name__)
+    reason = _REASONS.get(code) or (os.strerror(code) if code else str(error).splitlines()[0] if str(error) else type(error).__name__)
     files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
-    return f"{' -> '.join(files)}: {said}" if files else said
+    return f"{' -> '.join(files)}: {reason}" if files else reason
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UserError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """Return the error for a name that does not exist, with the nearest one that does."""
     names = sorted(valid)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(names)}"

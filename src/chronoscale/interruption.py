@@ -1,4 +1,4 @@
-"""Interruption: what Ctrl-C does to a command, whatever it is at: one line, exit code 130, and what is open is closed.
+"""Interruption by Ctrl-C: a command ends with one line and exit code 130, and closes what is open.
 
 While a module is imported, and in code whose exceptions nobody hears of (`__del__`, callbacks), KeyboardInterrupt would be printed, turned
 into something else, or lost. There it waits until the interpreter is elsewhere.
@@ -27,20 +27,20 @@ _held = list[None]()  # one for each `masked` that is open, of any thread
 
 
 def leave(*_: object) -> None:
-    """Say so and end at once: a handler of SIGINT for as long as nothing is open."""
+    """End the process at once, and say so: a handler of SIGINT for as long as nothing is open."""
     os.write(2, b"interrupted\n")
     os._exit(CODE)
 
 
 def came() -> bool:
-    """Whether `handled` has seen a SIGINT."""
+    """Say whether `handled` has seen a SIGINT."""
     return _came > 0
 
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Within, SIGINT raises KeyboardInterrupt once, where it is heard of. Nothing where SIGINT is ignored, or in another thread than the
-    first."""
+    """Let SIGINT raise KeyboardInterrupt once within the block, where it is heard of. Does nothing where SIGINT is ignored, or in another
+    thread than the first."""
     global _came
     before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else signal.SIG_IGN
     if before is signal.SIG_IGN:
@@ -60,7 +60,7 @@ def handled() -> Iterator[None]:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within, where modules are imported and nothing is open yet, SIGINT ends the process at once; `handled` would wait."""
+    """Let SIGINT end the process at once within the block, where modules are imported and nothing is open yet; `handled` would wait."""
     global _nothing_open
     _nothing_open = True
     try:
@@ -71,7 +71,7 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def masked() -> Iterator[None]:
-    """Within, SIGINT waits; processes and threads that are started here never take it, so that whoever starts them has to end them."""
+    """Let SIGINT wait within the block; processes and threads that are started in it never take it: whoever starts them has to end them."""
     _held.append(None)  # the mask alone is this thread's: another one may take the signal, for which Python interrupts the first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

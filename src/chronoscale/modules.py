@@ -1,4 +1,4 @@
-"""Modules: Python files of the user's, run once a process."""
+"""Modules: the user's Python files, run once a process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _executed = list[str]()
 
 
 def executed() -> tuple[str, ...]:
-    """Files that this process has begun to run."""
+    """Return the files that this process has begun to run."""
     return tuple(_executed)
 
 
@@ -40,5 +40,5 @@ def load(file: str | Path) -> ModuleType:
 
 
 def fingerprints(files: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of each file: what was run."""
+    """Return the SHA-256 of each file."""
     return {file: sha256(Path(file).read_bytes()).hexdigest() for file in files}

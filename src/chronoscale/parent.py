@@ -1,4 +1,4 @@
-"""Parent: a process that ends with the one that started it."""
+"""Parent process: whether a process ends with the one that started it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PDEATHSIG = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 def outlive_parent() -> None:
-    """Take `die_with_parent` back."""
+    """Let this process go on when its parent ends: undo `die_with_parent`."""
     ctypes.CDLL(None).prctl(_PDEATHSIG, 0)
 
 

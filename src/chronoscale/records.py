@@ -1,4 +1,4 @@
-"""Kept: files that this software wrote and reads again. Whatever is wrong with one is said in one line: the file, what, what to do."""
+"""Records: files that this software wrote and reads again. What is wrong with one is said in one line: the file, what, what to do."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _checker: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 @contextmanager
-def reading(path: Path, what: str, remedy: str = AGAIN) -> Iterator[None]:
-    """What goes wrong inside is a UserError: the file, that it is missing or no readable `what`, and the remedy.
+def reading(path: Path, kind: str, remedy: str = AGAIN) -> Iterator[None]:
+    """Turn what goes wrong inside into a UserError: the file, that it is missing or no readable `kind`, and the remedy.
 
     Readers of formats raise anything on a damaged file, so that all is caught but what already names the file, and the machine's failures.
     """
@@ -32,11 +32,11 @@ def reading(path: Path, what: str, remedy: str = AGAIN) -> Iterator[None]:
     except (MachineError, MemoryError):
         raise
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file, a {what} is expected; {remedy}") from None
+        raise UserError(f"{path}: no such file, a {kind} is expected; {remedy}") from None
     except Exception as error:
         if isinstance(error, UserError) and str(error).startswith(str(path)):
             raise
-        raise UserError(f"{path}: not a readable {what} ({_why(error)}); {remedy}") from error
+        raise UserError(f"{path}: not a readable {kind} ({_why(error)}); {remedy}") from error
 
 
 def _why(error: Exception) -> str:
@@ -50,16 +50,16 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def read_json(path: Path, shape: type[Shape], what: str, remedy: str = AGAIN) -> Shape:
-    """JSON of the `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`. Raises UserError as `reading`."""
-    with reading(path, what, remedy):
-        found: Shape = _checker(shape).validate_json(path.read_bytes(), strict=True)
-        return found
+def read_json(path: Path, shape: type[Shape], kind: str, remedy: str = AGAIN) -> Shape:
+    """Read JSON of a `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`. Raises UserError as `reading`."""
+    with reading(path, kind, remedy):
+        data: Shape = _checker(shape).validate_json(path.read_bytes(), strict=True)
+        return data
 
 
-def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], what: str, remedy: str = AGAIN) -> NDArray[Any]:
-    """An .npy array of that dtype and shape, None for any length. Raises UserError as `reading`."""
-    with reading(path, what, remedy):
+def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], kind: str, remedy: str = AGAIN) -> NDArray[Any]:
+    """Read an .npy array of a dtype and shape, None for any length. Raises UserError as `reading`."""
+    with reading(path, kind, remedy):
         file = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped first: a damaged header may promise more than there is
         fits = file.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, file.shape, strict=True))
         if file.dtype != np.dtype(dtype) or not fits:
@@ -68,9 +68,9 @@ def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], what
         return np.array(file)
 
 
-def read_text(path: Path, what: str, remedy: str = AGAIN) -> str:
-    """JSON that is handed on as it is. Raises UserError as `reading`."""
-    with reading(path, what, remedy):
+def read_text(path: Path, kind: str, remedy: str = AGAIN) -> str:
+    """Read JSON as text. Raises UserError as `reading`."""
+    with reading(path, kind, remedy):
         text = path.read_text(encoding="utf-8")
         json.loads(text)
         return text

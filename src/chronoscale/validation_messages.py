@@ -1,4 +1,4 @@
-"""Mistakes: what pydantic finds wrong, in our own words."""
+"""Messages about values that do not validate: what pydantic finds wrong, in our own words."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ SENTENCES: Mapping[str, Callable[[Context], str]] = {
 
 
 def sentence(error: ErrorDetails) -> str:
-    """What was expected, without what was given."""
+    """Say what was expected, without what was given."""
     kind = error["type"]
-    found = SENTENCES.get(kind) or next((said for start, said in SENTENCES.items() if kind.startswith(start)), None)
-    return found(error.get("ctx", {})) if found else "not what is expected here"
+    template = SENTENCES.get(kind) or next((said for start, said in SENTENCES.items() if kind.startswith(start)), None)
+    return template(error.get("ctx", {})) if template else "not what is expected here"
 
 
 def mistake(error: ValidationError, keys: type[BaseModel] | None = None) -> str:
-    """The first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
+    """Say the first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden" and keys is not None:
         *above, last = (str(part) for part in first["loc"])
@@ -87,12 +87,12 @@ def _valid(keys: type[BaseModel], above: Sequence[str]) -> list[str]:
 
 
 def part_of(keys: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The keys of a mapping that stands under a key; None where there is none."""
+    """Return the keys of a mapping that stands under a key; None where there is none."""
     field = keys.model_fields.get(key)
     kinds = () if field is None else (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isclass(kind) and issubclass(kind, BaseModel)), None)
 
 
 def shown(value: object) -> str:
-    """What was given, as YAML writes it, and not more of it than a line holds."""
+    """Write what was given as YAML does, and not more of it than a line holds."""
     return "nothing" if value is None else str(value).lower() if isinstance(value, bool) else _SHORT.repr(value)

@@ -1,4 +1,4 @@
-"""Documents: files that people write in YAML, keys and values."""
+"""YAML files that people write: keys and values."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class _Loader(yaml.SafeLoader):
         seen: dict[tuple[str, str], int] = {}
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if (name := (key.tag, key.value)) in seen:
-                said = f"key '{key.value}' stands twice, first in line {seen[name] + 1}"
-                raise yaml.composer.ComposerError(None, None, said, key.start_mark)
+                problem = f"key '{key.value}' stands twice, first in line {seen[name] + 1}"
+                raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
             seen[name] = key.start_mark.line
         return node
 
@@ -42,7 +42,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\
 
 
 def read(path: Path | Traversable, kind: str) -> Any:
-    """What a file says. Raises UserError in one line: the file, the line in it, and what is wrong; `kind` is for its words."""
+    """Read a YAML file. Raises UserError in one line: the file, the line in it, and what is wrong; `kind` names the file in it."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def read(path: Path | Traversable, kind: str) -> Any:
 
 
 def mapping(path: Path, kind: str, expected: str) -> dict[Any, Any]:
-    """The keys and values of a file. Raises UserError as `read`, and where it holds something else; `expected` is for its words."""
+    """Read the keys and values of a file. Raises UserError as `read`, and where it holds something else than `expected`."""
     data = read(path, kind)
     if not isinstance(data, dict):
         raise UserError(f"{path}: expected keys and values{expected}")

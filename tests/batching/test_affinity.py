@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, earlier, sources
 
-from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, Similarity, affinity
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, Similarity, thread_affinity
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
@@ -19,7 +19,7 @@ roots = st.lists(st.tuples(st.integers(-1, NODES - 1), st.integers(0, 30)), max_
 batches = st.lists(roots, max_size=3)
 
 
-def met(source: Source, node: int, before: int, fanouts: list[int]) -> set[int]:
+def met(source: IndexedStream, node: int, before: int, fanouts: list[int]) -> set[int]:
     """A root and its neighbourhood, by a search through the list of events."""
     if node < 0:
         return set()
@@ -31,7 +31,7 @@ def jaccard(a: set[int], b: set[int]) -> float:
     return len(a & b) / len(a | b) if a | b else 0.0
 
 
-def as_printed(source: Source, given: list[Roots], threads: int, fanouts: list[int]) -> np.ndarray:
+def as_printed(source: IndexedStream, given: list[Roots], threads: int, fanouts: list[int]) -> np.ndarray:
     """Algorithm 2, line by line."""
     table = np.zeros((threads, threads))
     for node, before in given:
@@ -45,7 +45,7 @@ def as_printed(source: Source, given: list[Roots], threads: int, fanouts: list[i
     return finished(table)
 
 
-def of_chunks(source: Source, given: list[Roots], threads: int, fanouts: list[int]) -> np.ndarray:
+def of_chunks(source: IndexedStream, given: list[Roots], threads: int, fanouts: list[int]) -> np.ndarray:
     table = np.zeros((threads, threads))
     for node, before in given:
         each = -(-len(node) // threads)
@@ -66,9 +66,9 @@ def finished(table: np.ndarray) -> np.ndarray:
 
 
 @given(sources, batches, st.integers(1, 5), st.sampled_from([[], [2], [3, 2]]))
-def test_it_is_that_of_the_definition(source: Source, given: list[Roots], threads: int, fanouts: list[int]) -> None:
+def test_it_is_that_of_the_definition(source: IndexedStream, given: list[Roots], threads: int, fanouts: list[int]) -> None:
     for similarity, slow in (("as-published", as_printed), ("chunks", of_chunks)):
-        mine = affinity(source.tcsr, given, threads, fanouts, similarity)  # type: ignore[arg-type]
+        mine = thread_affinity(source.tcsr, given, threads, fanouts, similarity)  # type: ignore[arg-type]
         assert mine.shape == (threads, threads) and (mine == mine.T).all()
         np.testing.assert_allclose(mine, slow(source, given, threads, fanouts), rtol=1e-12)
 
@@ -83,7 +83,7 @@ EMPTY = TCSR(np.zeros(10, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32
 def test_places_matter_to_the_published_form_alone() -> None:
     """Four threads of two roots: two that sample the same nodes in another order are alike, and Algorithm 2 does not see it."""
     given = [batch(1, 2, 2, 1, 1, 3, 4, 5)]
-    chunks, published = (affinity(EMPTY, given, 4, similarity=form)[np.triu_indices(4, 1)].tolist() for form in SIMILARITIES)
+    chunks, published = (thread_affinity(EMPTY, given, 4, similarity=form)[np.triu_indices(4, 1)].tolist() for form in SIMILARITIES)
     assert chunks == [1.0, 1 / 3, 0, 1 / 3, 0, 0]
     assert published == [0, 1, 0, 0, 0, 0]
 
@@ -91,20 +91,20 @@ def test_places_matter_to_the_published_form_alone() -> None:
 def test_a_batch_that_threads_do_not_divide() -> None:
     """Seven roots of three threads: parts of 3, 3 and 1 as the sampler deals them; of 2, 2 and 2 in Algorithm 2."""
     given = [batch(1, 2, 3, 4, 5, 6, 1)]
-    assert affinity(EMPTY, given, 3)[0, 2] == 1 / 3
-    assert (affinity(EMPTY, given, 3, similarity="as-published")[np.triu_indices(3, 1)] == 0).all()
+    assert thread_affinity(EMPTY, given, 3)[0, 2] == 1 / 3
+    assert (thread_affinity(EMPTY, given, 3, similarity="as-published")[np.triu_indices(3, 1)] == 0).all()
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_nothing_is_like_nothing(similarity: Similarity) -> None:
     for none in ([], [batch()], [batch(-1, -1, -1, -1)]):
-        assert affinity(EMPTY, none, 2, similarity=similarity).tolist() == [[-1, 0], [0, -1]]
+        assert thread_affinity(EMPTY, none, 2, similarity=similarity).tolist() == [[-1, 0], [0, -1]]
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(UserError, match=r"^affinity: 0 threads; expected at least one$"):
-        affinity(EMPTY, [], 0)
+        thread_affinity(EMPTY, [], 0)
     with pytest.raises(UserError, match=r"^unknown similarity 'as-publised'; did you mean 'as-published'\?$"):
-        affinity(EMPTY, [], 2, similarity="as-publised")  # type: ignore[arg-type]
+        thread_affinity(EMPTY, [], 2, similarity="as-publised")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^sample: node ids must lie in \[0, 9\)"):
-        affinity(EMPTY, [batch(9)], 2, (3,))
+        thread_affinity(EMPTY, [batch(9)], 2, (3,))

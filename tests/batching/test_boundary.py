@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
 from stream_search import NODES, earlier, source_of
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.batching.streams.sampling import boundary
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling, sample
-from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.reference import boundary as boundary_reference
+from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
+from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -28,41 +28,43 @@ from chronoscale.errors import UserError
 
 
 @st.composite
-def cut(draw: Any) -> tuple[Source, Seat]:
+def cut(draw: Any) -> tuple[IndexedStream, LocalPart]:
     """A stream and its parts, of which some events and nodes are wherever they like."""
     ends = st.integers(0, NODES - 2)
     source = source_of(draw(st.lists(st.tuples(ends, ends, st.integers(0, 9)), min_size=1, max_size=60)), draw(st.booleans()))
     count = draw(st.integers(1, 3))
     node = draw(st.lists(st.integers(SHARED, count - 1), min_size=NODES, max_size=NODES))
     event = draw(st.lists(st.integers(0, count - 1), min_size=len(source.stream), max_size=len(source.stream)))
-    return source, Seat(Parts(np.array(node, np.int32), np.array(event, np.int32), count), draw(st.integers(0, count - 1)))
+    return source, LocalPart(EventPartition(np.array(node, np.int32), np.array(event, np.int32), count), draw(st.integers(0, count - 1)))
 
 
 thetas, decays = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0, 3.0]), st.sampled_from([0.0, 0.3, 5.0, 1e6])
 boundaries = st.builds(Boundary, thetas, decays, st.booleans())
 
 
-def all_roots(source: Source) -> tuple[np.ndarray, np.ndarray]:
+def all_roots(source: IndexedStream) -> tuple[np.ndarray, np.ndarray]:
     """Every node, and none, before several events."""
     bounds = [0, len(source.stream) // 2, len(source.stream)]
     return np.repeat(np.arange(-1, NODES), 3).astype(np.int32), np.tile(bounds, NODES + 1).astype(np.int32)
 
 
-def found_by(case: tuple[Source, Seat], of: Boundary, fanout: int, seed: int = 0, place: str = "cpu", **more: Any) -> Weighed:
+def found_by(
+    case: tuple[IndexedStream, LocalPart], of: Boundary, fanout: int, seed: int = 0, place: str = "cpu", **more: Any
+) -> WeightedNeighbors:
     source, seat = case
     with pytest.MonkeyPatch.context() as patch:
         if place == "reference":
-            patch.setattr(kernel, "scheduler", lambda what: None)
+            patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
         return boundary.sample(source.tcsr, source.stream.t, seat, *all_roots(source), fanout, of, seed, **more)
 
 
-def local(seat: Seat, neighbor: int, event: int) -> bool:
+def local(seat: LocalPart, neighbor: int, event: int) -> bool:
     return bool(seat.parts.event[event] == seat.rank and seat.parts.here(seat.rank)[neighbor])
 
 
 @needs_cpu
 @given(cut(), boundaries, st.integers(0, 6), st.integers(0, 2**64 - 1))
-def test_the_kernel_equals_its_reference(case: tuple[Source, Seat], of: Boundary, fanout: int, seed: int) -> None:
+def test_the_kernel_equals_its_reference(case: tuple[IndexedStream, LocalPart], of: Boundary, fanout: int, seed: int) -> None:
     mine, theirs = (found_by(case, of, fanout, seed, place) for place in PLACES)
     for name in ("neighbor", "event", "counts"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
@@ -71,7 +73,7 @@ def test_the_kernel_equals_its_reference(case: tuple[Source, Seat], of: Boundary
 
 @pytest.mark.parametrize("place", PLACES)
 @given(case=cut(), of=boundaries, fanout=st.integers(0, 6))
-def test_slots_are_those_of_the_definition(place: str, case: tuple[Source, Seat], of: Boundary, fanout: int) -> None:
+def test_slots_are_those_of_the_definition(place: str, case: tuple[IndexedStream, LocalPart], of: Boundary, fanout: int) -> None:
     """All local of the recent ones, some remote of them with the weight of eq. 17, older local ones where there is room."""
     source, seat = case
     found, stream = found_by(case, of, fanout, 5, place), source.stream
@@ -96,7 +98,9 @@ def test_slots_are_those_of_the_definition(place: str, case: tuple[Source, Seat]
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 @given(case=cut(), decay=decays, fanout=st.integers(0, 6), complete=st.booleans())
-def test_the_ends_are_recent_and_local_sampling(place: str, case: tuple[Source, Seat], decay: float, fanout: int, complete: bool) -> None:
+def test_the_ends_are_recent_and_local_sampling(
+    place: str, case: tuple[IndexedStream, LocalPart], decay: float, fanout: int, complete: bool
+) -> None:
     source, seat = case
     recent = source.tcsr.sample(*all_roots(source), fanout)
     for theta in (1.0, 2.5):
@@ -114,13 +118,13 @@ def test_the_ends_are_recent_and_local_sampling(place: str, case: tuple[Source, 
         assert none.counts.tolist() == near
 
 
-def hubs(events: int = 40_000, nodes: int = 300, count: int = 3, seed: int = 4) -> tuple[Source, Parts]:
+def hubs(events: int = 40_000, nodes: int = 300, count: int = 3, seed: int = 4) -> tuple[IndexedStream, EventPartition]:
     rng = np.random.default_rng(seed)
     src, dst = ((rng.pareto(0.8, events) * 3).astype(np.int64) % nodes for _ in range(2))
     stream = EventStream(nodes, src.astype(np.int32), dst.astype(np.int32), np.sort(rng.random(events)) * events)
     node = rng.integers(0, count, nodes).astype(np.int32)
     node[:5] = SHARED
-    return Source(stream, TCSR.of(stream)), Parts(node, rng.integers(0, count, events).astype(np.int32), count)
+    return IndexedStream(stream, TCSR.of(stream)), EventPartition(node, rng.integers(0, count, events).astype(np.int32), count)
 
 
 @needs_cpu
@@ -128,13 +132,13 @@ def hubs(events: int = 40_000, nodes: int = 300, count: int = 3, seed: int = 4) 
 def test_answers_depend_on_neither_threads_nor_batches(complete: bool) -> None:
     source, parts = hubs()
     node, before = np.tile(source.stream.src, 2), np.tile(np.arange(40_000, dtype=np.int32), 2)
-    given_to = (source.tcsr, source.stream.t, Seat(parts, 1))
+    given_to = (source.tcsr, source.stream.t, LocalPart(parts, 1))
     of = Boundary(0.3, 1e-3, complete)
     whole = boundary.sample(*given_to, node, before, 10, of, 3, 1)
     assert len(np.unique(whole.weight)) > 1000 and (whole.counts < 10).any()
     order = np.random.default_rng(0).permutation(len(node))[:5000]
     others = [boundary.sample(*given_to, node, before, 10, of, 3, threads) for threads in range(2, 9)]
-    with bound_threads.bound(sorted(os.sched_getaffinity(0))[:2]):
+    with bound_threads.threads_bound_to(sorted(os.sched_getaffinity(0))[:2]):
         others.append(boundary.sample(*given_to, node, before, 10, of, 3))
     for a, *rest in zip(whole, *others, strict=True):
         assert all(np.array_equal(a, b) for b in rest)
@@ -148,13 +152,13 @@ def test_times_are_what_they_differ_by() -> None:
     few = source_of([(0, 1 + k % 4, k) for k in range(8)])
     for start in (0, 1_700_000_000_000_000_000, -(2**62)):
         stream = EventStream(NODES, few.stream.src, few.stream.dst, few.stream.t + start)
-        parts = Parts(np.zeros(NODES, np.int32), np.ones(8, np.int32), 2)
+        parts = EventPartition(np.zeros(NODES, np.int32), np.ones(8, np.int32), 2)
         for seed in range(20):
-            case = Source(stream, few.tcsr), Seat(parts, 0)
+            case = IndexedStream(stream, few.tcsr), LocalPart(parts, 0)
             found, plain = (found_by(one, Boundary(0.5, 0.7), 6, seed) for one in (case, (few, case[1])))
             assert all(np.array_equal(a, b) for a, b in zip(found, plain, strict=True))
     ends = EventStream(NODES, few.stream.src, few.stream.dst, np.array([-(2**63), *[0] * 6, 2**63 - 1]))
-    found = found_by((Source(ends, few.tcsr), Seat(parts, 0)), Boundary(0.2, 1.0), 8)
+    found = found_by((IndexedStream(ends, few.tcsr), LocalPart(parts, 0)), Boundary(0.2, 1.0), 8)
     assert found.counts.max() <= 1 and np.isfinite(found.weight).all()
 
 
@@ -164,16 +168,16 @@ SEEDS = 20_000
 LIMIT = 6.1  # standard errors: one is beyond them once in 10^9, so a false alarm among these tests' 100 comparisons once in 10^7
 
 
-def one_root(remote_share: float = 0.6, fanout: int = 12, seed: int = 0) -> tuple[Source, Seat, np.ndarray]:
+def one_root(remote_share: float = 0.6, fanout: int = 12, seed: int = 0) -> tuple[IndexedStream, LocalPart, np.ndarray]:
     """A node with 40 events, its seat, and which of the last `fanout` are remote."""
     rng = np.random.default_rng(seed)
     stream = EventStream(41, np.zeros(40, np.int32), np.arange(1, 41, dtype=np.int32), np.sort(rng.exponential(40, 40)))
     event = (rng.random(40) < remote_share).astype(np.int32)
     node = np.append(SHARED, event).astype(np.int32)
-    return Source(stream, TCSR.of(stream, both=False)), Seat(Parts(node, event, 2), 0), event[-fanout:].astype(bool)
+    return IndexedStream(stream, TCSR.of(stream, both=False)), LocalPart(EventPartition(node, event, 2), 0), event[-fanout:].astype(bool)
 
 
-def drawn(case: tuple[Source, Seat, np.ndarray], of: Boundary, fanout: int = 12) -> np.ndarray:
+def drawn(case: tuple[IndexedStream, LocalPart, np.ndarray], of: Boundary, fanout: int = 12) -> np.ndarray:
     """Weight of each of the recent neighbours, 0 where it is not sampled, for every seed: [SEEDS, fanout]."""
     source, seat, _ = case
     root = np.zeros(1, np.int32), np.full(1, 40, np.int32)
@@ -278,7 +282,7 @@ def test_the_variance_of_random_inputs_lies_within_equation_26(theta: float) -> 
 
 @given(cut(), st.sampled_from([(3,), (2, 3)]), st.booleans(), boundaries, st.integers(0, 9))
 def test_every_hop_samples_at_its_own_time(
-    case: tuple[Source, Seat], fanouts: tuple[int, ...], unique: bool, of: Boundary, seed: int
+    case: tuple[IndexedStream, LocalPart], fanouts: tuple[int, ...], unique: bool, of: Boundary, seed: int
 ) -> None:
     """Each target of each level has the slots and weights that its node has alone, before the event that led there."""
     source, seat = case
@@ -286,11 +290,11 @@ def test_every_hop_samples_at_its_own_time(
     node, before = node[3:], before[3:]
     t = source.stream.t
     roots = (node, before, np.full(node.size, t[-1]))
-    found = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, seat=seat)
+    found = sample(source.tcsr, t, roots, Sampling(fanouts, unique=unique, boundary=of), seed, local_part=seat)
     tree, bounds = found.trees[0], before
     for number, hop in enumerate(tree.hops):
         nodes = found.nodes[tree.levels[number]]
-        key = draws.key_of(draws.key_of(seed, 0), number)
+        key = draws.derive_key(draws.derive_key(seed, 0), number)
         alone = boundary.sample(source.tcsr, t, seat, nodes, bounds, fanouts[number], of, key)
         there = np.arange(fanouts[number]) < alone.counts[:, None]
         assert hop.weight is not None and hop.weight.dtype == np.float32
@@ -331,26 +335,26 @@ def test_what_is_refused() -> None:
     source, parts = hubs(100, 20)
     roots = source.roots(range(50, 60), np.zeros((10, 1), np.int32), 50)
     asked = source.tcsr, source.stream.t, roots, Sampling((3,), boundary=Boundary(0.1))
-    with pytest.raises(UserError, match=r"nothing says which part is the own; expected a seat$"):
+    with pytest.raises(UserError, match=r"nothing says which part is the own; expected a local part$"):
         sample(*asked)
-    with pytest.raises(UserError, match=r"^Seat\.rank: expected a part from 0 to 2, got 3$"):
-        sample(*asked, seat=Seat(parts, 3))
+    with pytest.raises(UserError, match=r"^LocalPart\.rank: expected a part from 0 to 2, got 3$"):
+        sample(*asked, local_part=LocalPart(parts, 3))
     with pytest.raises(UserError, match=r"^the parts of events is <i4 \[99\]; expected contiguous int32 \[100\]$"):
-        sample(*asked, seat=Seat(Parts(parts.node, parts.event[:99].copy(), 3), 0))
+        sample(*asked, local_part=LocalPart(EventPartition(parts.node, parts.event[:99].copy(), 3), 0))
     with pytest.raises(UserError, match=r"^the parts of nodes is <i4 \[19\]; expected contiguous int32 \[20\]$"):
-        sample(*asked, seat=Seat(Parts(parts.node[:19].copy(), parts.event, 3), 0))
+        sample(*asked, local_part=LocalPart(EventPartition(parts.node[:19].copy(), parts.event, 3), 0))
     with pytest.raises(UserError, match=r"^t is <f4 \[100\]; expected contiguous float64 \[any\]$"):
-        boundary.sample(source.tcsr, source.stream.t.astype(np.float32), Seat(parts, 0), *roots[:2], 3, Boundary(0.1))
+        boundary.sample(source.tcsr, source.stream.t.astype(np.float32), LocalPart(parts, 0), *roots[:2], 3, Boundary(0.1))
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_rows_of_another_stream_never_reach_memory(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if place == "reference":
-        monkeypatch.setattr(kernel, "scheduler", lambda what: None)
+        monkeypatch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
     source, parts = hubs(100, 20)
     node, before = source.stream.src, np.full(100, 100, np.int32)
     rows = [source.tcsr.indptr, source.tcsr.neighbor, source.tcsr.event]
-    owned = kernel.Owned(parts.node, parts.event, 0)
+    owned = kernel.Ownership(parts.node, parts.event, 0)
     for at, wrong in ((0, rows[0] + 5), (1, rows[1] + 20), (1, rows[1] - 20), (2, rows[2] - 101), (2, rows[2] * 0 + 100)):
         broken = tuple(wrong if i == at else row for i, row in enumerate(rows))
         late = np.full(100, 2**30, np.int32)
@@ -367,15 +371,15 @@ def test_rows_of_another_stream_never_reach_memory(place: str, monkeypatch: pyte
 
 def test_the_reference_looks_as_far_back_as_the_kernel() -> None:
     """The first of 16 fan-outs before the recent ones is seen, the one before it is not."""
-    assert boundary_reference.BACK == 16
+    assert boundary_decay_reference.BACK == 16
     for place in PLACES:
         for first, expected in ((200 - 3 - 48, 1), (200 - 3 - 49, 0)):
             stream = EventStream(2, np.zeros(200, np.int32), np.ones(200, np.int32), np.arange(200))
             event = np.ones(200, np.int32)
             event[first] = 0
-            source, seat = Source(stream, TCSR.of(stream)), Seat(Parts(np.full(2, SHARED, np.int32), event, 2), 0)
+            source, seat = IndexedStream(stream, TCSR.of(stream)), LocalPart(EventPartition(np.full(2, SHARED, np.int32), event, 2), 0)
             with pytest.MonkeyPatch.context() as patch:
                 if place == "reference":
-                    patch.setattr(kernel, "scheduler", lambda what: None)
+                    patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
                 found = boundary.sample(source.tcsr, stream.t, seat, np.zeros(1, np.int32), np.full(1, 200, np.int32), 3, Boundary(0.0))
             assert found.counts.tolist() == [expected]

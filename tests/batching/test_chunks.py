@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking, cut_into_chunks
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
@@ -32,7 +32,7 @@ def cliques(count: int, size: int) -> tuple[SnapshotSequence, Int64]:
 def test_halves_of_the_numbers_are_sides_of_a_cut() -> None:
     """Of four cliques and eight chunks: each clique has two chunks that follow each other, a half of the numbers two joined cliques."""
     sequence, members = cliques(4, 8)
-    chunks = chunked(sequence, 8)
+    chunks = cut_into_chunks(sequence, 8)
     assert chunks.assignment.dtype == np.int32 and sorted(set(chunks.assignment.tolist())) == list(range(8))
     quarter = [set((chunks.assignment[own] // 2).tolist()) for own in members]
     assert sorted(map(sorted, quarter)) == [[0], [1], [2], [3]]
@@ -42,7 +42,7 @@ def test_halves_of_the_numbers_are_sides_of_a_cut() -> None:
 
 @pytest.mark.slow
 def test_one_assignment_serves_any_number_of_ranks() -> None:
-    chunks, epoch, decay = chunked(GROWTH, 16), Epoch(1, 2), Decay(2, 4, 0.1)
+    chunks, epoch, decay = cut_into_chunks(GROWTH, 16), EpochDraws(1, 2), Decay(2, 4, 0.1)
     one, two, four = (chunks.layout(epoch, decay, ranks) for ranks in (1, 2, 4))
     assert (four.rank // 2 == two.rank).all() and (one.rank == 0).all()
     for other in (two, four):
@@ -56,27 +56,30 @@ def test_what_is_kept_lies_on_all_ranks_evenly() -> None:
     chunks = Chunks(np.arange(64, dtype=np.int32), 64)
     for number in range(20):
         for ranks in (2, 4, 8):
-            rows = chunks.layout(Epoch(0, number), Decay(2, 6, 0.1), ranks).rows
+            rows = chunks.layout(EpochDraws(0, number), Decay(2, 6, 0.1), ranks).rows
             assert (rows.max(1) - rows.min(1) <= 1).all()
 
 
 @pytest.mark.slow
 def test_planners_count_what_is_laid_out() -> None:
-    chunks, epoch, decay = chunked(GROWTH, 8), Epoch(), Decay(1, 3, 0.2)
-    found, layout = Counted(GROWTH, chunks).blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)
-    assert (found.rows == layout.rows).all() and Counted.origin == "METIS"
+    chunks, epoch, decay = cut_into_chunks(GROWTH, 8), EpochDraws(), Decay(1, 3, 0.2)
+    found, layout = ExactChunking(GROWTH, chunks).count_blocks(epoch, decay, 2), chunks.layout(epoch, decay, 2)
+    assert (found.rows == layout.rows).all() and ExactChunking.origin == "METIS"
     assert (found.edges[3] == layout.counts(GROWTH[3])[0]).all()
 
 
 def test_what_is_wrong_is_said() -> None:
     with pytest.raises(UserError) as error:
-        chunked(cliques(2, 3)[0], 7)
+        cut_into_chunks(cliques(2, 3)[0], 7)
     assert str(error.value) == "training.chunks: 7, and dataset 'cliques' has 6 nodes"
     for wrong in ([0, 1, 3], [0, -1, 2]):
         with pytest.raises(UserError, match=r"^chunks: expected one of 0\.\.2 for every node$"):
             Chunks(np.array(wrong, np.int32), 3)
     chunks = Chunks(np.array([0, 1, 2], np.int32), 3)
-    for call in (lambda: chunks.layout(Epoch(), Decay(), 4), lambda: Counted(GROWTH, chunks).blocks(Epoch(), Decay(), 4)):
+    for call in (
+        lambda: chunks.layout(EpochDraws(), Decay(), 4),
+        lambda: ExactChunking(GROWTH, chunks).count_blocks(EpochDraws(), Decay(), 4),
+    ):
         with pytest.raises(UserError) as error:
             call()
         assert str(error.value) == FEW

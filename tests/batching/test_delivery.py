@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import earlier, sources
 
-from chronoscale.batching.streams.ranks.delivery import delivered
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
 
 
 @given(sources, st.data(), st.integers(0, 4))
@@ -17,6 +17,6 @@ def test_mails_go_to_ends_and_to_their_latest_neighbours(source, data, fanout):
         for end in (int(stream.src[event]), int(stream.dst[event])):
             before = earlier(stream, end, 0, begin)  # not those of the iteration itself
             expected |= {(node, event) for node in (end, *(other for other, _ in before[max(len(before) - fanout, 0) :]))}
-    found = delivered(source, whole, fanout)
+    found = deliver_mail(source, whole, fanout)
     assert list(zip(found.nodes[found.to].tolist(), found.event.tolist(), strict=True)) == sorted(expected)
     assert found.nodes.tolist() == sorted({node for node, _ in expected})

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.snapshots.chunks import Blocks, Chunks
+from chronoscale.batching.snapshots.chunks import BlockCounts, Chunks
 from chronoscale.batching.snapshots.layout import Layout
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch, levels, rank_of
+from chronoscale.batching.snapshots.survival import EpochDraws, levels, rank_of
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
 
@@ -23,7 +23,7 @@ class Drawn:
 
     snapshot: Snapshot
     chunks: Chunks
-    epoch: Epoch
+    epoch: EpochDraws
     decay: Decay
     layout: Layout
 
@@ -54,7 +54,7 @@ def drawn(draw: st.DrawFn, ordered: bool = True) -> Drawn:
     snapshot, assignment = Snapshot.from_edges(nodes, *edges), rng.integers(0, chunks, nodes).astype(np.int32)
     ranks = draw(st.integers(1, min(chunks, 4)))
     decay = Decay(draw(st.integers(1, 2)), draw(st.integers(0, 5)), draw(st.sampled_from([0.02, 0.1, 0.4, 0.8, 1.0])))
-    epoch = Epoch(draw(st.integers(0, 50)), draw(st.integers(0, 50)), draw(st.booleans()))
+    epoch = EpochDraws(draw(st.integers(0, 50)), draw(st.integers(0, 50)), draw(st.booleans()))
     made = Chunks(assignment, chunks)
     return Drawn(snapshot, made, epoch, decay, made.layout(epoch, decay, ranks, ordered))
 
@@ -164,8 +164,8 @@ def test_the_number_of_ranks_changes_nothing_of_what_is_kept(case: Drawn) -> Non
 def test_blocks_count_every_snapshot() -> None:
     rng = np.random.default_rng(3)
     parts = [Snapshot.from_edges(20, rng.integers(0, 20, 50), rng.integers(0, 20, 50)) for _ in range(3)]
-    layout = Chunks(rng.integers(0, 6, 20).astype(np.int32), 6).layout(Epoch(), Decay(1, 3, 0.2), 3)
-    found = Blocks.count(SnapshotSequence.from_snapshots(parts), layout)
+    layout = Chunks(rng.integers(0, 6, 20).astype(np.int32), 6).layout(EpochDraws(), Decay(1, 3, 0.2), 3)
+    found = BlockCounts.count(SnapshotSequence.from_snapshots(parts), layout)
     assert found.edges.shape == found.halo.shape == found.sent.shape == (3, layout.levels, 3)
     for t, part in enumerate(parts):
         for column, expected in zip((found.edges, found.halo, found.sent), layout.counts(part), strict=True):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.streams.ranks.local_negatives import local_of_training
+from chronoscale.batching.streams.ranks.local_negatives import local_training_negatives
 from chronoscale.datasets.streams import negatives
 from chronoscale.errors import UserError
 
@@ -37,7 +37,7 @@ def test_nodes_are_drawn_with_the_chance_that_is_meant(own: int, local: list[int
     """And weighed by what makes it uniform."""
     among = np.array(AMONG, np.int32)
     asked = np.full(DRAWS, own, np.int32), np.arange(DRAWS), among, np.array(local, np.int32), remote
-    drawn, weight = local_of_training(*asked, seed=1, epoch=2)
+    drawn, weight = local_training_negatives(*asked, seed=1, epoch=2)
     assert drawn.shape == weight.shape == (DRAWS, 1) and drawn.dtype == np.int32 and weight.dtype == np.float32
     chance = meant(own, AMONG, local, remote)
     for node in AMONG:
@@ -55,8 +55,8 @@ def test_nodes_are_drawn_with_the_chance_that_is_meant(own: int, local: list[int
 def test_weights_are_exact_whatever_is_left_out(every: set[int], part: set[int], dst: list[int], remote: float) -> None:
     among, local = (np.array(sorted(nodes), np.int32) for nodes in (every, every & part))
     given_to = np.array(dst, np.int32), np.arange(len(dst)), among, local, remote
-    drawn, weight = local_of_training(*given_to, seed=3, epoch=0)
-    printed = local_of_training(*given_to, seed=3, epoch=0, variant="as-published")
+    drawn, weight = local_training_negatives(*given_to, seed=3, epoch=0)
+    printed = local_training_negatives(*given_to, seed=3, epoch=0, variant="as-published")
     np.testing.assert_array_equal(printed[0], drawn)
     for own, node, w, p in zip(dst, drawn[:, 0].tolist(), weight[:, 0].tolist(), printed[1][:, 0].tolist(), strict=True):
         chance = meant(own, among.tolist(), local.tolist(), remote)
@@ -73,7 +73,7 @@ def test_weights_are_exact_whatever_is_left_out(every: set[int], part: set[int],
 def test_weighted_losses_have_the_uniform_ones_as_their_expectation() -> None:
     """A loss that knows the node, z-tested against its mean over all."""
     among, dst = np.arange(20, dtype=np.int32), np.full(DRAWS, 7, np.int32)
-    drawn, weight = local_of_training(dst, np.arange(DRAWS), among, among[4:9], 0.2, seed=5, epoch=1)
+    drawn, weight = local_training_negatives(dst, np.arange(DRAWS), among, among[4:9], 0.2, seed=5, epoch=1)
     loss = np.arange(20.0)
     terms = weight[:, 0] * loss[drawn[:, 0]]
     assert abs(terms.mean() - np.delete(loss, 7).mean()) < LIMIT * terms.std() / np.sqrt(DRAWS)
@@ -83,13 +83,13 @@ def test_weighted_losses_have_the_uniform_ones_as_their_expectation() -> None:
 def test_draws_are_the_event_s_in_any_batch_and_others_in_another_epoch() -> None:
     among, dst = np.arange(50, dtype=np.int32), (np.arange(400) % 50).astype(np.int32)
     order, nodes = np.random.default_rng(0).permutation(400), (among, among[::3])
-    whole = local_of_training(dst, np.arange(400), *nodes, 0.3, seed=5, epoch=2)
-    for a, b in zip(local_of_training(dst[order], order, *nodes, 0.3, seed=5, epoch=2), whole, strict=True):
+    whole = local_training_negatives(dst, np.arange(400), *nodes, 0.3, seed=5, epoch=2)
+    for a, b in zip(local_training_negatives(dst[order], order, *nodes, 0.3, seed=5, epoch=2), whole, strict=True):
         np.testing.assert_array_equal(a, b[order])
     for seed, epoch in ((5, 3), (6, 2)):
-        assert (local_of_training(dst, np.arange(400), *nodes, 0.3, seed=seed, epoch=epoch)[0] != whole[0]).mean() > 0.8
-    always = local_of_training(dst, np.arange(400), *nodes, 1.0, seed=5, epoch=2)
-    np.testing.assert_array_equal(always[0], negatives.of_training(dst, np.arange(400), among, seed=5, epoch=2))
+        assert (local_training_negatives(dst, np.arange(400), *nodes, 0.3, seed=seed, epoch=epoch)[0] != whole[0]).mean() > 0.8
+    always = local_training_negatives(dst, np.arange(400), *nodes, 1.0, seed=5, epoch=2)
+    np.testing.assert_array_equal(always[0], negatives.training_negatives(dst, np.arange(400), among, seed=5, epoch=2))
     assert (always[1] == 1).all()
 
 
@@ -97,13 +97,13 @@ def test_what_is_refused() -> None:
     among, dst, event = np.array([2, 3, 5], np.int32), np.zeros(4, np.int32), np.arange(4)
     for local in ([3, 2], [2, 2], [2, 4]):
         with pytest.raises(UserError, match=r"^local: expected different nodes of `among` in ascending order$"):
-            local_of_training(dst, event, among, np.array(local, np.int32), 0.5, seed=0, epoch=0)
+            local_training_negatives(dst, event, among, np.array(local, np.int32), 0.5, seed=0, epoch=0)
     for remote in (-0.1, 1.5, float("nan")):
         with pytest.raises(UserError, match=rf"^remote: expected a probability from 0 to 1, got {remote}$"):
-            local_of_training(dst, event, among, among, remote, seed=0, epoch=0)
+            local_training_negatives(dst, event, among, among, remote, seed=0, epoch=0)
     with pytest.raises(UserError, match=r"^unknown variant 'as-publshed'; did you mean 'as-published'\?$"):
-        local_of_training(dst, event, among, among, 0.5, seed=0, epoch=0, variant="as-publshed")  # type: ignore[arg-type]
+        local_training_negatives(dst, event, among, among, 0.5, seed=0, epoch=0, variant="as-publshed")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^local: expected an array of int32, got int64$"):
-        local_of_training(dst, event, among, among.astype(np.int64), 0.5, seed=0, epoch=0)  # type: ignore[arg-type]
+        local_training_negatives(dst, event, among, among.astype(np.int64), 0.5, seed=0, epoch=0)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^among: expected different nodes"):
-        local_of_training(dst, event, among[::-1], among, 0.5, seed=0, epoch=0)
+        local_training_negatives(dst, event, among[::-1], among, 0.5, seed=0, epoch=0)

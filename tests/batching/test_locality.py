@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, sources
 
-from chronoscale.batching.streams.sampling.locality import GROUP, LINE, XEON, Accesses, Cache, hit_rates, reads
-from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.locality import GROUP, LINE, XEON, CacheLevel, MemoryAccesses, hit_rates, sampler_reads
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
@@ -48,9 +48,9 @@ def read(tcsr: TCSR, node: int, before: int, fanout: int) -> tuple[list[int], li
 
 
 @given(sources, st.lists(st.tuples(st.integers(-1, NODES - 1), st.integers(0, 40)), max_size=12), st.integers(1, 4), st.integers(0, 20))
-def test_reads_are_those_of_the_samplers_loop(source: Source, roots: list[tuple[int, int]], threads: int, fanout: int) -> None:
+def test_reads_are_those_of_the_samplers_loop(source: IndexedStream, roots: list[tuple[int, int]], threads: int, fanout: int) -> None:
     node, before = (np.array([root[k] for root in roots], np.int32) for k in (0, 1))
-    found = reads(source.tcsr, (node, before), fanout, threads)
+    found = sampler_reads(source.tcsr, (node, before), fanout, threads)
     each = max(1, -(-len(roots) // threads))
     for thread in range(threads):
         each_root = [read(source.tcsr, v, bound, fanout) for v, bound in roots[thread * each : (thread + 1) * each]]
@@ -61,24 +61,24 @@ def test_reads_are_those_of_the_samplers_loop(source: Source, roots: list[tuple[
 def test_a_group_is_read_step_by_step_and_threads_go_on_together() -> None:
     count = 2 * (GROUP + 3)
     tcsr = TCSR(np.zeros(count + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-    found = reads(tcsr, (np.arange(count, dtype=np.int32), np.zeros(count, np.int32)), 5, 2)
+    found = sampler_reads(tcsr, (np.arange(count, dtype=np.int32), np.zeros(count, np.int32)), 5, 2)
     assert len(found.line) == 2 * count and found.thread[:4].tolist() == [0, 1, 0, 1]
     assert (found.thread == np.tile([0, 1], count)).all() and found.line[:4].tolist() == [0, (GROUP + 3) * 8 // LINE] * 2
 
 
-def machine(described: str, tmp_path_factory: pytest.TempPathFactory) -> Topology:
-    return Topology.load(machines.written(tmp_path_factory.mktemp("machine"), described))
+def machine(described: str, tmp_path_factory: pytest.TempPathFactory) -> CpuTopology:
+    return CpuTopology.load(machines.written(tmp_path_factory.mktemp("machine"), described))
 
 
-def accesses(*pairs: tuple[int, int]) -> Accesses:
-    return Accesses(*np.array(pairs, np.int64).T)
+def accesses(*pairs: tuple[int, int]) -> MemoryAccesses:
+    return MemoryAccesses(*np.array(pairs, np.int64).T)
 
 
 def test_siblings_find_what_each_other_has_read(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Two threads read the same eight lines one after the other."""
     topology = machine(machines.server(2, 2), tmp_path_factory)
     batch = accesses(*((thread, line) for thread in (0, 1) for line in range(8)))
-    levels = (Cache("core", 1, 16), Cache("l3", 4, 16))
+    levels = (CacheLevel("core", 1, 16), CacheLevel("l3", 4, 16))
     assert hit_rates([batch], [(0, 4)], topology, levels)[0] == 0.5
     apart = hit_rates([batch], [(0, 1)], topology, levels)
     assert apart == [0.0, 0.5], "no core shared, but a socket"

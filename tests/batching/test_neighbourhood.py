@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_search import NODES, earlier, source_of, sources
 
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling, sample
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -121,7 +121,7 @@ def test_windows_of_whole_times_are_exact():
     """Nanoseconds: rounded to float64, times would lie in another window."""
     t = 1_700_000_000_000_000_000 + np.array([0, 1, 2, 3, 4, 5])
     stream = EventStream(2, np.zeros(6, np.int32), np.ones(6, np.int32), t)
-    source = Source(stream, TCSR.of(stream))
+    source = IndexedStream(stream, TCSR.of(stream))
     roots = source.roots(range(5, 6), np.empty((1, 0), np.int32), 5)
     found = sample(source.tcsr, stream.t, roots, Sampling((9,), windows=2, duration=2.0))
     held = [found.edges[tree.hops[0].edge[0][tree.hops[0].there[0]]].tolist() for tree in found.trees]
@@ -139,4 +139,4 @@ def test_a_batch_that_nothing_came_before():
 def test_an_index_of_another_stream_is_refused():
     one, other = source_of([(0, 1, 0), (1, 2, 1)]), source_of([(0, 1, 0)] * 5)
     with pytest.raises(UserError, match=r"^T-CSR of 7 nodes and 10 entries for a stream of 7 nodes and 2 events; it is of another one$"):
-        Source(one.stream, other.tcsr)
+        IndexedStream(one.stream, other.tcsr)

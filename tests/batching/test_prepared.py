@@ -5,15 +5,15 @@ import pytest
 from stream_case import prepared, stream
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared, present
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream, replace_absent
 from chronoscale.batching.streams.sampling import presampling
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Greedy
 
 
 def pairs(events):
@@ -23,23 +23,25 @@ def pairs(events):
 @pytest.mark.parametrize("stored", [True, False])
 def test_training_sees_nothing_of_hidden_nodes(tmp_path, stored):
     events, protocol = stream(seed=3, nodes=30, events=300, labels=True, features=2), {"hidden": 0.2, "seed": 5}
-    data = Prepared.load(prepared(tmp_path, events, **protocol)) if stored else Prepared.of(events, Protocol(ranked=3, **protocol))
+    data = (
+        PreparedStream.load(prepared(tmp_path, events, **protocol)) if stored else PreparedStream.of(events, Protocol(ranked=3, **protocol))
+    )
     seen, early = data.training.stream, data.whole.stream.span(0, data.split.train_end)
     of_training = {*seen.src.tolist(), *seen.dst.tolist()}
     active = {*events.src.tolist(), *events.dst.tolist()}
     assert np.flatnonzero(data.new).tolist() == sorted(active - of_training) and data.new.sum() >= int(0.2 * len(active))
     kept = ~(data.new[early.src] | data.new[early.dst])
-    assert 0 < data.trained == len(seen) == kept.sum() < len(early)
+    assert 0 < data.training_events == len(seen) == kept.sum() < len(early)
     for column in ("src", "dst", "t", "features", "labels"):
         np.testing.assert_array_equal(getattr(seen, column), getattr(early, column)[kept])
     np.testing.assert_array_equal(seen.node_features, events.node_features)
-    assert not data.new[data.training.tcsr.neighbor].any() and data.training.tcsr.event.max() < data.trained
+    assert not data.new[data.training.tcsr.neighbor].any() and data.training.tcsr.event.max() < data.training_events
     assert not data.new[data.among].any() and data.among.tolist() == sorted(set(seen.dst.tolist()))
-    assert not data.new[data.negatives_of_training(range(data.trained), 4, 0)].any()
+    assert not data.new[data.negatives_of_training(range(data.training_events), 4, 0)].any()
     tested = events.span(data.split.validation_end, len(events))
     assert (data.new[tested.src] | data.new[tested.dst]).any() and not (data.new[tested.src] | data.new[tested.dst]).all()
     assert len(data.whole.stream) == len(events) and data.whole.tcsr.neighbor.size > data.training.tcsr.neighbor.size
-    assert statistics_of(data).training == data.trained and statistics_of(data).validation == len(data.split.validation)
+    assert stream_statistics(data).training == data.training_events and stream_statistics(data).validation == len(data.split.validation)
 
 
 def test_what_is_stored_is_what_is_made_in_memory(tmp_path):
@@ -47,11 +49,11 @@ def test_what_is_stored_is_what_is_made_in_memory(tmp_path):
     for number, hidden in enumerate((0.0, 0.15)):
         (tmp_path / str(number)).mkdir()
         one, other = (
-            Prepared.load(prepared(tmp_path / str(number), events, hidden=hidden)),
-            Prepared.of(events, Protocol(ranked=3, hidden=hidden)),
+            PreparedStream.load(prepared(tmp_path / str(number), events, hidden=hidden)),
+            PreparedStream.of(events, Protocol(ranked=3, hidden=hidden)),
         )
-        assert (one.split, one.trained, one.protocol) == (other.split, other.trained, other.protocol)
-        assert pairs(one.training.stream.span(0, one.trained)) == pairs(other.training.stream.span(0, other.trained))
+        assert (one.split, one.training_events, one.protocol) == (other.split, other.training_events, other.protocol)
+        assert pairs(one.training.stream.span(0, one.training_events)) == pairs(other.training.stream.span(0, other.training_events))
         for name in ("new", "among"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
         for what in ("validation", "test", "ranked"):
@@ -62,17 +64,21 @@ def test_what_is_stored_is_what_is_made_in_memory(tmp_path):
 
 
 def test_without_hidden_nodes_training_is_the_beginning(tmp_path):
-    data = Prepared.load(prepared(tmp_path, stream()))
-    assert data.training is data.whole and data.trained == data.split.train_end
+    data = PreparedStream.load(prepared(tmp_path, stream()))
+    assert data.training is data.whole and data.training_events == data.split.train_end
     assert not (tmp_path / "prepared" / "training").exists()
 
 
 def test_negatives_never_are_what_happened(tmp_path):
-    data = Prepared.load(prepared(tmp_path, stream(seed=2, nodes=12, events=400), ranked=5))
+    data = PreparedStream.load(prepared(tmp_path, stream(seed=2, nodes=12, events=400), ranked=5))
     dst = data.whole.stream.dst
-    drawn = [data.negatives_of_training(range(data.trained), epoch, 0) for epoch in range(5)]
+    drawn = [data.negatives_of_training(range(data.training_events), epoch, 0) for epoch in range(5)]
     for one in drawn:
-        assert one.shape == (data.trained, 1) and not (one[:, 0] == dst[: data.trained]).any() and np.isin(one, data.among).all()
+        assert (
+            one.shape == (data.training_events, 1)
+            and not (one[:, 0] == dst[: data.training_events]).any()
+            and np.isin(one, data.among).all()
+        )
     assert len({one.tobytes() for one in drawn}) == 5  # another epoch, other ones
     np.testing.assert_array_equal(data.negatives_of_training(range(7, 20), 3, 0), drawn[3][7:20])  # whatever the batch
     for what, part, k in (("validation", data.split.validation, 1), ("test", data.split.test, 1), ("ranked", data.split.test, 5)):
@@ -80,16 +86,16 @@ def test_negatives_never_are_what_happened(tmp_path):
         assert found.part == part and found.dst.shape == (len(part), k)
         assert not (found.dst == dst[part.start : part.stop, None]).any()
         np.testing.assert_array_equal(found.dst, data.negatives(what).dst)
-    assert present(np.array([-1, 4], np.int32)).tolist() == [0, 4]
+    assert replace_absent(np.array([-1, 4], np.int32)).tolist() == [0, 4]
 
 
 def test_labels_of_sources(tmp_path):
-    data = Prepared.load(prepared(tmp_path, stream(labels=True), task="node"))
-    assert statistics_of(data).classes == 2 and data.negatives_of_training(range(4), 0, 0).shape == (4, 0)
+    data = PreparedStream.load(prepared(tmp_path, stream(labels=True), task="node"))
+    assert stream_statistics(data).classes == 2 and data.negatives_of_training(range(4), 0, 0).shape == (4, 0)
     assert sorted(path.name for path in (tmp_path / "prepared").iterdir()) == ["new.npy", "prepared.json", "tcsr", "work"]
     work = data.work(False, 1, 7, Sampling((3,)))
     assert (work.roots == 2 * work.events).all()
-    assert statistics_of(Prepared.load(tmp_path / "prepared")).classes == 2
+    assert stream_statistics(PreparedStream.load(tmp_path / "prepared")).classes == 2
 
 
 def of(src, t, labels=None):
@@ -117,7 +123,7 @@ def test_streams_that_cannot_be_trained_on(tmp_path, events, protocol, said, sto
         if stored:
             prepared(tmp_path, events, **protocol)
         else:
-            Prepared.of(events, Protocol(**protocol))
+            PreparedStream.of(events, Protocol(**protocol))
     assert str(error.value).startswith(said) and "\n" not in str(error.value)
 
 
@@ -150,7 +156,7 @@ def test_a_damaged_folder_is_one_line(tmp_path, name):
     folder = prepared(tmp_path, stream())
     DAMAGE[name](folder / name)
     with pytest.raises(UserError) as error:
-        data = Prepared.load(folder)
+        data = PreparedStream.load(folder)
         for what in ("validation", "test", "ranked"):
             data.negatives(what)
     assert name in str(error.value) and "\n" not in str(error.value)
@@ -163,13 +169,13 @@ def test_another_stream_in_its_place_is_noticed(tmp_path):
         (tmp_path / "stream").rename(tmp_path / f"old{number}")
         (tmp_path / str(number)).rename(tmp_path / "stream")
         with pytest.raises(UserError, match=said):
-            Prepared.load(folder).negatives("test")
+            PreparedStream.load(folder).negatives("test")
 
 
 @pytest.mark.parametrize(("presample", "most"), [(1, 2), (4, 5), (1000, 9)])
 def test_as_many_batches_are_sampled_beforehand_as_are_asked_for(monkeypatch, presample, most):
     """Evenly over training and validation, one more at most."""
-    data, seen = Prepared.of(stream(events=80), Protocol()), []
+    data, seen = PreparedStream.of(stream(events=80), Protocol()), []
     sample = presampling.neighbourhood.sample
     monkeypatch.setattr(presampling.neighbourhood, "sample", lambda *given: (seen.append(given), sample(*given))[1])
     data.residents(1, 10, Sampling((3,)), 0, Loading(True, Greedy(), 0.5, presample, 4, 4))

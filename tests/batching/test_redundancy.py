@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.redundancy import Reading, Redundancy, redundancy
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import Redundancy, RedundancyDefinition, measure_redundancy
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
 
-def source(events: EventStream) -> Source:
-    return Source(events, TCSR.of(events))
+def source(events: EventStream) -> IndexedStream:
+    return IndexedStream(events, TCSR.of(events))
 
 
 def stream(nodes: int, pairs: list[tuple[int, int]]) -> EventStream:
@@ -30,7 +30,7 @@ def stream(nodes: int, pairs: list[tuple[int, int]]) -> EventStream:
 class Slow:
     """Table 1's definitions, id by id, by looking through all events for every root."""
 
-    def __init__(self, events: EventStream, size: int, reading: Reading, negatives: np.ndarray | None = None) -> None:
+    def __init__(self, events: EventStream, size: int, reading: RedundancyDefinition, negatives: np.ndarray | None = None) -> None:
         self.ends = list(zip(events.src.tolist(), events.dst.tolist(), strict=True))
         self.reading, self.negatives = reading, negatives
         starts = range(0, len(self.ends), size)
@@ -100,17 +100,17 @@ class Slow:
 )
 def test_rates_are_those_of_the_definitions(nodes, pairs, size, fanouts, roots, lag, every, negatives):
     events = stream(nodes, [(a % nodes, b % nodes) for a, b in pairs])
-    reading = Reading(tuple(fanouts), roots, lag)
+    reading = RedundancyDefinition(tuple(fanouts), roots, lag)
     others = np.random.default_rng(0).integers(nodes, size=(len(events), negatives), dtype=np.int32) if negatives else None
     given = None if others is None else lambda part: others[part.start : part.stop]
-    found = redundancy(source(events), Deal(range(len(events)), 1, size, every=every), reading, given)
+    found = measure_redundancy(source(events), BatchAssignment(range(len(events)), 1, size, every=every), reading, given)
     Slow(events, size, reading, others).check(found, every)
 
 
 def test_rates_by_hand():
     # Batch 0 sees nothing. Batch 1: roots 0, 0, 1, 1 have (1: events 0, 1), twice, and (0: 0, 1), twice. Batch 2: roots 0, 2, 1, 3.
     events = stream(4, [(0, 1), (0, 1), (0, 1), (0, 1), (0, 1), (2, 3)])
-    found = redundancy(source(events), Deal(range(6), 1, 2), Reading((2,)))
+    found = measure_redundancy(source(events), BatchAssignment(range(6), 1, 2), RedundancyDefinition((2,)))
     assert found.repeat.node == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
     assert found.repeat.edge == pytest.approx(np.mean([1 - 2 / 8, 1 - 2 / 4]))
     assert (found.match.node, found.match.edge) == (1.0, 0.0)  # of batches 1 and 2; events 0, 1 and 2, 3
@@ -120,30 +120,30 @@ def test_rates_by_hand():
 
 def test_the_last_batch_may_be_short_and_has_no_pair():
     events = RandomStream(20, 105, 40, seed=1).stream()
-    found = redundancy(source(events), Deal(range(105), 1, 10), Reading((3,)))
+    found = measure_redundancy(source(events), BatchAssignment(range(105), 1, 10), RedundancyDefinition((3,)))
     assert found.degrees.sum() == 210
-    Slow(events, 10, Reading((3,))).check(found)
+    Slow(events, 10, RedundancyDefinition((3,))).check(found)
 
 
 def test_nothing_sampled_has_no_rates():
-    found = redundancy(source(stream(2, [(0, 1)])), Deal(range(1), 1, 10))
+    found = measure_redundancy(source(stream(2, [(0, 1)])), BatchAssignment(range(1), 1, 10))
     assert all(math.isnan(rate) for rate in (*found.match, *found.repeat, found.unbalance, found.degree_of_found))
     assert found.degree == 0 and found.distribution[0] == 1
 
 
 def test_every_batch_and_spaced_ones_agree_on_an_even_stream():
     events = RandomStream(200, 40_000, 400, seed=2).stream()
-    whole, spaced = (redundancy(source(events), Deal(range(20_000, 40_000), 1, 200, every=every)) for every in (1, 7))
+    whole, spaced = (measure_redundancy(source(events), BatchAssignment(range(20_000, 40_000), 1, 200, every=every)) for every in (1, 7))
     assert whole.repeat == pytest.approx(spaced.repeat, abs=0.02) and whole.match == pytest.approx(spaced.match, abs=0.04)
 
 
 @pytest.mark.parametrize("wrong", [{"lag": 0}, {"fanouts": ()}, {"fanouts": (3, 0)}])
 def test_readings_that_say_nothing_are_refused(wrong):
     with pytest.raises(UserError, match="expected fan-outs and a lag of at least 1, got"):
-        Reading(**wrong)
+        RedundancyDefinition(**wrong)
 
 
-@pytest.mark.parametrize("deal", [Deal(range(10), 2, 5), Deal(range(0), 1, 5)])
+@pytest.mark.parametrize("deal", [BatchAssignment(range(10), 2, 5), BatchAssignment(range(0), 1, 5)])
 def test_deals_without_batches_of_one_rank_are_refused(deal):
     with pytest.raises(UserError, match=r"expected batches of one rank, got \d of \d"):
-        redundancy(source(stream(2, [(0, 1)] * 10)), deal)
+        measure_redundancy(source(stream(2, [(0, 1)] * 10)), deal)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.batching.streams.partitioning import remoteness as module
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -36,7 +36,7 @@ def test_counts_are_those_of_each_root(
     others = None if told is None else lambda events: np.array(told, np.int32)[events]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
-        found = Remoteness.of(made, Parts(np.array(node, np.int32), part, 3), n, batch, others)
+        found = Remoteness.of(made, EventPartition(np.array(node, np.int32), part, 3), n, batch, others)
     expected = {name: [0, 0, 0] for name in ("roots", "away", "slots", "edges", "nodes")}
     for number, (u, v, p) in enumerate(given):
         for root, kind in [(u, node[u] != SHARED), (v, node[v] != SHARED), *([] if told is None else [(told[number], 2)])]:
@@ -54,9 +54,9 @@ def test_counts_are_those_of_each_root(
 
 def test_what_is_refused() -> None:
     made, part = stream([(0, 1, 0)])
-    parts = Parts(np.zeros(6, np.int32), part, 3)
+    parts = EventPartition(np.zeros(6, np.int32), part, 3)
     for n, batch in ((0, 1), (1, 0)):
         with pytest.raises(UserError, match=rf"^expected at least 1 neighbour and batches of at least 1 event, got {n} and {batch}$"):
             Remoteness.of(made, parts, n, batch)
     with pytest.raises(UserError, match=r"^parts of 5 nodes and 1 events do not fit 'six', which has 6 and 1$"):
-        Remoteness.of(made, Parts(np.zeros(5, np.int32), part, 3), 1, 1)
+        Remoteness.of(made, EventPartition(np.zeros(5, np.int32), part, 3), 1, 1)

@@ -34,7 +34,7 @@ def floors(decay: Decay, chunks: int) -> list[int]:
 @example(2, 6, 1.0, 7)
 def test_sizes_follow_the_formula(full: int, decayed: int, alpha: float, chunks: int) -> None:
     decay = Decay(full, decayed, alpha)
-    found = decay.kept(chunks)
+    found = decay.kept_chunks(chunks)
     assert found.dtype == np.int64 and decay.window == full + decayed == len(found)
     assert found.tolist() == floors(decay, chunks)
     assert all(older <= newer for newer, older in pairwise(found.tolist()))
@@ -44,8 +44,8 @@ def test_sizes_follow_the_formula(full: int, decayed: int, alpha: float, chunks:
 def test_lags_are_kept_whole_and_break_the_chain(full: int, decayed: int, alpha: float, chunks: int, data: st.DataObject) -> None:
     lags = tuple(data.draw(st.lists(st.integers(0, full + decayed - 1), max_size=3)))
     plain, decay = Decay(full, decayed, alpha), Decay(full, decayed, alpha, lags)
-    found = decay.kept(chunks).tolist()
-    assert found == [chunks if age in lags else kept for age, kept in enumerate(plain.kept(chunks).tolist())]
+    found = decay.kept_chunks(chunks).tolist()
+    assert found == [chunks if age in lags else kept for age, kept in enumerate(plain.kept_chunks(chunks).tolist())]
     assert decay.broken == tuple(age for age, kept in enumerate(found) if any(older > kept for older in found[age:]))
     assert plain.broken == ()
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch, level_of, levels, rank_of
+from chronoscale.batching.snapshots.survival import EpochDraws, level_of, levels, rank_of
 from chronoscale.datasets.arrays import Int64
 
 decays = st.builds(Decay, st.integers(1, 3), st.integers(0, 6), st.sampled_from([0.01, 0.1, 0.5, 0.9, 1.0]))
-epochs = st.builds(Epoch, st.integers(0, 99), st.integers(0, 99))
+epochs = st.builds(EpochDraws, st.integers(0, 99), st.integers(0, 99))
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Singly:
 
     window: int
 
-    def kept(self, chunks: int) -> Int64:
+    def kept_chunks(self, chunks: int) -> Int64:
         return np.arange(chunks, 0, -1)
 
 
-def order(epoch: Epoch, chunks: int) -> Int64:
+def order(epoch: EpochDraws, chunks: int) -> Int64:
     """Chunks, those that survive longest first."""
     depth = epoch.depth(chunks, Singly(chunks), 1)
     assert sorted(depth.tolist()) == list(range(chunks))
@@ -45,7 +45,7 @@ def halves(chunks: range) -> Iterator[range]:
 
 
 @given(epochs, st.integers(1, 70))
-def test_every_prefix_is_spread_evenly(epoch: Epoch, chunks: int) -> None:
+def test_every_prefix_is_spread_evenly(epoch: EpochDraws, chunks: int) -> None:
     """Either side of any cut keeps its share, but for less than one chunk a cut, of which those above count half as much and less."""
     found = order(epoch, chunks)
     prefix = np.arange(1, chunks + 1)
@@ -60,31 +60,31 @@ def test_every_chunk_is_as_likely_at_every_place(chunks: int) -> None:
     draws = 3000
     seen = np.zeros((chunks, chunks))
     for draw in range(draws):
-        seen[np.arange(chunks), order(Epoch(draw // 2, draw % 2), chunks)] += 1
+        seen[np.arange(chunks), order(EpochDraws(draw // 2, draw % 2), chunks)] += 1
     chance = 1 / chunks
     assert np.abs(seen / draws - chance).max() < 5 * np.sqrt(chance / draws)
 
 
 @given(epochs, decays, st.integers(1, 70), st.booleans(), st.data())
-def test_what_is_kept_is_nested_and_of_the_formula(epoch: Epoch, decay: Decay, chunks: int, each: bool, data: st.DataObject) -> None:
+def test_what_is_kept_is_nested_and_of_the_formula(epoch: EpochDraws, decay: Decay, chunks: int, each: bool, data: st.DataObject) -> None:
     ranks = data.draw(st.integers(1, min(chunks, 6)))
-    drawn = Epoch(epoch.seed, epoch.number, each)
+    drawn = EpochDraws(epoch.seed, epoch.number, each)
     depth, owner = drawn.depth(chunks, decay, ranks), rank_of(chunks, ranks)
     level = level_of(decay, chunks)
     kept = [set(np.flatnonzero(depth >= one).tolist()) for one in level]
     assert all(older <= newer for newer, older in pairwise(kept))
     if not each:
-        assert [len(one) for one in kept] == decay.kept(chunks).tolist()
-        assert (depth == Epoch(epoch.seed, epoch.number).depth(chunks, decay, 1)).all()
+        assert [len(one) for one in kept] == decay.kept_chunks(chunks).tolist()
+        assert (depth == EpochDraws(epoch.seed, epoch.number).depth(chunks, decay, 1)).all()
         return
     for rank in range(ranks):
         own = set(np.flatnonzero(owner == rank).tolist())
-        assert [len(one & own) for one in kept] == decay.kept(len(own)).tolist()
+        assert [len(one & own) for one in kept] == decay.kept_chunks(len(own)).tolist()
 
 
 @given(decays, st.integers(1, 70))
 def test_levels_are_the_different_sizes(decay: Decay, chunks: int) -> None:
-    kept, found = decay.kept(chunks), levels(decay, chunks)
+    kept, found = decay.kept_chunks(chunks), levels(decay, chunks)
     assert found.tolist() == sorted(set(kept.tolist()), reverse=True) and found[0] == chunks
     assert (found[level_of(decay, chunks)] == kept).all()
 
@@ -103,21 +103,21 @@ def test_ranks_have_consecutive_chunks_evenly(chunks: int, data: st.DataObject) 
 
 def test_draws_follow_from_seed_and_number() -> None:
     decay = Decay(2, 6, 0.1)
-    drawn = {(seed, number): tuple(Epoch(seed, number).depth(64, decay, 1).tolist()) for seed in range(5) for number in range(5)}
+    drawn = {(seed, number): tuple(EpochDraws(seed, number).depth(64, decay, 1).tolist()) for seed in range(5) for number in range(5)}
     assert len(set(drawn.values())) == len(drawn)
-    assert all(tuple(Epoch(*at).depth(64, decay, 4).tolist()) == found for at, found in drawn.items())
-    splits = {at: Epoch(*at).steps(500, 8) for at in drawn}
-    assert all(Epoch(*at).steps(500, 8) == found for at, found in splits.items())
+    assert all(tuple(EpochDraws(*at).depth(64, decay, 4).tolist()) == found for at, found in drawn.items())
+    splits = {at: EpochDraws(*at).steps(500, 8) for at in drawn}
+    assert all(EpochDraws(*at).steps(500, 8) == found for at, found in splits.items())
     assert len({found[0].start for found in splits.values()}) > 15
 
 
 def test_each_rank_draws_an_order_of_its_own() -> None:
-    depth = Epoch(0, 0, each=True).depth(256, Decay(1, 6, 0.01), 4).reshape(4, 64)
+    depth = EpochDraws(0, 0, each=True).depth(256, Decay(1, 6, 0.01), 4).reshape(4, 64)
     assert len({tuple(own.tolist()) for own in depth}) == 4
 
 
 @given(epochs, st.integers(1, 9), st.integers(0, 30))
-def test_segments_hold_a_window_each(epoch: Epoch, window: int, more: int) -> None:
+def test_segments_hold_a_window_each(epoch: EpochDraws, window: int, more: int) -> None:
     """Of two parts of the sequence, the later first; a window lies in one part."""
     snapshots = window + more
     found = epoch.steps(snapshots, window)
@@ -131,5 +131,5 @@ def test_segments_hold_a_window_each(epoch: Epoch, window: int, more: int) -> No
 
 
 def test_any_split_that_leaves_two_windows_is_drawn() -> None:
-    found = {Epoch(0, number).steps(11, 4)[1].stop for number in range(200)}
+    found = {EpochDraws(0, number).steps(11, 4)[1].stop for number in range(200)}
     assert found == set(range(4, 8))

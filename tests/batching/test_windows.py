@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.signals.standard import Moments, Scaler, moments, scaler, standardised
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import Moments, Scaler, fit_scaler, measure_moments, standardise
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -62,7 +62,7 @@ def test_sizes_of_table_1(name: str) -> None:
 
 @given(st.integers(0, 80), st.integers(1, 5), st.integers(1, 9), st.booleans(), st.integers(0, 3), st.booleans())
 def test_every_window_once_an_epoch(count: int, ranks: int, batch: int, local: bool, epoch: int, shuffled: bool) -> None:
-    deal = Deal(range(7, 7 + count), ranks, batch, local, shuffled, seed=5)
+    deal = WindowAssignment(range(7, 7 + count), ranks, batch, local, shuffled, seed=5)
     dealt = [deal.starts(rank, epoch) for rank in range(ranks)]
     assert {len(steps) for steps in dealt} == {deal.iterations}
     sizes = np.array([[len(starts) for starts in steps] for steps in dealt], np.int64).reshape(ranks, -1).T
@@ -75,7 +75,7 @@ def test_every_window_once_an_epoch(count: int, ranks: int, batch: int, local: b
 
 
 def test_global_order_does_not_depend_on_ranks() -> None:
-    one, four = Deal(range(64), 1, 16), Deal(range(64), 4, 4)
+    one, four = WindowAssignment(range(64), 1, 16), WindowAssignment(range(64), 4, 4)
     for step in range(4):
         together = np.concatenate([four.starts(rank, 2)[step] for rank in range(4)])
         np.testing.assert_array_equal(one.starts(0, 2)[step], together)
@@ -85,48 +85,48 @@ def test_global_order_does_not_depend_on_ranks() -> None:
 def test_moments_leave_out_what_is_missing_and_weigh_windows() -> None:
     data, windows = signal(holes=0.2), Windows(60, 6, 3)
     period = np.asarray(data.values[: windows.training_steps], np.float64)
-    exact = scaler(data, windows)
+    exact = fit_scaler(data, windows)
     np.testing.assert_allclose(exact.mean, np.nanmean(period, (0, 1)), rtol=1e-12)
     np.testing.assert_allclose(exact.deviation, np.nanstd(period, (0, 1)), rtol=1e-12)
     copied = np.stack([data.values[s : s + 6] for s in windows.train]).astype(np.float64)
-    weighted = scaler(data, windows, "windows")
+    weighted = fit_scaler(data, windows, "windows")
     np.testing.assert_allclose(weighted.mean, np.nanmean(copied, (0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(weighted.deviation, np.nanstd(copied, (0, 1, 2)), rtol=1e-12)
-    whole = scaler(data, windows, "series")
+    whole = fit_scaler(data, windows, "series")
     np.testing.assert_allclose(whole.mean, np.nanmean(data.values.astype(np.float64), (0, 1)), rtol=1e-12)
 
 
 @given(st.integers(0, 60), st.sampled_from(["training", "windows", "series"]))
 def test_parts_of_moments_add_up(cut: int, period: str) -> None:
     data, windows = signal(holes=0.1), Windows(60, 6, 3)
-    whole = moments(data, windows, period)
-    parts = moments(data, windows, period, 0, cut) + moments(data, windows, period, cut)
+    whole = measure_moments(data, windows, period)
+    parts = measure_moments(data, windows, period, 0, cut) + measure_moments(data, windows, period, cut)
     for name in ("count", "mean", "squares"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10)
 
 
 def test_standardised_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     data, windows = signal(holes=0.1), Windows(60, 6, 3)
-    whole = standardised(data, scaler(data, windows))
-    monkeypatch.setattr("chronoscale.batching.signals.standard.BLOCK_BYTES", 100)
-    np.testing.assert_allclose(standardised(data, scaler(data, windows)), whole, rtol=1e-6)
+    whole = standardise(data, fit_scaler(data, windows))
+    monkeypatch.setattr("chronoscale.batching.signals.standardisation.BLOCK_BYTES", 100)
+    np.testing.assert_allclose(standardise(data, fit_scaler(data, windows)), whole, rtol=1e-6)
     np.testing.assert_array_equal(np.isnan(whole), data.missing)
-    np.testing.assert_array_equal(standardised(data, scaler(data, windows), 10, 17), whole[10:17])
+    np.testing.assert_array_equal(standardise(data, fit_scaler(data, windows), 10, 17), whole[10:17])
 
 
 def test_constant_and_empty_channels() -> None:
     flat = Signal(np.full((30, 2, 1), 7, np.float32), EDGES)
-    assert scaler(flat, Windows(30, 3, 3)).deviation == 1
+    assert fit_scaler(flat, Windows(30, 3, 3)).deviation == 1
     gone = Signal(np.full((30, 2, 1), np.nan, np.float32), EDGES, missing=np.ones((30, 2, 1), bool))
     with pytest.raises(UserError, match="channel 0 has no reading"):
-        scaler(gone, Windows(30, 3, 3))
+        fit_scaler(gone, Windows(30, 3, 3))
     assert len(Windows(30, 3, 27).train) == 1  # the fewest there can be
     assert Scaler.from_moments(Moments(np.ones(1), np.ones(1), np.zeros(1))).deviation == 1
 
 
 def test_whole_batches_come_in_another_order_every_epoch() -> None:
     """Also where each rank has a part of its own; the same seed and epoch draw the same."""
-    deal = Deal(range(100), ranks=2, batch=5, local=True, seed=1)
+    deal = WindowAssignment(range(100), ranks=2, batch=5, local=True, seed=1)
     for rank in (0, 1):
         orders = [tuple(int(starts[0]) for starts in deal.starts(rank, epoch)) for epoch in range(4)]
         assert len(set(orders)) == 4 and all(sorted(order) == sorted(orders[0]) for order in orders)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from stream_case import hyper, one_pass, prepared, stream
 
-from chronoscale.batching.streams.prepared import Prepared, present
+from chronoscale.batching.streams.prepared import PreparedStream, replace_absent
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.statistics import BatchStatistics, last_events
@@ -36,7 +36,12 @@ def test_it_is_what_an_epoch_does(tmp_path, monkeypatch, model, task, roots, nam
     given = hyper(model, events=own)
 
     sampled, write = EventProgram._sample, EventProgram._write
-    monkeypatch.setattr(EventProgram, "_sample", lambda self, task: (sampled(self, task), done.append([self._batch[task.unit].found])))
+
+    def sample(self, task):
+        sampled(self, task)
+        done.append([self._batch[task.unit].neighbourhood])
+
+    monkeypatch.setattr(EventProgram, "_sample", sample)
 
     def written(self, task):
         before = {key: table.clone() for key, table in self.state.tables().items()}
@@ -48,7 +53,7 @@ def test_it_is_what_an_epoch_does(tmp_path, monkeypatch, model, task, roots, nam
     monkeypatch.setattr(EventProgram, "_write", written)
     layers = {} if model in ("apan", "jodie") else {"layers": 2}
     made, _ = one_pass(folder, model, name, given=given, **layers)
-    data, sampling = Prepared.load(folder), made.sampling
+    data, sampling = PreparedStream.load(folder), made.sampling
     limits = (1, given.batch_size, sampling)
     works = [data.work(False, *limits), data.work(True, *limits)]
     counts = {key: np.concatenate([getattr(one, key) for one in works]) for key in NAMES}
@@ -72,10 +77,10 @@ def test_it_is_what_an_epoch_does(tmp_path, monkeypatch, model, task, roots, nam
 @pytest.mark.parametrize("unique", [False, True])
 def test_ranks_share_an_iteration(tmp_path, ranks, unique, validates):
     """Rank by rank, also those without events, against each rank's own roots; with one rank of larger batches beside."""
-    data, size = Prepared.load(prepared(tmp_path, stream(seed=6))), 2
+    data, size = PreparedStream.load(prepared(tmp_path, stream(seed=6))), 2
     sampling = Sampling((3, 2), unique=unique, delivers=2)
     several, alone = (data.work(validates, *asked, sampling) for asked in ((ranks, size), (1, ranks * size)))
-    deal, source = data.deal(validates, ranks, size), data.whole
+    deal, source = data.assignment(validates, ranks, size), data.whole
     assert len(several) == deal.iterations * ranks
     table = {name: getattr(several, name).reshape(deal.iterations, ranks, -1) for name in NAMES}
     for name in ("events", "roots", "updated"):
@@ -85,16 +90,16 @@ def test_ranks_share_an_iteration(tmp_path, ranks, unique, validates):
     fixed, first = data.negatives("validation").dst, data.split.validation.start
     for i in range(deal.iterations):
         for rank in range(ranks):
-            own = deal.own(i, rank)
+            own = deal.rank_events(i, rank)
             if not own:
                 assert not any(table[name][i, rank].any() for name in NAMES if name not in ("written", "mailed"))
                 continue
-            others = present(fixed[own.start - first : own.stop - first]) if validates else data.negatives_of_training(own, 0, 0)
-            roots = source.roots(own, others, deal.together(i).start)
+            others = replace_absent(fixed[own.start - first : own.stop - first]) if validates else data.negatives_of_training(own, 0, 0)
+            roots = source.roots(own, others, deal.all_events(i).start)
             found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, 0)
             assert table["targets"][i, rank].tolist() == [len(level) for level in found.trees[0].levels]
             assert (table["nodes"][i, rank], table["edges"][i, rank]) == (len(found.nodes), len(found.edges))
-            last = {node: e for e in deal.together(i) for node in (int(source.stream.src[e]), int(source.stream.dst[e]))}
+            last = {node: e for e in deal.all_events(i) for node in (int(source.stream.src[e]), int(source.stream.dst[e]))}
             assert table["updated"][i, rank] == sum(e in own for e in last.values())
 
 
@@ -108,16 +113,16 @@ def test_the_last_event_of_a_node():
 def test_it_is_counted_once_and_kept(tmp_path, monkeypatch):
     folder = prepared(tmp_path, stream())
     asked = (False, 2, 5, Sampling((3,)))
-    first = Prepared.load(folder).work(*asked)
+    first = PreparedStream.load(folder).work(*asked)
     monkeypatch.setattr(neighbourhood, "sample", None)  # not asked again
-    again = Prepared.load(folder).work(*asked)
+    again = PreparedStream.load(folder).work(*asked)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
         assert getattr(again, name).dtype == np.int64
 
 
 def test_other_settings_have_work_of_their_own(tmp_path):
-    data = Prepared.load(prepared(tmp_path, stream(), hidden=0.1))
+    data = PreparedStream.load(prepared(tmp_path, stream(), hidden=0.1))
     plain = Sampling((3,))
     asked = [
         (False, 1, 5, plain),
@@ -137,7 +142,7 @@ def test_other_settings_have_work_of_their_own(tmp_path):
     ]
     counted = [data.work(*one) for one in asked]
     assert len(list((tmp_path / "prepared" / "work").iterdir())) == len(asked)
-    again = Prepared.of(stream(), data.protocol)  # keeps nothing
+    again = PreparedStream.of(stream(), data.protocol)  # keeps nothing
     for one, found in zip(asked, counted, strict=True):
         fresh = again.work(*one)
         for name in NAMES:
@@ -167,14 +172,14 @@ DAMAGE = [
 def test_a_damaged_file_is_one_line(tmp_path, number):
     folder = prepared(tmp_path, stream())
     asked = (False, 1, 5, Sampling((3,)))
-    Prepared.load(folder).work(*asked)
+    PreparedStream.load(folder).work(*asked)
     (path,) = (folder / "work").iterdir()
     DAMAGE[number](path)
     with pytest.raises(UserError) as error:
-        Prepared.load(folder).work(*asked)
+        PreparedStream.load(folder).work(*asked)
     assert str(error.value).startswith(str(path)) and str(error.value).count("\n") == 0
     path.unlink()  # which is the advice
-    assert len(Prepared.load(folder).work(*asked)) > 0
+    assert len(PreparedStream.load(folder).work(*asked)) > 0
 
 
 def test_counts_of_one_shape_and_not_negative():

@@ -1,4 +1,4 @@
-"""A test that asks for a backend runs on every one that this machine has, and on the CUDA kernels emulated."""
+"""Fixtures that run a test on every backend that this machine has, and on the CUDA kernels emulated."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,16 +10,18 @@ from emulation.stand_in import EMULATED, emulated
 from native_case import CTYPES, without_cpp_operators
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.backend import NAMES, TRITON, backends, interpreted, missing, set_threads
+from chronoscale.cuda_ext.native.backend import NAMES, TRITON, backends, set_threads, triton_interpreted, unavailable_reason
 
 
 @contextmanager
 def on(param: str) -> Iterator[str]:
-    """While it lasts the backend works, or the test is skipped. Its name; the emulated kernels go by 'cpu', whose tensors they take, as do
-    the CPU's without the operators in C++."""
+    """Make the backend work, or skip the test, while the block lasts.
+
+    Yields the backend's name; the emulated kernels, and the CPU's without the operators in C++, go by 'cpu', whose tensors they take.
+    """
     name = "cpu" if param in (EMULATED, CTYPES) else param
     if name not in backends():
-        pytest.skip(f"backend '{name}' is not available on this machine: {missing(name)}")
+        pytest.skip(f"backend '{name}' is not available on this machine: {unavailable_reason(name)}")
     if param != EMULATED:
         with without_cpp_operators() if param == CTYPES else nullcontext():
             yield name
@@ -32,14 +34,14 @@ def on(param: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def emulation() -> None:
-    """Compiles the emulated kernels, where there is a compiler, for no test to pay for."""
+    """Compile the emulated kernels, where there is a compiler, so that no test pays for it."""
     if compiler() is not None:
         library()
 
 
 @pytest.fixture(params=(*NAMES, CTYPES, EMULATED))
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Its name, as `on` has it."""
+    """Return the name of each backend in turn."""
     if request.param == EMULATED:
         request.getfixturevalue("emulation")
     with on(request.param) as name:
@@ -48,11 +50,11 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(params=(*NAMES, CTYPES, TRITON, EMULATED))
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """Backend and device of an operator on edges."""
+    """Return backend and device of an operator on edges."""
     if request.param == EMULATED:
         request.getfixturevalue("emulation")
     with on(request.param) as name:
-        yield name, "cuda" if name == "cuda" or (name == TRITON and not interpreted()) else "cpu"
+        yield name, "cuda" if name == "cuda" or (name == TRITON and not triton_interpreted()) else "cpu"
 
 
 @pytest.fixture
@@ -69,13 +71,13 @@ def emulated_kernels(emulation: None) -> Iterator[None]:
 
 @pytest.fixture
 def steps(backend: str) -> int:
-    """How many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
+    """Return how many of a thousand changes to make: the emulated kernels are slow, and the rest is the same as on other backends."""
     return 60 if abi.on_cuda(torch.empty(0)) else 1000
 
 
 @pytest.fixture
 def threads() -> Iterator[None]:
-    """Tests may set the kernels' threads: afterwards they have torch's number again."""
+    """Give the kernels torch's number of threads again after a test that set it."""
     yield
     set_threads(torch.get_num_threads())
 

@@ -11,7 +11,7 @@ import torch
 from changing_graphs import changing, distance, operand
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.attention import Attention, attention, attention_increment, attention_increment_
+from chronoscale.cuda_ext.operators.attention import AttentionState, attention, attention_increment, attention_increment_
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.datasets.snapshots.difference import edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot
@@ -20,7 +20,7 @@ from chronoscale.errors import UserError
 WIDTH = 8
 
 
-def plain(snapshot: Snapshot) -> CSR:
+def is_plain(snapshot: Snapshot) -> CSR:
     graph, _ = operand(snapshot)
     return CSR(graph.indptr, graph.indices, None, graph.num_cols)
 
@@ -33,7 +33,7 @@ def change(before: Snapshot, after: Snapshot) -> EdgeMap:
 @cache
 def run() -> tuple[list[CSR], list[EdgeMap]]:
     snapshots = list(changing())
-    return [plain(s) for s in snapshots], [change(a, b) for a, b in pairwise(snapshots)]
+    return [is_plain(s) for s in snapshots], [change(a, b) for a, b in pairwise(snapshots)]
 
 
 def inputs(nodes: int, spread: float, device: str = "cpu", dtype: torch.dtype = torch.float32) -> list[Tensor]:
@@ -101,7 +101,7 @@ def star(gap: float, dtype: torch.dtype = torch.float32) -> tuple[list[CSR], lis
     snapshots = [Snapshot.from_edges(6, src, np.zeros_like(src)) for src in sets]
     z, left, right = inputs(6, 0.3, dtype=dtype)
     left[5] += gap
-    return [plain(s) for s in snapshots], [change(a, b) for a, b in pairwise(snapshots)], [z, left, right]
+    return [is_plain(s) for s in snapshots], [change(a, b) for a, b in pairwise(snapshots)], [z, left, right]
 
 
 @pytest.mark.parametrize("gap", [5.0, 20.0, 80.0, 500.0])
@@ -127,7 +127,7 @@ def test_a_row_survives_the_loss_of_almost_all_that_it_hears(backend: str, devic
     left[1] = left.max() + 1e-3
     sets = [np.arange(1, 1 + count) for count in (4000, 1000, 200, 40, 8, 2)]
     snapshots = [Snapshot.from_edges(nodes, src, np.zeros_like(src)) for src in sets]
-    graphs, values = [plain(s) for s in snapshots], [v.to(device) for v in (z, left, right)]
+    graphs, values = [is_plain(s) for s in snapshots], [v.to(device) for v in (z, left, right)]
     values[1][0] = values[1][1] - 100  # the row's own loop counts for nothing
     state = attention(graphs[0].to(device), *values, backend=backend)
     for graph, step in zip(graphs[1:], [change(a, b) for a, b in pairwise(snapshots)], strict=True):
@@ -205,5 +205,10 @@ def test_what_does_not_fit_is_refused() -> None:
         attention_increment(state, graphs[1], run()[1][0], z, left, right)
     with pytest.raises(UserError, match="do not fit"):
         attention_increment(
-            Attention(state.total[:3], state.denominator[:3], state.maximum[:3], state.reference[:3]), graphs[1], changes[0], z, left, right
+            AttentionState(state.total[:3], state.denominator[:3], state.maximum[:3], state.reference[:3]),
+            graphs[1],
+            changes[0],
+            z,
+            left,
+            right,
         )

@@ -13,8 +13,8 @@ from profiles import examples
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import set_threads
-from chronoscale.cuda_ext.operators import blocks
-from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators import row_blocks
+from chronoscale.cuda_ext.operators.cell_weights import CellWeights
 from chronoscale.cuda_ext.operators.gru import gru
 from chronoscale.cuda_ext.operators.lstm import lstm
 from chronoscale.errors import UserError
@@ -28,7 +28,7 @@ Step = Callable[[Tensor, tuple[Tensor, Tensor] | None], tuple[Tensor, ...]]
 def short() -> object:
     """Blocks of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "NUMBERS", 64)
+        patch.setattr(row_blocks, "BLOCK_NUMBERS", 64)
         yield
 
 
@@ -40,8 +40,8 @@ def cell_of(kind: str, width: int, hidden: int, seed: int, dtype: torch.dtype = 
 
 def ours(kind: str, cell: torch.nn.RNNCellBase, backend: str | None = "cpu") -> Step:
     if kind == "gru":
-        return lambda x, state: (gru(x, None if state is None else state[0], Weights.of(cell), backend=backend),)
-    return lambda x, state: lstm(x, state, Weights.of(cell), backend=backend)
+        return lambda x, state: (gru(x, None if state is None else state[0], CellWeights.of(cell), backend=backend),)
+    return lambda x, state: lstm(x, state, CellWeights.of(cell), backend=backend)
 
 
 def theirs(kind: str, cell: torch.nn.RNNCellBase) -> Step:
@@ -144,7 +144,7 @@ def test_any_strides(kind: str) -> None:
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_same_on_any_number_of_threads(kind: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "NUMBERS", 1 << 19)
+        patch.setattr(row_blocks, "BLOCK_NUMBERS", 1 << 19)
         cell, tensors = cell_of(kind, 48, 64, 2, torch.float32), drawn(6000, 48, 64, 2, torch.float32)
         found = []
         for count in (1, 3):
@@ -169,22 +169,22 @@ def test_once(kind: str) -> None:
         ({"x": torch.zeros(5, 4, dtype=torch.float16)}, r"x is torch.float16.*expected float32 or float64"),
         ({"h": torch.zeros(4, 3)}, r"h is torch.float32 \[4, 3\].*expected torch.float32 \[5, 3\]"),
         ({"h": torch.zeros(5, 3, dtype=torch.float64)}, r"h is torch.float64.*expected torch.float32 \[5, 3\]"),
-        ({"given": torch.zeros(9, 5)}, r"given is torch.float32 \[9, 5\].*expected torch.float32 \[9, 4\]"),
-        ({"given_bias": torch.zeros(8)}, r"given_bias is torch.float32 \[8\].*expected torch.float32 \[9\]"),
-        ({"kept": torch.zeros(())}, r"given is .*expected torch.float32 \[-3, 4\]"),
+        ({"weight_ih": torch.zeros(9, 5)}, r"weight_ih is torch.float32 \[9, 5\].*expected torch.float32 \[9, 4\]"),
+        ({"bias_ih": torch.zeros(8)}, r"bias_ih is torch.float32 \[8\].*expected torch.float32 \[9\]"),
+        ({"weight_hh": torch.zeros(())}, r"weight_ih is .*expected torch.float32 \[-3, 4\]"),
     ],
 )
 def test_what_does_not_fit(spoilt: dict[str, Tensor], words: str) -> None:
-    weights = Weights(torch.zeros(9, 4), torch.zeros(9, 3), torch.zeros(9), torch.zeros(9))
-    weights = weights._replace(**{name: tensor for name, tensor in spoilt.items() if name in Weights._fields})
+    weights = CellWeights(torch.zeros(9, 4), torch.zeros(9, 3), torch.zeros(9), torch.zeros(9))
+    weights = weights._replace(**{name: tensor for name, tensor in spoilt.items() if name in CellWeights._fields})
     with pytest.raises(UserError, match=f"^gru: {words}"):
         gru(spoilt.get("x", torch.zeros(5, 4)), spoilt.get("h", torch.zeros(5, 3)), weights)
 
 
 def test_an_lstm_has_four_gates_and_two_states() -> None:
-    three = Weights(torch.zeros(9, 4), torch.zeros(9, 3), torch.zeros(9), torch.zeros(9))
-    with pytest.raises(UserError, match=r"^lstm: given is torch.float32 \[9, 4\].*expected torch.float32 \[12, 4\]"):
+    three = CellWeights(torch.zeros(9, 4), torch.zeros(9, 3), torch.zeros(9), torch.zeros(9))
+    with pytest.raises(UserError, match=r"^lstm: weight_ih is torch.float32 \[9, 4\].*expected torch.float32 \[12, 4\]"):
         lstm(torch.zeros(5, 4), None, three)
-    four = Weights(torch.zeros(12, 4), torch.zeros(12, 3), torch.zeros(12), torch.zeros(12))
+    four = CellWeights(torch.zeros(12, 4), torch.zeros(12, 3), torch.zeros(12), torch.zeros(12))
     with pytest.raises(UserError, match=r"^lstm: c is torch.float32 \[5, 2\].*expected torch.float32 \[5, 3\]"):
         lstm(torch.zeros(5, 4), (torch.zeros(5, 3), torch.zeros(5, 2)), four)

@@ -68,7 +68,7 @@ def first(made: Any) -> Tensor:
 def test_an_operator_serves_what_fits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No call of a kernel goes through ctypes, backwards neither."""
     operator, given = CALLS[name]
-    for way in ("status", "call"):
+    for way in ("call_for_status", "call"):
         monkeypatch.setattr(abi, way, lambda *_: pytest.fail("went through ctypes"))
     monkeypatch.setattr("chronoscale.cuda_ext.native.slots._call", lambda *_: pytest.fail("went through ctypes"))
     made = first(operator(*given))
@@ -193,7 +193,7 @@ def test_without_a_gradient_nothing_is_kept() -> None:
 
 def test_what_failed_for_another_reason_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     operator, given = CALLS["_gates"]
-    ops = cpp_operators.operators()
+    ops = cpp_operators.load_operators()
     monkeypatch.setattr(ops, "gates", lambda *_: (_ for _ in ()).throw(RuntimeError("chronoscale native gates: out of memory\nat …")))
     with pytest.raises(MachineError, match=r"^chronoscale native gates: out of memory$"):
         operator(*given)
@@ -203,7 +203,7 @@ def test_what_failed_for_another_reason_is_not_tried_again(monkeypatch: pytest.M
 
 
 def test_kernels_that_are_not_there_are_named() -> None:
-    cpu, ops = loader.cpu_library(), cpp_operators.operators()
+    cpu, ops = loader.cpu_library(), cpp_operators.load_operators()
     assert cpu is not None
     ops.open("", "", False)
     try:
@@ -216,7 +216,7 @@ def test_kernels_that_are_not_there_are_named() -> None:
 def test_operators_of_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpp_operators, "_overload", lambda packet: packet.another)
     with pytest.raises(MachineError, match="is of another version of this package; `chronoscale compile` makes it anew"):
-        cpp_operators.operators.__wrapped__()
+        cpp_operators.load_operators.__wrapped__()
 
 
 def test_sums_that_were_written_are_known_to_have_been() -> None:
@@ -247,7 +247,7 @@ def test_who_listens_hears_of_kernels() -> None:
 
 
 def test_who_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = cpp_operators.operators.__wrapped__
+    find = cpp_operators.load_operators.__wrapped__
     monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "python")
     assert find() is None
     monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "cpp")
@@ -256,8 +256,8 @@ def test_who_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_there_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    find = cpp_operators.operators.__wrapped__
-    monkeypatch.setattr(cpp_operators, "folders", lambda: [str(tmp_path)])
+    find = cpp_operators.load_operators.__wrapped__
+    monkeypatch.setattr(cpp_operators, "library_folders", lambda: [str(tmp_path)])
     monkeypatch.delenv(cpp_operators.CHOICE_VARIABLE, raising=False)
     assert find() is None
     monkeypatch.setenv(cpp_operators.CHOICE_VARIABLE, "c++")
@@ -273,7 +273,7 @@ def test_operators_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cpp_operators, "ABI_VERSION", loader.ABI_VERSION + 1)
     monkeypatch.setattr(cpp_operators, "file_name", lambda: name)
     with pytest.raises(MachineError, match=rf"has version {loader.ABI_VERSION} of the native interface, not {loader.ABI_VERSION + 1}"):
-        cpp_operators.operators.__wrapped__()
+        cpp_operators.load_operators.__wrapped__()
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_launches_on_cuda(name: str, long: bool, emulation: None) -> None:
             "_encode": (torch.rand(graph.nnz, dtype=torch.float64), *given[1:]),
         }[name]
     expected = [made := first(operator(*given)), *torch.autograd.grad(made.square().sum(), leaves(given), allow_unused=True)]
-    cpu, ops = loader.cpu_library(), cpp_operators.operators()
+    cpu, ops = loader.cpu_library(), cpp_operators.load_operators()
     assert cpu is not None
     ops.open(cpu._name, emulated_library()._name, True)
     try:

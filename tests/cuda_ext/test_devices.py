@@ -16,7 +16,7 @@ import torch
 import chronoscale
 from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import backend, loader
-from chronoscale.cuda_ext.native.devices import Built, Device, missing
+from chronoscale.cuda_ext.native.devices import BuildInfo, Device, unavailable_reason
 from chronoscale.errors import ChronoscaleWarning, UserError
 
 WHEEL = "80,90-real,100-real"  # what CMakeLists.txt builds
@@ -50,13 +50,13 @@ NEW = 13000
     ],
 )
 def test_what_runs_where(architectures: str, driver: int, capability: int, runs: bool) -> None:
-    assert (missing(Built(architectures, NEW), driver, Device("GPU", capability)) is None) == runs
+    assert (unavailable_reason(BuildInfo(architectures, NEW), driver, Device("GPU", capability)) is None) == runs
 
 
 def test_a_driver_of_the_same_major_version_runs_machine_code_and_not_newer_ptx() -> None:
-    built = Built("90", 13010)
-    assert missing(built, NEW, Device("NVIDIA H100", 90)) is None
-    assert missing(built, NEW, Device("NVIDIA RTX 5090", 120)) == (
+    built = BuildInfo("90", 13010)
+    assert unavailable_reason(built, NEW, Device("NVIDIA H100", 90)) is None
+    assert unavailable_reason(built, NEW, Device("NVIDIA RTX 5090", 120)) == (
         "NVIDIA RTX 5090 (compute capability 12.0): this library holds code for 9.0 only, and the driver, of CUDA 13.0, does not "
         "compile the PTX of 13.1; update the driver, or build with CUDAARCHS=120"
     )
@@ -64,16 +64,16 @@ def test_a_driver_of_the_same_major_version_runs_machine_code_and_not_newer_ptx(
 
 def test_what_is_missing_is_said_in_words() -> None:
     a100 = Device("NVIDIA A100", 80)
-    assert missing(Built("90-real", NEW), NEW, a100) == (
+    assert unavailable_reason(BuildInfo("90-real", NEW), NEW, a100) == (
         "NVIDIA A100 (compute capability 8.0): this library holds code for 9.0 only; build with CUDAARCHS=80"
     )
-    assert missing(Built("90a-real,100-virtual", NEW), NEW, a100) == (
+    assert unavailable_reason(BuildInfo("90a-real,100-virtual", NEW), NEW, a100) == (
         "NVIDIA A100 (compute capability 8.0): this library holds code for 9.0a, 10.0 (PTX) only; build with CUDAARCHS=80"
     )
-    assert missing(Built(WHEEL, NEW), 12040, a100) == (
+    assert unavailable_reason(BuildInfo(WHEEL, NEW), 12040, a100) == (
         "the driver supports CUDA 12.4, the library was built with 13.0; update the driver, or build with CUDA 12"
     )
-    assert missing(Built(WHEEL, NEW), 0, None) == "no NVIDIA driver"
+    assert unavailable_reason(BuildInfo(WHEEL, NEW), 0, None) == "no NVIDIA driver"
 
 
 class Library:
@@ -98,7 +98,7 @@ class Library:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """A function that puts a library, or None, in the place of this machine's; torch finds whatever devices it has."""
-    cached = (loader.cuda_library, loader.cuda_missing, backend.missing, backend._begin, backend._default)
+    cached = (loader.cuda_library, loader.cuda_unavailable_reason, backend.unavailable_reason, backend._begin, backend._default)
 
     def put(library: Library | None) -> None:
         monkeypatch.setattr(loader, "_cuda", lambda: library)
@@ -115,19 +115,19 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
 def test_each_device_is_judged_by_its_own_capability(here) -> None:
     here(Library(WHEEL, NEW, Device("NVIDIA H100", 90), Device("Tesla T4", 75)))
-    assert loader.cuda_missing() is None and loader.cuda_missing(0) is None
-    assert loader.cuda_missing(1).startswith("Tesla T4 (compute capability 7.5)")
-    assert loader.cuda_missing(2) == "no CUDA device 2"
+    assert loader.cuda_unavailable_reason() is None and loader.cuda_unavailable_reason(0) is None
+    assert loader.cuda_unavailable_reason(1).startswith("Tesla T4 (compute capability 7.5)")
+    assert loader.cuda_unavailable_reason(2) == "no CUDA device 2"
     assert "cuda" in backend.backends() and loader.cuda_library() is not None
     assert loader.versions()["cuda"] == f"{loader.ABI_VERSION} ({WHEEL})"
-    assert backend.select(torch.device("cuda", 0), None) is backend.abi
-    assert backend.select(torch.device("cuda", 0), "cuda") is backend.abi
+    assert backend.select_kernels(torch.device("cuda", 0), None) is backend.abi
+    assert backend.select_kernels(torch.device("cuda", 0), "cuda") is backend.abi
     with pytest.raises(
         UserError, match=r"^backend 'cuda' is not available here: Tesla T4 .* build with CUDAARCHS=75; available: reference"
     ):
-        backend.select(torch.device("cuda", 1), "cuda")
+        backend.select_kernels(torch.device("cuda", 1), "cuda")
     with pytest.warns(ChronoscaleWarning, match=r"^no native kernels for cuda tensors: Tesla T4 .*; running on the reference kernels"):
-        assert backend.select(torch.device("cuda", 1), None) is backend.reference
+        assert backend.select_kernels(torch.device("cuda", 1), None) is backend.aggregation_reference
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_each_device_is_judged_by_its_own_capability(here) -> None:
 def test_a_backend_that_is_missing_says_why(here, library: Library | None, reason: str) -> None:
     here(library)
     assert "cuda" not in backend.backends() and loader.cuda_library() is None
-    assert loader.cuda_missing().count("NVIDIA A100") < 2  # once for devices alike
+    assert loader.cuda_unavailable_reason().count("NVIDIA A100") < 2  # once for devices alike
     with pytest.raises(UserError, match=f"not available here: {reason.replace('.8.0', '.compute capability 8.0')}; available: reference"):
-        backend.select(torch.device("cuda", 0), "cuda")
+        backend.select_kernels(torch.device("cuda", 0), "cuda")
 
 
 def test_a_torch_without_cuda_is_the_reason(here, monkeypatch: pytest.MonkeyPatch) -> None:
     here(Library(WHEEL, NEW, Device("NVIDIA H100", 90)))
     monkeypatch.setattr(torch.version, "cuda", None)
-    assert backend.missing("cuda") == f"torch {torch.__version__} is built without CUDA"
+    assert backend.unavailable_reason("cuda") == f"torch {torch.__version__} is built without CUDA"
 
 
 def test_asking_for_the_cpu_with_a_cuda_tensor_leaves_the_threads_alone(here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +159,10 @@ def test_asking_for_the_cpu_with_a_cuda_tensor_leaves_the_threads_alone(here, mo
     here(None)
     for device in (torch.device("cpu"), torch.device("cuda", 0), torch.device("cuda", 1)):
         if device.type == "cpu":
-            backend.select(device, "cpu")
+            backend.select_kernels(device, "cpu")
         else:
             with pytest.raises(UserError, match="expected cpu tensors"):
-                backend.select(device, "cpu")
+                backend.select_kernels(device, "cpu")
     assert len(counts) == 1
 
 
@@ -171,9 +171,9 @@ def test_asking_for_the_cpu_with_a_cuda_tensor_leaves_the_threads_alone(here, mo
 )
 def test_the_library_itself_loads_without_a_device() -> None:
     program = (
-        "from chronoscale.cuda_ext.native import loader; from chronoscale.cuda_ext.native.devices import read;"
-        "built, driver, found = read(loader._cuda()); assert built.codes() and built.toolkit >= 11000, built; assert not found;"
-        "print('no NVIDIA driver' if driver == 0 else 'no CUDA-capable device is detected'); print(loader.cuda_missing())"
+        "from chronoscale.cuda_ext.native import loader; from chronoscale.cuda_ext.native.devices import read_library;"
+        "built, driver, found = read_library(loader._cuda()); assert built.codes() and built.toolkit >= 11000, built; assert not found;"
+        "print('no NVIDIA driver' if driver == 0 else 'no CUDA-capable device is detected'); print(loader.cuda_unavailable_reason())"
     )
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(Path(chronoscale.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native import edges as edges_native
-from chronoscale.cuda_ext.native.backend import TRITON, backends, interpreted, set_threads
+from chronoscale.cuda_ext.native.backend import TRITON, backends, set_threads, triton_interpreted
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.errors import UserError
 
@@ -35,7 +35,7 @@ def by_row(scores: Tensor, indptr: Tensor) -> Tensor:
 
 
 def heads_for(backend: str) -> tuple[int, ...]:
-    return (2, 3) if backend == TRITON and interpreted() else HEADS
+    return (2, 3) if backend == TRITON and triton_interpreted() else HEADS
 
 
 @pytest.mark.parametrize("longest", [None, 10])

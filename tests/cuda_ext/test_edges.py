@@ -11,7 +11,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native import edges as edges_native
-from chronoscale.cuda_ext.native.backend import TRITON, backends, missing, set_threads
+from chronoscale.cuda_ext.native.backend import TRITON, backends, set_threads, unavailable_reason
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.graph import CSR
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_one_clear_error(change: dict[str, object], said: s
 
 
 def test_a_backend_that_is_not_there_says_why() -> None:
-    if missing(TRITON) is None:
+    if unavailable_reason(TRITON) is None:
         assert TRITON in backends()
     else:
         assert TRITON not in backends()

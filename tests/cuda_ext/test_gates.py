@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("threads")
 
 
 def case(rows: int, hidden: int, seed: int = 0, size: float = 3.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
-    """given, kept, memory, there."""
+    """Draw from_input, from_memory, memory and mask."""
     generator = torch.Generator().manual_seed(seed)
 
     def random(*shape: int) -> Tensor:
@@ -113,11 +113,11 @@ def test_wide_rows_and_rows_that_are_not_there(backend: str, device: str, hidden
 def test_what_does_not_fit_is_said() -> None:
     before, kept, memory, there = case(4, 3, dtype=torch.float32)
     for tensors, said in (
-        ((before[:, :8], kept, memory, there), "given is"),
-        ((before, kept.double(), memory, there), "kept is"),
-        ((before, kept, memory[:3], there), "given is"),
+        ((before[:, :8], kept, memory, there), "from_input is"),
+        ((before, kept.double(), memory, there), "from_memory is"),
+        ((before, kept, memory[:3], there), "from_input is"),
         ((before, kept, memory[0], there), "memory is"),
-        ((before, kept, memory, there.float()), "there is"),
+        ((before, kept, memory, there.float()), "mask is"),
         ((before, kept, memory.t().contiguous().t(), there), "memory is"),
     ):
         with pytest.raises(UserError) as raised:
@@ -131,7 +131,7 @@ def test_threads_that_were_set_stay() -> None:
     library = cpu_library()
     assert library is not None
     set_threads(3)
-    backend.missing.cache_clear()
+    backend.unavailable_reason.cache_clear()
     backend._default.cache_clear()
     gates(*case(2, 3))
     gates(*case(2, 3), backend="cpu")

@@ -31,7 +31,7 @@ def test_transpose_is_exact_and_kept() -> None:
 @pytest.mark.parametrize("values", [None, torch.tensor([1.0, 2.0, 3.0, 4.0])])
 def test_copies_share_one_transpose(values: torch.Tensor | None) -> None:
     graph = CSR(pointer(0, 2, 2, 4), ints(1, 3, 0, 1), values, 4)
-    first, second, apart = graph.copied(), graph.copied().copied(), graph.copied(shares=False)
+    first, second, apart = graph.copy(), graph.copy().copy(), graph.copy(shares=False)
     assert first.transpose() is second.transpose() is graph.transpose() is not apart.transpose()
     assert apart.transpose().indices.tolist() == graph.transpose().indices.tolist()
     for copy in (first, second, apart):
@@ -45,7 +45,7 @@ def test_copies_share_one_transpose(values: torch.Tensor | None) -> None:
 @pytest.mark.parametrize("written", ["copy", "source", "values"])
 def test_a_transpose_is_made_anew_after_torch_wrote_into_the_matrix(written: str) -> None:
     graph = CSR(pointer(0, 2, 2, 4), ints(1, 3, 0, 1), torch.tensor([1.0, 2.0, 3.0, 4.0]), 4)
-    copy = graph.copied()
+    copy = graph.copy()
     before = copy.transpose()
     changed = graph if written == "source" else copy
     assert changed.values is not None
@@ -61,11 +61,11 @@ def test_a_transpose_is_made_anew_after_torch_wrote_into_the_matrix(written: str
 
 def test_the_longest_row_is_known_once_it_was_looked_at() -> None:
     graph = CSR(pointer(0, 2, 2, 5), ints(1, 3, 0, 1, 2), None, 4)
-    assert graph.longest is None and graph.transpose().longest is None
-    assert graph.check().longest == 3 == graph.to("cpu", copy=True).longest == graph.copied().longest
+    assert graph.longest_row is None and graph.transpose().longest_row is None
+    assert graph.check().longest_row == 3 == graph.to("cpu", copy=True).longest_row == graph.copy().longest_row
     change = EdgeMap(ints(0), pointer(0, 1), ints(1), torch.ones(1, dtype=torch.int8), 4)
-    assert change.to("cpu", copy=True).longest is None and change.check().longest == 1
-    assert CSR(pointer(0), ints(), None, 4).check().longest == 0
+    assert change.to("cpu", copy=True).longest_row is None and change.check().longest_row == 1
+    assert CSR(pointer(0), ints(), None, 4).check().longest_row == 0
 
 
 def test_sizes_and_moves() -> None:
@@ -105,13 +105,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is looked at from now on."""
     looks: list[str] = []
     for kind in (CSR, Delta, EdgeMap):
-        look = kind._look
+        look = kind._check_values
 
         def seen(self: _Operand, look: object = look) -> None:
             looks.append(type(self).__name__)
             look(self)  # type: ignore[operator]
 
-        monkeypatch.setattr(kind, "_look", seen)
+        monkeypatch.setattr(kind, "_check_values", seen)
     return looks
 
 
@@ -131,7 +131,7 @@ def test_an_operand_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = EdgeMap(ints(0), pointer(0, 1), ints(1), torch.ones(1, dtype=torch.int8), 3)
     made, _ = rebuild(graph, edges)
     aggregate(made, x)
-    rebuild(made, EdgeMap(ints(0), pointer(0, 1), ints(2), edges.sign, 3).trusted())
+    rebuild(made, EdgeMap(ints(0), pointer(0, 1), ints(2), edges.sign, 3).mark_checked())
     assert looks == ["CSR", "Delta", "EdgeMap"]
 
 

@@ -18,7 +18,8 @@ from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.operators.aggregation import aggregate, increment
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.cuda_ext.operators.graph import CSR, PIECE, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import PIECE
 
 LENGTHS = [
     [511], [512], [513], [1024], [0, 512, 0], [1, 512], [512, 512], [513, 511, 513], [100, 900, 30, 700, 5], [511, 1, 512], [5000, 3, 511],
@@ -114,7 +115,7 @@ def test_no_counters_are_passed_where_no_row_is_long(monkeypatch: pytest.MonkeyP
             asked.clear()
             aggregate(graph_of(lengths), whole(37, 4), "cpu")
             assert asked == pieces
-        aggregate(graph_of([511] * 4).trusted(), whole(37, 4), "cpu")  # nobody has looked
+        aggregate(graph_of([511] * 4).mark_checked(), whole(37, 4), "cpu")  # nobody has looked
         assert asked == [4]
 
 
@@ -133,28 +134,28 @@ def test_long_rows_are_listed_once_and_taken_along(lengths: list[int]) -> None:
     graph, wanted = graph_of(lengths).check(), pieces_by_hand(lengths)
     rows = torch.arange(graph.num_rows, dtype=torch.int32)
     change = Delta(rows, graph.indptr, graph.indices, graph.values, graph.num_rows, graph.num_cols).check()
-    for operand in (graph, graph.to("cpu", copy=True), graph.copied(), change, change.compact()):
-        assert (operand.cuts is None) == (not wanted)
-        assert operand.cuts is None or operand.cuts.tolist() == wanted
-    assert graph.transpose().cuts is None  # nobody has looked
+    for operand in (graph, graph.to("cpu", copy=True), graph.copy(), change, change.compact()):
+        assert (operand.row_pieces is None) == (not wanted)
+        assert operand.row_pieces is None or operand.row_pieces.tolist() == wanted
+    assert graph.transpose().row_pieces is None  # nobody has looked
 
 
 def test_long_rows_of_a_change_are_listed() -> None:
     sources = torch.cat([torch.arange(3), torch.arange(600)]).int()
     change = EdgeMap(torch.tensor([1, 5], dtype=torch.int32), torch.tensor([0, 3, 603]), sources, torch.ones(603, dtype=torch.int8), 700)
-    assert change.check().compact().cuts.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
+    assert change.check().compact().row_pieces.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
 
 
 def test_what_is_written_afterwards_is_listed_anew() -> None:
     graph = graph_of([600, 3]).check()
     graph.indptr[1] = 2
-    assert graph.check().cuts.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
+    assert graph.check().row_pieces.tolist() == [[1, 0], [1, 1]]  # type: ignore[union-attr]
 
 
 def test_listed_and_unlisted_rows_make_the_same_bits(emulated_kernels: None) -> None:
     lengths = [100, 900, 30, 700, 5, 5000, 512, 511]
-    listed, unlisted = graph_of(lengths).check(), graph_of(lengths).trusted()
-    assert listed.cuts is not None and unlisted.cuts is None
+    listed, unlisted = graph_of(lengths).check(), graph_of(lengths).mark_checked()
+    assert listed.row_pieces is not None and unlisted.row_pieces is None
     x = torch.randn(37, 33, generator=torch.Generator().manual_seed(0))
     assert torch.equal(aggregate(listed, x, "cpu"), aggregate(unlisted, x, "cpu"))
 
@@ -165,7 +166,7 @@ def test_the_kernels_have_pieces_of_that_size(emulated_kernels: None) -> None:
 
 def test_long_rows_of_ids_that_were_written_are_forgotten() -> None:
     graph = CSR(torch.tensor([0, 600, 600]), torch.zeros(600, dtype=torch.int32), None, 2).check()
-    assert graph.longest == 600 and graph.cuts is not None
+    assert graph.longest_row == 600 and graph.row_pieces is not None
     graph.indptr.copy_(torch.tensor([0, 0, 600]))
-    graph.trusted()
-    assert graph.looked_at == (-1, None)
+    graph.mark_checked()
+    assert graph.row_layout == (-1, None)

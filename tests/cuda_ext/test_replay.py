@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chronoscale.cuda_ext.native import scheduler
+from chronoscale.cuda_ext.native import arguments
 from chronoscale.cuda_ext.scheduling import replay as made
-from chronoscale.cuda_ext.scheduling.replay import Lines, Taken, Turns, replay
+from chronoscale.cuda_ext.scheduling.replay import HostTurns, ResourceShares, ScheduleRows, replay
 from chronoscale.errors import ChronoscaleWarning, UserError
 
-LINES = Lines(2, np.array([0, 1, 0], np.int32), np.array([5, 7, 2]), 1, np.array([-1, 0, -1]), np.array([0, 0, 1, 2]), np.array([0, 1]))
-TURNS = Turns(1, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([4]), np.array([-1]))
-TAKEN = Taken(
+LINES = ScheduleRows(
+    2, np.array([0, 1, 0], np.int32), np.array([5, 7, 2]), 1, np.array([-1, 0, -1]), np.array([0, 0, 1, 2]), np.array([0, 1])
+)
+TURNS = HostTurns(1, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([4]), np.array([-1]))
+TAKEN = ResourceShares(
     1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]), np.zeros(3, np.uint8)
 )
 
@@ -97,16 +99,16 @@ def test_arrays_of_another_kind_are_refused() -> None:
 
 
 def test_without_a_library_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made, "scheduler", lambda _: None)
+    monkeypatch.setattr(made, "cpu_library_or_warn", lambda _: None)
     assert replay(LINES, TURNS, TAKEN) is None
 
 
 def test_the_warning_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
-    monkeypatch.setattr(scheduler, "cpu_library", lambda: None)
-    scheduler.scheduler.cache_clear()
+    monkeypatch.setattr(arguments, "cpu_library", lambda: None)
+    arguments.cpu_library_or_warn.cache_clear()
     try:
         with pytest.warns(ChronoscaleWarning, match="no native library: schedules are replayed in Python"):
             assert replay(LINES, None, None) is None
     finally:
-        scheduler.scheduler.cache_clear()
+        arguments.cpu_library_or_warn.cache_clear()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.errors import UserError
 
 
@@ -53,7 +53,7 @@ def cuts(draw: st.DrawFn) -> Cut:
 def test_any_part_of_any_matrix(cut: Cut) -> None:
     indptr, indices, values = cut.expected()
     before = [cut.graph.indptr.clone(), cut.graph.indices.clone()]
-    found = shrunk(cut.graph, cut.rows, cut.halo, len(indices))
+    found = shrink(cut.graph, cut.rows, cut.halo, len(indices))
     assert (found.num_rows, found.num_cols, found.nnz) == (cut.rows, cut.rows + cut.halo, len(indices))
     assert found.indptr.dtype == torch.int64 and found.indices.dtype == torch.int32
     assert found.indptr.tolist() == indptr and found.indices.tolist() == indices
@@ -67,9 +67,9 @@ def test_any_part_of_any_matrix(cut: Cut) -> None:
 def test_step_by_step_is_at_once(cut: Cut, data: st.DataObject) -> None:
     rows = data.draw(st.integers(cut.rows, cut.graph.num_rows))
     halo = data.draw(st.integers(cut.halo, cut.graph.num_cols - cut.graph.num_rows))
-    first = shrunk(cut.graph, rows, halo, len(Cut(cut.graph, rows, halo).expected()[1]))
+    first = shrink(cut.graph, rows, halo, len(Cut(cut.graph, rows, halo).expected()[1]))
     nnz = len(cut.expected()[1])
-    found, once = shrunk(first, cut.rows, cut.halo, nnz), shrunk(cut.graph, cut.rows, cut.halo, nnz)
+    found, once = shrink(first, cut.rows, cut.halo, nnz), shrink(cut.graph, cut.rows, cut.halo, nnz)
     assert torch.equal(found.indptr, once.indptr) and torch.equal(found.indices, once.indices)
     assert once.values is None or torch.equal(found.values, once.values)
 
@@ -80,31 +80,31 @@ def whole() -> CSR:
 
 def test_all_of_a_matrix_is_itself() -> None:
     graph = whole()
-    assert shrunk(graph, 3, 2, 5) is graph
+    assert shrink(graph, 3, 2, 5) is graph
 
 
 @pytest.mark.parametrize("asked", [(4, 2, 5), (3, 3, 5), (3, 2, 6), (-1, 0, 0), (0, -1, 0), (0, 0, -1)])
 def test_more_than_there_is(asked: tuple[int, int, int]) -> None:
     rows, halo, nnz = asked
     with pytest.raises(UserError) as error:
-        shrunk(whole(), *asked)
+        shrink(whole(), *asked)
     assert str(error.value) == f"shrunk: [3, 5] of 5 entries has no part of {rows} rows, {halo} remote ones, {nnz} entries"
 
 
 def test_fewer_columns_than_rows() -> None:
     graph = CSR(torch.tensor([0, 1, 1, 1]), torch.tensor([0], dtype=torch.int32), None, 2)
     with pytest.raises(UserError, match=r"^shrunk: \[3, 2\] of 1 entries has no part"):
-        shrunk(graph, 1, 0, 1)
+        shrink(graph, 1, 0, 1)
 
 
 def test_a_matrix_is_checked() -> None:
     wrong = CSR(torch.tensor([0, 1]), torch.tensor([7], dtype=torch.int32), None, 2)
     with pytest.raises(UserError, match=r"^CSR\.indices must lie in \[0, 2\)$"):
-        shrunk(wrong, 0, 0, 0)
+        shrink(wrong, 0, 0, 0)
 
 
 @pytest.mark.parametrize("nnz", [0, 1, 2])
 def test_a_wrong_number_of_entries_writes_nowhere_else(nnz: int) -> None:
     """Some of the three that are left: nothing is read or written out of bounds."""
-    found = shrunk(whole(), 2, 1, nnz)
+    found = shrink(whole(), 2, 1, nnz)
     assert found.nnz == nnz and set(found.indices.tolist()) <= {0, 1, 2}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native.backend import backends, set_threads
-from chronoscale.cuda_ext.operators.slots import MOST_SLOTS, Encoding, Slots, attend
+from chronoscale.cuda_ext.operators.slots import MAX_SLOTS, Encoding, Slots, attend
 from chronoscale.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("threads")
@@ -28,7 +28,7 @@ def place(backend: str, device: str) -> tuple[str, str]:
 class Case(NamedTuple):
     """What `attend` is given; the leaves ask for gradients."""
 
-    wanted: Tensor
+    query: Tensor
     source: Tensor
     slots: Slots
     encoding: Encoding | None
@@ -42,10 +42,10 @@ class Case(NamedTuple):
             return made.requires_grad_(tensor.requires_grad)
 
         encoding = None if self.encoding is None else tuple(map(moved, self.encoding))
-        return Case(moved(self.wanted), moved(self.source), Slots(*map(moved, self.slots)), encoding, moved(self.keep))  # type: ignore[arg-type]
+        return Case(moved(self.query), moved(self.source), Slots(*map(moved, self.slots)), encoding, moved(self.keep))  # type: ignore[arg-type]
 
     def leaves(self) -> list[Tensor]:
-        return [t for t in (self.wanted, self.source, self.slots.edge, *(self.encoding or ())) if t is not None and t.requires_grad]
+        return [t for t in (self.query, self.source, self.slots.edge, *(self.encoding or ())) if t is not None and t.requires_grad]
 
 
 def case(
@@ -68,26 +68,26 @@ def case(
         return torch.randn(*size, generator=generator)
 
     full = torch.rand(targets, 1, generator=generator) * 1.5 - 0.25
-    there = torch.rand(targets, fanout, generator=generator) < full
+    mask = torch.rand(targets, fanout, generator=generator) < full
     slot = torch.randint(0, max(sources, 1), (targets, fanout), generator=generator)
     elapsed = torch.rand(targets, fanout, generator=generator) * longest
     edge = random(targets, fanout, edges).requires_grad_(graded_edges) if edges else None
     encoding = (random(clock).requires_grad_(), random(clock).requires_grad_()) if clock else None
     keep = 2.0 * (torch.rand(targets, heads, fanout, generator=generator) < 0.5) if keeps else None
-    wanted = random(targets, heads, width + edges + clock).requires_grad_()
-    return Case(wanted, random(sources, width).requires_grad_(), Slots(slot, there, elapsed, edge), encoding, keep)
+    query = random(targets, heads, width + edges + clock).requires_grad_()
+    return Case(query, random(sources, width).requires_grad_(), Slots(slot, mask, elapsed, edge), encoding, keep)
 
 
 def formula(of: Case) -> Tensor:
     """The sums, slot by slot."""
-    wanted, source, (slot, there, elapsed, edge), encoding, keep = of
+    query, source, (slot, mask, elapsed, edge), encoding, keep = of
     rows = []
-    for t in range(len(wanted)):
+    for t in range(len(query)):
         heads = []
-        for h in range(wanted.shape[1]):
-            near = [k for k in range(slot.shape[1]) if there[t, k]]
+        for h in range(query.shape[1]):
+            near = [k for k in range(slot.shape[1]) if mask[t, k]]
             if not near:
-                heads.append(0 * wanted[t, h])
+                heads.append(0 * query[t, h])
                 continue
             parts = [[source[slot[t, k]]] for k in near]
             for k, part in zip(near, parts, strict=True):
@@ -96,10 +96,10 @@ def formula(of: Case) -> Tensor:
                 if encoding is not None:
                     part.append(torch.cos(encoding[0] * elapsed[t, k] + encoding[1]))
             x = torch.stack([torch.cat(part) for part in parts])
-            weights = torch.softmax(x @ wanted[t, h], 0)
+            weights = torch.softmax(x @ query[t, h], 0)
             heads.append((weights if keep is None else weights * keep[t, h, near]) @ x)
         rows.append(torch.stack(heads))
-    return torch.stack(rows) if rows else torch.zeros_like(wanted)
+    return torch.stack(rows) if rows else torch.zeros_like(query)
 
 
 def graded(sums: Tensor, of: Case) -> list[Tensor]:
@@ -158,8 +158,8 @@ def test_any_sizes(sizes: tuple[int, ...], keeps: bool, seed: int) -> None:
 def test_gradients_are_those_of_differences(place: tuple[str, str]) -> None:
     of = case(4, 3, 2, 3, 2, 3, keeps=True).to(place[1], torch.float64)
 
-    def sums(wanted: Tensor, source: Tensor, edge: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
-        return attend(wanted, source, of.slots._replace(edge=edge), (frequency, phase), of.keep, place[0])
+    def sums(query: Tensor, source: Tensor, edge: Tensor, frequency: Tensor, phase: Tensor) -> Tensor:
+        return attend(query, source, of.slots._replace(edge=edge), (frequency, phase), of.keep, place[0])
 
     assert torch.autograd.gradcheck(sums, of.leaves())
 
@@ -173,17 +173,17 @@ def test_angles_are_right_however_many_turns_they_have(place: tuple[str, str], l
         frequency[0], phase[1] = 1.0, 0.0
     angle = slots.elapsed.double() * frequency.detach().double() + phase.detach().double()  # type: ignore[union-attr]
     sums = attend(*mine, backend=place[0])[:, 0]
-    close([sums.detach()], [angle.cos().masked_fill(~slots.there, 0).cpu()], 2e-7)
+    close([sums.detach()], [angle.cos().masked_fill(~slots.mask, 0).cpu()], 2e-7)
     by_phase = torch.autograd.grad(sums.sum(), phase)[0]
-    close([by_phase], [-angle.sin().masked_fill(~slots.there, 0).sum(0).cpu()], 1e-6)
+    close([by_phase], [-angle.sin().masked_fill(~slots.mask, 0).sum(0).cpu()], 1e-6)
 
 
 @needs_cpu
 @pytest.mark.parametrize("far", [2.0**31 - 200, 2.0**31 + 256, 1e20, 1e38])
 def test_angles_beyond_any_clock_are_right(far: float) -> None:
     mine = case(3, width=0, clock=20, fanout=1, heads=1)
-    slots = mine.slots._replace(elapsed=torch.full((3, 1), far), there=torch.ones(3, 1, dtype=torch.bool))
-    found, expected = (attend(mine.wanted, mine.source, slots, mine.encoding, backend=name) for name in ("cpu", "reference"))
+    slots = mine.slots._replace(elapsed=torch.full((3, 1), far), mask=torch.ones(3, 1, dtype=torch.bool))
+    found, expected = (attend(mine.query, mine.source, slots, mine.encoding, backend=name) for name in ("cpu", "reference"))
     close([found.detach()], [expected.detach()], 3e-7)
 
 
@@ -203,7 +203,7 @@ def test_heads_may_lie_apart_in_memory(place: tuple[str, str]) -> None:
     if place[0] == "reference":
         pytest.skip("the reference lays them together")
     of = case(30, edges=2).to(place[1], torch.float32)
-    apart = of._replace(wanted=of.wanted.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_())
+    apart = of._replace(query=of.query.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_())
     sums = attend(*apart, backend=place[0])
     assert sums.transpose(0, 1).is_contiguous()
     found, expected = graded(sums, apart), graded(attend(*of, backend=place[0]), of)
@@ -222,28 +222,28 @@ def test_nothing_to_attend_to(place: tuple[str, str], sizes: dict[str, int]) -> 
 
 def test_targets_without_slots_are_zeros_and_other_slots_are_not_read(place: tuple[str, str]) -> None:
     of = case(12, edges=3, keeps=True).to(place[1], torch.float32)
-    slot, there, elapsed, edge = of.slots
-    there[3:7] = False
+    slot, mask, elapsed, edge = of.slots
+    mask[3:7] = False
     expected = graded(attend(*of, backend=place[0]), of)
     assert not expected[0][3:7].any() and not expected[1][3:7].any() and expected[0].any()
     assert elapsed is not None and edge is not None and of.keep is not None
     with torch.no_grad():
-        slot[~there], elapsed[~there], edge[~there] = 2**40, torch.inf, torch.nan
-        of.keep.transpose(1, 2)[~there] = torch.nan
+        slot[~mask], elapsed[~mask], edge[~mask] = 2**40, torch.inf, torch.nan
+        of.keep.transpose(1, 2)[~mask] = torch.nan
     for mine, theirs in zip(graded(attend(*of, backend=place[0]), of), expected, strict=True):
         assert torch.equal(mine, theirs)
 
 
 def test_no_rows_where_no_slot_is_there(place: tuple[str, str]) -> None:
     of = case(sources=0).to(place[1], torch.float32)
-    of.slots.there[:] = False
+    of.slots.mask[:] = False
     assert not attend(*of, backend=place[0]).any()
-    of.slots.there[5, 2] = True
-    if abi.on_cuda(of.wanted):
+    of.slots.mask[5, 2] = True
+    if abi.on_cuda(of.query):
         sums = attend(*of, backend=place[0])
         assert sums[5].isnan().all() and not sums[:5].any() and not sums[6:].any()
         return
-    with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 0\)"):
+    with pytest.raises(UserError, match=r"slots that are mask must lie in \[0, 0\)"):
         attend(*of, backend=place[0])
 
 
@@ -264,16 +264,16 @@ def test_a_slot_outside_the_rows_is_an_error_in_either_pass() -> None:
     for backend in {"reference", "cpu"} & set(backends()):
         for wrong in (-1, 11, 2**40):
             of = case()
-            of.slots.there[2, 1] = True
+            of.slots.mask[2, 1] = True
             of.slots.slot[2, 1] = wrong
-            with pytest.raises(UserError, match=r"slots that are there must lie in \[0, 11\), the rows of source"):
+            with pytest.raises(UserError, match=r"slots that are mask must lie in \[0, 11\), the rows of source"):
                 attend(*of, backend=backend)
 
 
 def test_on_cuda_a_slot_outside_the_rows_spoils_its_target_alone(emulated_kernels: None) -> None:
     for wrong in (-1, 11, 2**40, -(2**62)):
         of = case(sources=11)
-        of.slots.there[2] = True
+        of.slots.mask[2] = True
         of.slots.slot[of.slots.slot == 0] = 1
         of.slots.slot[2] = 0  # a row that no other target reads
         expected = graded(attend(*of, backend="cpu"), of)
@@ -286,7 +286,7 @@ def test_on_cuda_a_slot_outside_the_rows_spoils_its_target_alone(emulated_kernel
 
 
 def test_targets_with_as_many_slots_as_may_be(place: tuple[str, str]) -> None:
-    sizes = {"targets": 2, "fanout": MOST_SLOTS, "width": 4, "clock": 3, "edges": 2, "keeps": True}
+    sizes = {"targets": 2, "fanout": MAX_SLOTS, "width": 4, "clock": 3, "edges": 2, "keeps": True}
     mine, theirs = case(**sizes).to(place[1], torch.float64), case(**sizes).to("cpu", torch.float64)  # type: ignore[arg-type]
     close(graded(attend(*mine, backend=place[0]), mine), graded(formula(theirs), theirs), 1e-11)
 
@@ -299,30 +299,30 @@ def test_slots_written_between_the_passes_do_no_harm() -> None:
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         sums.sum().backward()
     of = case()
-    of.slots.there[0] = True
+    of.slots.mask[0] = True
     sums = attend(*of, backend="cpu")
     of.slots.slot.numpy()[0] = 2**40  # past torch's counting
-    with pytest.raises((UserError, RuntimeError), match=r"slots that are there|an id is out of range"):
+    with pytest.raises((UserError, RuntimeError), match=r"slots that are mask|an id is out of range"):
         sums.sum().backward()
 
 
 def test_what_does_not_fit_is_refused() -> None:
     of = case(edges=2, keeps=True)
-    wanted, source, slots, encoding, keep = of
+    query, source, slots, encoding, keep = of
     assert encoding is not None and keep is not None and slots.elapsed is not None
     frequency, phase = encoding
     for wrong, message in (
-        ({"wanted": wanted.half()}, r"wanted is torch.float16 .* expected contiguous torch.float32 \[T, h, X\] on cpu"),
-        ({"wanted": wanted[0]}, r"wanted is .* expected contiguous"),
-        ({"wanted": wanted.mT.contiguous().mT}, "wanted is .* not contiguous"),
-        ({"wanted": wanted[:, :0]}, "keep is"),
-        ({"wanted": wanted[:, :0], "keep": None}, "at least 1 head"),
+        ({"query": query.half()}, r"query is torch.float16 .* expected contiguous torch.float32 \[T, h, X\] on cpu"),
+        ({"query": query[0]}, r"query is .* expected contiguous"),
+        ({"query": query.mT.contiguous().mT}, "query is .* not contiguous"),
+        ({"query": query[:, :0]}, "keep is"),
+        ({"query": query[:, :0], "keep": None}, "at least 1 head"),
         ({"source": source.double()}, "source is torch.float64"),
         ({"source": source[:, :3].contiguous()}, r"numbers, for 5 slots of 3 \+ 2 \+ 6"),
         ({"slots": slots._replace(slot=slots.slot.int())}, "slot is torch.int32"),
         ({"slots": slots._replace(slot=slots.slot[:3])}, r"expected contiguous torch.int64 \[T = 40, K\]"),
-        ({"slots": slots._replace(there=slots.there.byte())}, "there is torch.uint8"),
-        ({"slots": slots._replace(there=slots.there[:, :2])}, "there is"),
+        ({"slots": slots._replace(mask=slots.mask.byte())}, "mask is torch.uint8"),
+        ({"slots": slots._replace(mask=slots.mask[:, :2])}, "mask is"),
         ({"slots": slots._replace(elapsed=None)}, "no elapsed times"),
         ({"slots": slots._replace(elapsed=slots.elapsed.double())}, "elapsed is torch.float64"),
         ({"slots": slots._replace(elapsed=slots.elapsed.clone().requires_grad_())}, "elapsed asks for gradients"),
@@ -338,6 +338,6 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(UserError, match=message):
             attend(**{**of._asdict(), **wrong})
-    many = case(2, MOST_SLOTS + 1)
+    many = case(2, MAX_SLOTS + 1)
     with pytest.raises(UserError, match="at most 1024 slots"):
         attend(*many)

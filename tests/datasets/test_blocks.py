@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets import arrays, spool, store
-from chronoscale.datasets.formats import columns
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.spool import Spool, taken
+from chronoscale.datasets.formats.tables import text_table
+from chronoscale.datasets.spool import Spool, take_rows
 from chronoscale.datasets.streams import statistics
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -29,10 +29,10 @@ rows = st.tuples(st.integers(0, 6), st.integers(0, 6), st.sampled_from(["0", "1"
 
 @pytest.fixture
 def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "ENTRIES", 8)  # two lines
-    monkeypatch.setattr(spool, "HELD", 16)
+    monkeypatch.setattr(text_table, "ENTRIES", 8)  # two lines
+    monkeypatch.setattr(spool, "MEMORY_BYTES", 16)
     monkeypatch.setattr(spool, "BLOCK", 3)
-    monkeypatch.setattr(arrays, "SCANNED", 16)
+    monkeypatch.setattr(arrays, "SCAN_BYTES", 16)
     monkeypatch.setattr(statistics, "_BLOCK", 3)
 
 
@@ -90,7 +90,7 @@ def test_a_spool_keeps_what_was_appended(in_small_blocks: None) -> None:
             grown.append(whole[begin : begin + 7])
         assert_array_equal(grown.array(), whole)
         order = np.random.default_rng(0).permutation(len(whole))
-        assert_array_equal(taken(grown.array(), order), whole[order])
+        assert_array_equal(take_rows(grown.array(), order), whole[order])
     assert Spool(np.int64, (2,)).array().shape == (0, 2)
 
 
@@ -103,7 +103,7 @@ def test_counts_are_those_of_a_dict(in_small_blocks: None, events: list[tuple[in
     t, src, dst = np.array(events, np.int64).reshape(-1, 3).T
     labels = np.array([at % 3 for at in range(len(events))], np.int64)
     stream = EventStream(4, src.astype(np.int32), dst.astype(np.int32), t.astype(kind), labels=labels)
-    found = statistics.count(stream)
+    found = statistics.count_stream(stream)
     pairs = Counter((u, v) for _, u, v in events)
     assert (found.self_loops, found.pairs) == (sum(u == v for _, u, v in events), len(pairs))
     assert found.duplicates == len(events) - len(set(events))
@@ -141,14 +141,14 @@ import sys
 from pathlib import Path
 from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.streams.statistics import count, shape
+from chronoscale.datasets.streams.statistics import count_stream, stream_shape
 
 def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
 
 def described(path):
     events = open_dataset(path)
-    count(events), shape(events)
+    count_stream(events), stream_shape(events)
 
 def peak(work):
     before = status("VmRSS")

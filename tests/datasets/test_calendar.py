@@ -66,7 +66,7 @@ def test_the_last_moment_of_a_day_is_not_the_next_day() -> None:
 
 def test_the_calendar_is_never_missing_and_the_readings_stay(tmp_path) -> None:
     values = np.array([[[0.0], [np.nan], [3.0]], [[5.0], [np.nan], [0.0]]], np.float32)
-    signal = Signal.from_readings(values, EDGES, name="x").masked(0)
+    signal = Signal.from_readings(values, EDGES, name="x").mark_missing(0)
     made = calendar.with_day_of_week(calendar.with_time_of_day(signal, 2), 2)
     assert_array_equal(made.values[:, :, :1], values)
     assert_array_equal(made.missing[:, :, :1], signal.missing)

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
-from chronoscale.datasets.generate.spec import build
+from chronoscale.datasets.generate.generators import build
 from chronoscale.datasets.generate.specs import GrowthSpec
 from chronoscale.errors import UserError
 
@@ -71,7 +71,7 @@ def test_an_absent_folder_says_what_to_set(tmp_path, monkeypatch):
 def test_generated_datasets_load_and_follow_the_seed(name):
     dataset = catalogue.load(name)
     assert dataset.name == name
-    assert len(dataset) == len(list(catalogue.stream(name)))
+    assert len(dataset) == len(list(catalogue.iterate_snapshots(name)))
     assert dataset.num_edges != catalogue.load(name, seed=1).num_edges or (dataset.src != catalogue.load(name, seed=1).src).any()
 
 
@@ -148,11 +148,11 @@ def test_an_entry_whose_generator_makes_another_family_is_refused():
 
 
 def test_ten_thousand_snapshots_are_streamed():
-    stream = catalogue.stream("dygraph_10k")
+    stream = catalogue.iterate_snapshots("dygraph_10k")
     assert isinstance(stream, EvolvingGraph)
     assert len(stream) == 10_000
     with pytest.raises(UserError, match="is of the family streams, not a sequence of snapshots"):
-        catalogue.stream("uci_messages")
+        catalogue.iterate_snapshots("uci_messages")
 
 
 @pytest.mark.parametrize("name", AT_HAND)

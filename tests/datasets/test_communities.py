@@ -8,7 +8,7 @@ import pytest
 
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate import generators
 from chronoscale.datasets.generate.communities import CommunityGraph
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
@@ -46,7 +46,7 @@ def test_classes_are_kept_and_handed_on(tmp_path):
     for one in (store.load(tmp_path / "kept"), found.head(3), found.window(2), found.without_self_edges()):
         assert np.array_equal(one.classes, found.classes) and np.array_equal(one.features, found.features)
     heard = []
-    spec.write(tmp_path / "made", catalogue.generator("communities_small"), heard.append)
+    generators.write_dataset(tmp_path / "made", catalogue.load_generator("communities_small"), heard.append)
     assert heard == [24] and np.array_equal(store.load(tmp_path / "made").classes, found.classes)
 
 

@@ -10,7 +10,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.streams import negatives, ranking
 from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.splits import by_time
+from chronoscale.datasets.streams.splits import split_by_time
 from chronoscale.errors import UserError
 
 N = 5
@@ -70,10 +70,10 @@ def test_the_figures_of_tgb_s_leaderboard_come_out():
     if not catalogue.data_folder().is_dir():
         pytest.skip(f"no data folder {catalogue.data_folder()} (set {catalogue.DATA_VARIABLE})")
     events = catalogue.load("jodie_wikipedia")
-    split = by_time(events)
-    dst = negatives.of_evaluation(events, split.train_end, split.test, 999, "random").dst
+    split = split_by_time(events)
+    dst = negatives.evaluation_negatives(events, split.train_end, split.test, 999, "random").dst
     asked, known, bank = events.span(split.test.start, split.test.stop), batch_starts(split.test, 200), EdgeBank(events)
     window = 0.15 * float(events.t[split.train_end - 1] - events.t[0])
     for memory, printed in ((None, 0.495), (window, 0.571)):
         found = ranking.ranks(bank.scores(asked.src, asked.dst, known, memory), bank.scores(asked.src, dst, known, memory))
-        assert round(ranking.reciprocal(found), 3) == printed
+        assert round(ranking.mean_reciprocal_rank(found), 3) == printed

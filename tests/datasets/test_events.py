@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from chronoscale.datasets.convert import by_count, by_width
+from chronoscale.datasets.convert import snapshots_by_count, snapshots_by_width
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -31,7 +31,7 @@ def multisets(sequence):
 
 @given(event_lists, st.integers(1, 12), st.sampled_from([np.int64, np.float64]))
 def test_by_width_counts_every_event_once_in_its_period(events, width, dtype):
-    sequence = by_width(stream(events, dtype), width)
+    sequence = snapshots_by_width(stream(events, dtype), width)
     first = events[0][0]
     periods = [Counter() for _ in range((events[-1][0] - first) // width + 1)]
     for t, u, v in events:
@@ -43,25 +43,25 @@ def test_by_width_counts_every_event_once_in_its_period(events, width, dtype):
 @given(event_lists, st.integers(1, 12), st.integers(1, 4))
 def test_by_count_slides_and_accumulates(events, count, k):
     chunks = [Counter((u, v) for _, u, v in events[i : i + count]) for i in range(0, len(events), count)]
-    assert multisets(by_count(stream(events), count)) == chunks
+    assert multisets(snapshots_by_count(stream(events), count)) == chunks
     slid = [sum(chunks[max(0, t - k + 1) : t + 1], Counter()) for t in range(len(chunks))]
-    assert multisets(by_count(stream(events), count, sliding=k)) == slid
+    assert multisets(snapshots_by_count(stream(events), count, sliding=k)) == slid
     grown = [sum(chunks[: t + 1], Counter()) for t in range(len(chunks))]
-    assert multisets(by_count(stream(events), count, cumulative=True)) == grown
+    assert multisets(snapshots_by_count(stream(events), count, cumulative=True)) == grown
 
 
 def test_conversions_refuse_what_makes_no_snapshots():
     events = stream([(0, 0, 1), (10**9, 1, 2)])
     with pytest.raises(UserError, match="would make 1000000001 snapshots"):
-        by_width(events, 1)
+        snapshots_by_width(events, 1)
     with pytest.raises(UserError, match="positive time"):
-        by_width(events, 0.0)
+        snapshots_by_width(events, 0.0)
     with pytest.raises(UserError, match="at least 1 event"):
-        by_count(events, 0)
+        snapshots_by_count(events, 0)
     with pytest.raises(UserError, match="exclude each other"):
-        by_count(events, 1, cumulative=True, sliding=2)
+        snapshots_by_count(events, 1, cumulative=True, sliding=2)
     with pytest.raises(UserError, match="has no events"):
-        by_count(events.span(0, 0), 1)
+        snapshots_by_count(events.span(0, 0), 1)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_a_signal_counts_what_is_missing(monkeypatch):
     edges = np.zeros((2, 0), np.int32)
     heard = Signal.from_readings(values, edges)
     assert (heard.missing_count, heard.dead_sensors.tolist()) == (1, [])
-    masked = heard.masked(0)
+    masked = heard.mark_missing(0)
     assert (masked.missing_count, masked.dead_sensors.tolist()) == (4, [1])
     assert masked.values is values
-    assert Signal(np.zeros((2, 3, 2), np.float32), edges).masked(0).absent.tolist() == [[2, 0]] * 3  # midnight stays
+    assert Signal(np.zeros((2, 3, 2), np.float32), edges).mark_missing(0).absent.tolist() == [[2, 0]] * 3  # midnight stays
     assert Signal.from_readings(np.ones((2, 2, 1)), edges).missing is None
     monkeypatch.setattr("chronoscale.datasets.signals.signal.SCAN_BYTES", 1)  # a block a step
     values[1, 2, 0] = np.inf

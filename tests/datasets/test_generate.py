@@ -6,9 +6,9 @@ from numpy.testing import assert_array_equal
 from pydantic import TypeAdapter, ValidationError
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.generators import build
 from chronoscale.datasets.generate.growth import GrowthGraph, stackoverflow_trend
 from chronoscale.datasets.generate.rmat import rmat
-from chronoscale.datasets.generate.spec import build
 from chronoscale.datasets.generate.specs import GeneratorSpec
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from chronoscale.datasets.formats.options import options_of
-from chronoscale.datasets.formats.pickled import read_pickle
+from chronoscale.datasets.formats.options import option_names
+from chronoscale.datasets.formats.pickles.array_pickle import read_pickle
 from chronoscale.datasets.formats.registry import FORMATS, open_dataset
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -194,4 +194,4 @@ def test_the_document_lists_every_option_of_every_format() -> None:
     page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
     for name, form in FORMATS.items():
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
-        assert [option for option in options_of(form.read) if f"`{option}`" not in row.rsplit("|", 2)[1]] == [], name
+        assert [option for option in option_names(form.read) if f"`{option}`" not in row.rsplit("|", 2)[1]] == [], name

@@ -12,13 +12,13 @@ from profiles import examples
 from pydantic import TypeAdapter
 
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate import generators
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
 from chronoscale.datasets.generate.specs import GeneratorSpec
-from chronoscale.datasets.randomness import permuted, uniform
+from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.statistics import burstiness, count, shape, zipf_exponent
+from chronoscale.datasets.streams.statistics import burstiness, count_stream, stream_shape, zipf_exponent
 from chronoscale.errors import UserError
 
 RICH = RandomStream(300, 5_000, 900, items=100, features=3, node_features=2, labels=0.2, seed=5)
@@ -31,9 +31,9 @@ def same(one: EventStream, other: EventStream) -> None:
 
 @given(st.integers(1, 300), st.integers(0, 2**64 - 1))
 def test_a_permutation_takes_every_number_once(size, key):
-    moved = permuted(np.arange(size), size, key)
+    moved = permute(np.arange(size), size, key)
     assert_array_equal(np.sort(moved), np.arange(size))
-    assert_array_equal(permuted(moved, size, key, back=True), np.arange(size))
+    assert_array_equal(permute(moved, size, key, back=True), np.arange(size))
 
 
 def test_numbers_of_a_key_are_uniform_and_those_of_another_key_others():
@@ -43,7 +43,7 @@ def test_numbers_of_a_key_are_uniform_and_those_of_another_key_others():
     for numbers in (drawn, other):
         assert np.abs(np.histogram(numbers, 20, (0, 1))[0] - 5_000).max() < 5 * 5_000**0.5
     assert abs(np.corrcoef(drawn, other)[0, 1]) < 0.015 and abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.015
-    moved = permuted(np.arange(100_000), 100_000, 1)
+    moved = permute(np.arange(100_000), 100_000, 1)
     assert abs(np.corrcoef(moved[1:], moved[:-1])[0, 1]) < 0.015 and abs(np.corrcoef(moved, np.arange(100_000))[0, 1]) < 0.015
 
 
@@ -108,8 +108,8 @@ def test_counts_come_out_exactly(nodes, items, more, repeats, seed):
     owners, partners = max(items, nodes - items), min(items, nodes - items) or None
     pairs = min(owners + more, most_pairs(owners, partners))
     made = RandomStream(nodes, pairs + repeats, pairs, items, seed=seed, block=100).stream()
-    counted = count(made)
-    assert (len(made), counted.pairs, shape(made).active_nodes) == (pairs + repeats, pairs, nodes)
+    counted = count_stream(made)
+    assert (len(made), counted.pairs, stream_shape(made).active_nodes) == (pairs + repeats, pairs, nodes)
     assert counted.repetition == pytest.approx(repeats / (pairs + repeats))
     if items:
         assert made.src.max() < nodes - items <= made.dst.min()
@@ -127,14 +127,14 @@ def test_new_pairs_come_throughout():
 @examples(12)
 @given(st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0, 1_000]), st.integers(0, 3))
 def test_skew_comes_out(source, destination, items, seed):
-    found = shape(RandomStream(4_000, 100_000, 40_000, items, source, destination, seed=seed).stream())
+    found = stream_shape(RandomStream(4_000, 100_000, 40_000, items, source, destination, seed=seed).stream())
     for asked, measured in ((source, found.source_skew), (destination, found.destination_skew)):
         assert measured == pytest.approx(asked, abs=0.15)
 
 
 @pytest.mark.parametrize(("nodes", "items", "pairs"), [(400, 200, 12_000), (170, 0, 9_000)])  # a third of all pairs
 def test_skew_comes_out_where_partners_do_not_last(nodes, items, pairs):
-    found = shape(RandomStream(nodes, 400_000, pairs, items, 0.8, 0.6).stream())
+    found = stream_shape(RandomStream(nodes, 400_000, pairs, items, 0.8, 0.6).stream())
     assert (found.source_skew, found.destination_skew) == pytest.approx((0.8, 0.6), abs=0.15)
 
 
@@ -143,7 +143,7 @@ def test_skew_comes_out_where_partners_do_not_last(nodes, items, pairs):
 def test_burstiness_and_span_come_out(asked, whole, seed):
     made = RandomStream(100, 40_000, 1_000, burstiness=asked, span=4e7, whole=whole, seed=seed).stream()
     assert made.t.dtype == (np.int64 if whole else np.float64) and made.t[0] == 0
-    assert shape(made).burstiness == pytest.approx(asked, abs=0.03)
+    assert stream_shape(made).burstiness == pytest.approx(asked, abs=0.03)
     assert made.t[-1] == pytest.approx(4e7, rel=0.06)
 
 
@@ -160,7 +160,7 @@ def test_features_and_labels_come_out():
 
 
 def test_it_is_written_in_blocks_and_found_by_name(tmp_path):
-    spec.write(tmp_path / "blocks", replace(RICH, block=777))
+    generators.write_dataset(tmp_path / "blocks", replace(RICH, block=777))
     store.save(tmp_path / "whole", RICH.stream())
     for file in (tmp_path / "whole").iterdir():
         assert (tmp_path / "blocks" / file.name).read_bytes() == file.read_bytes() or file.name == "meta.json"
@@ -169,7 +169,7 @@ def test_it_is_written_in_blocks_and_found_by_name(tmp_path):
     assert (found.name, len(found), found.num_nodes) == ("events_small", 19_684, 1_153)
     assert not np.array_equal(found.src, catalogue.load("events_small").src)
     with pytest.raises(UserError, match="is of the family streams, not a sequence"):
-        catalogue.stream("events_small")
+        catalogue.iterate_snapshots("events_small")
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_a_longer_stream_takes_no_more_memory(tmp_path):
     for events in (40_000, 400_000):
         made = RandomStream(2_000, events, events // 8, features=4, block=8_192)
         tracemalloc.start()
-        spec.write(tmp_path / str(events), made)
+        generators.write_dataset(tmp_path / str(events), made)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.25 * peaks[0] < 400_000 * 16
@@ -186,7 +186,7 @@ def test_a_longer_stream_takes_no_more_memory(tmp_path):
 
 def test_a_spec_has_the_defaults_and_ranges_of_its_generator():
     given = {"kind": "events", "nodes": 30, "events": 90, "pairs": 40}
-    assert spec.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == RandomStream(30, 90, 40, seed=7, name="x")
+    assert generators.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == RandomStream(30, 90, 40, seed=7, name="x")
 
 
 @pytest.mark.parametrize(

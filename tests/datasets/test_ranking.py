@@ -29,9 +29,9 @@ def test_a_rank_is_halfway_between_the_best_and_the_worst_of_its_ties(table):
         first, last = ordered.index(own) + 1, len(ordered) - ordered[::-1].index(own)
         expected.append((first + last) / 2)
     assert found.tolist() == expected
-    assert ranking.reciprocal(found) == pytest.approx(sum(1 / rank for rank in expected) / len(expected))
+    assert ranking.mean_reciprocal_rank(found) == pytest.approx(sum(1 / rank for rank in expected) / len(expected))
     for at in (1, 3):
-        assert ranking.hits(found, at) == pytest.approx(sum(rank <= at for rank in expected) / len(expected))
+        assert ranking.hits_at(found, at) == pytest.approx(sum(rank <= at for rank in expected) / len(expected))
 
 
 @given(tables)
@@ -39,7 +39,7 @@ def test_ap_and_auc_are_those_of_the_definitions(table):
     positive, negative = (np.array(part, np.float64) for part in table)
     flat = negative.ravel()
     area = np.mean([(own > flat).mean() + 0.5 * (own == flat).mean() for own in positive])
-    assert ranking.area(positive, negative) == pytest.approx(area)
+    assert ranking.roc_area(positive, negative) == pytest.approx(area)
     precision, recall = 0.0, 0.0
     for threshold in sorted(set(positive.tolist()), reverse=True):
         hit, said = (positive >= threshold).sum(), (positive >= threshold).sum() + (flat >= threshold).sum()
@@ -48,22 +48,24 @@ def test_ap_and_auc_are_those_of_the_definitions(table):
     assert ranking.average_precision(positive, negative) == pytest.approx(precision)
     labels, values = np.repeat([1, 0], [positive.size, flat.size]), np.concatenate([positive, flat])
     assert ranking.average_precision(positive, negative) == pytest.approx(average_precision_score(labels, values), rel=1e-12)
-    assert ranking.area(positive, negative) == pytest.approx(roc_auc_score(labels, values), rel=1e-12)
+    assert ranking.roc_area(positive, negative) == pytest.approx(roc_auc_score(labels, values), rel=1e-12)
 
 
 def test_one_score_for_all_ranks_as_a_guess_and_a_perfect_one_first():
     one = np.zeros(5, np.float32)
     assert_array_equal(ranking.ranks(one, np.zeros((5, 9), np.float32)), 5.5)
-    assert ranking.area(one, np.zeros((5, 9), np.float32)) == 0.5
+    assert ranking.roc_area(one, np.zeros((5, 9), np.float32)) == 0.5
     best = ranking.ranks(one + 1, np.zeros((5, 9), np.float32))
-    assert (ranking.reciprocal(best), ranking.hits(best, 1)) == (1.0, 1.0)
+    assert (ranking.mean_reciprocal_rank(best), ranking.hits_at(best, 1)) == (1.0, 1.0)
 
 
 def test_negatives_that_there_are_not_count_nowhere():
     positive, negative = np.array([1.0, 0.0]), np.array([[0.0, 2.0, -np.inf], [1.0, -np.inf, -np.inf]])
     assert_array_equal(ranking.ranks(positive, negative), [2.0, 2.0])
     kept = np.array([0.0, 2.0, 1.0])
-    assert ranking.area(positive, negative) == pytest.approx(roc_auc_score([1, 1, 0, 0, 0], np.concatenate([positive, kept])), rel=1e-12)
+    assert ranking.roc_area(positive, negative) == pytest.approx(
+        roc_auc_score([1, 1, 0, 0, 0], np.concatenate([positive, kept])), rel=1e-12
+    )
     with pytest.raises(UserError, match="there is none"):
         ranking.average_precision(positive, np.full((2, 2), -np.inf))
     negative[1] = -np.inf
@@ -73,7 +75,7 @@ def test_negatives_that_there_are_not_count_nowhere():
         ranking.ranks(positive, np.zeros((2, 0)))
 
 
-@pytest.mark.parametrize("of", [ranking.ranks, ranking.average_precision, ranking.area])
+@pytest.mark.parametrize("of", [ranking.ranks, ranking.average_precision, ranking.roc_area])
 def test_scores_that_are_no_numbers_or_do_not_fit_are_refused(of):
     good, row = np.zeros(3), np.zeros((3, 2))
     for bad in (np.nan, np.inf):

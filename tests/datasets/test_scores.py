@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.datasets.scores import NEW, SCORES, known, present
+from chronoscale.datasets.scores import NEW_NODES, SCORES, require_score, scores_present
 
 VALUES = st.lists(st.floats(), max_size=6)
 
@@ -29,19 +29,22 @@ def test_errors_are_better_low_and_the_others_high():
 def test_every_score_is_found_by_its_key_and_says_what_it_is():
     assert all(score.key == key for key, score in SCORES.items())
     assert len({score.title for score in SCORES.values()}) == len({score.meaning for score in SCORES.values()}) == len(SCORES)
-    new = [key for key, score in SCORES.items() if NEW in score.meaning]
+    new = [key for key, score in SCORES.items() if NEW_NODES in score.meaning]
     assert new == ["ap_new", "auc_new", "mrr_new"]
     assert [key for key, score in SCORES.items() if score.may_be_undefined] == ["mape", *new]  # of readings of zero, of no such event
 
 
 def test_what_is_told():
-    assert [SCORES["mae"].told(3.14159), SCORES["mape"].told(0.12345)] == ["MAE 3.142", "MAPE 12.35%"]
-    assert [SCORES["mrr_new"].told(0.98765), SCORES["ap_new"].told(math.nan)] == ["MRR (new nodes) 0.9877", "AP (new nodes) undefined"]
+    assert [SCORES["mae"].describe(3.14159), SCORES["mape"].describe(0.12345)] == ["MAE 3.142", "MAPE 12.35%"]
+    assert [SCORES["mrr_new"].describe(0.98765), SCORES["ap_new"].describe(math.nan)] == [
+        "MRR (new nodes) 0.9877",
+        "AP (new nodes) undefined",
+    ]
 
 
 def test_those_present_stand_in_the_order_of_the_table_and_others_are_refused():
-    assert [score.key for score in present([{"mrr": 0.5, "ap": math.nan}, {}, {"mae": 1.0}])] == ["mae", "ap", "mrr"]
-    assert present([]) == present([{}]) == []
-    for read in (lambda: known("precision"), lambda: present([{"ap": 0.5}, {"precision": 0.5}])):
+    assert [score.key for score in scores_present([{"mrr": 0.5, "ap": math.nan}, {}, {"mae": 1.0}])] == ["mae", "ap", "mrr"]
+    assert scores_present([]) == scores_present([{}]) == []
+    for read in (lambda: require_score("precision"), lambda: scores_present([{"ap": 0.5}, {"precision": 0.5}])):
         with pytest.raises(ValueError, match=r"'precision' is no score; there are mae, .*mrr_new"):
             read()

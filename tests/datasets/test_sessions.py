@@ -14,14 +14,14 @@ from numpy.testing import assert_array_equal
 from profiles import examples
 from pydantic import TypeAdapter
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.redundancy import BATCH, redundancy
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import BATCH, measure_redundancy
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate import generators
 from chronoscale.datasets.generate.sessions import SessionStream
 from chronoscale.datasets.generate.specs import GeneratorSpec
-from chronoscale.datasets.streams.statistics import burstiness, count
+from chronoscale.datasets.streams.statistics import burstiness, count_stream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 from chronoscale.reports.published import published
@@ -58,7 +58,7 @@ def test_every_newcomer_has_an_event_and_nobody_meets_itself(nodes, items, more,
     if items:
         assert made.src.max() < nodes - items <= made.dst.min()
     else:
-        assert count(made).self_loops == 0
+        assert count_stream(made).self_loops == 0
 
 
 def arrivals(made) -> np.ndarray:
@@ -131,7 +131,7 @@ def test_features_and_time_come_out():
 
 def test_it_is_written_in_blocks(tmp_path):
     asked = replace(SIDES, features=2, node_features=3)
-    spec.write(tmp_path / "blocks", replace(asked, block=777))
+    generators.write_dataset(tmp_path / "blocks", replace(asked, block=777))
     store.save(tmp_path / "whole", asked.stream())
     for file in (tmp_path / "whole").iterdir():
         assert (tmp_path / "blocks" / file.name).read_bytes() == file.read_bytes() or file.name == "meta.json"
@@ -142,7 +142,7 @@ def test_a_longer_stream_takes_no_more_memory(tmp_path):
     for events in (40_000, 400_000):
         made = SessionStream(events // 8, events, 1_000, 0.3, 50, 500, 2_000, 1_000, features=4, block=8_192)
         tracemalloc.start()
-        spec.write(tmp_path / str(events), made)
+        generators.write_dataset(tmp_path / str(events), made)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.25 * peaks[0] < 400_000 * 16
@@ -160,13 +160,13 @@ def test_a_shortened_stream_has_the_same_pace():
 def test_a_spec_has_the_defaults_of_its_generator():
     given = {"kind": "sessions", "nodes": 30, "events": 90, "founders": 9, "fresh": 0.5, "hosts": 2, "active": 3, "stay": 5, "lasting": 8}
     asked = SessionStream(30, 90, 9, 0.5, 2, 3, 5, 8, seed=7, name="x")
-    assert spec.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == asked
+    assert generators.build(TypeAdapter(GeneratorSpec).validate_python(given), "x", 7) == asked
 
 
 def test_a_file_may_take_a_dataset_of_the_catalogue(tmp_path):
     file = tmp_path / "wide.yaml"
     file.write_text("{like: lastfm_like, features: 128, seed: 4}")
-    found, like = spec.from_file(file), catalogue.generator("lastfm_like", 4)
+    found, like = generators.read_generator(file), catalogue.load_generator("lastfm_like", 4)
     assert found == replace(like, features=128, name="wide")
 
 
@@ -183,7 +183,7 @@ def test_a_file_may_take_a_dataset_of_the_catalogue(tmp_path):
 def test_files_like_nothing_are_refused(text, message, tmp_path):
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(UserError, match=message):
-        spec.from_file(tmp_path / "x.yaml")
+        generators.read_generator(tmp_path / "x.yaml")
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ def test_parameters_outside_their_range_are_refused(wrong, message):
 )
 def test_stand_ins_are_as_redundant_as_printed(name, events, seed):
     """Table 1 of FAST within 3 points; the two longest at their own pace, but shorter."""
-    made = catalogue.generator(f"{name}_like", seed)
+    made = catalogue.load_generator(f"{name}_like", seed)
     stream = (made.shortened(events) if events else made).stream()
-    deal = Deal(range(len(stream)), 1, BATCH, every=len(stream) // BATCH // 100)
-    found = redundancy(Source(stream, TCSR.of(stream)), deal)
+    deal = BatchAssignment(range(len(stream)), 1, BATCH, every=len(stream) // BATCH // 100)
+    found = measure_redundancy(IndexedStream(stream, TCSR.of(stream)), deal)
     printed = next(line for line in published("fast").tables[1].rows if line["dataset"] == name)
     ours = (*found.match, *found.repeat, found.unbalance)
     for what, rate in zip(("match_node", "match_edge", "repeat_node", "repeat_edge", "unbalance"), ours, strict=True):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.splits import Split, by_time, hide
+from chronoscale.datasets.streams.splits import EventSplit, hide_nodes, split_by_time
 from chronoscale.errors import UserError
 
 N = 12
@@ -21,7 +21,7 @@ def stream(events, dtype=np.int64):
 
 def split_of(events, **fractions):
     try:
-        return by_time(events, **fractions)
+        return split_by_time(events, **fractions)
     except UserError as error:
         assert "events in every part" in str(error)  # coarse times
         assume(False)
@@ -45,23 +45,23 @@ def test_nanoseconds_are_not_rounded():
     """Times that are one float64 lie on both sides of a boundary."""
     t = 1_700_000_000_000_000_000 + np.arange(101, dtype=np.int64)
     ids = np.zeros(101, np.int32)
-    split = by_time(EventStream(1, ids, ids, t))
+    split = split_by_time(EventStream(1, ids, ids, t))
     assert (len(split.train), len(split.validation), len(split.test)) == (71, 15, 15)
 
 
 @pytest.mark.parametrize("fractions", [(0.0, 0.5), (0.9, 0.1), (0.5, -0.1), (float("nan"), 0.1)])
 def test_fractions_that_leave_nothing_are_refused(fractions):
     with pytest.raises(UserError, match="two positive numbers with a sum below 1"):
-        by_time(stream([(i, 0, 1) for i in range(9)]), *fractions)
+        split_by_time(stream([(i, 0, 1) for i in range(9)]), *fractions)
 
 
 def test_a_part_without_events_is_refused():
     with pytest.raises(UserError, match="got 9 to train, 0 to validate, 0 to test"):
-        by_time(stream([(1, 0, 1)] * 9))
+        split_by_time(stream([(1, 0, 1)] * 9))
     with pytest.raises(UserError, match="events in every part"):
-        Split(3, 3, 9)
+        EventSplit(3, 3, 9)
     with pytest.raises(UserError, match="without events"):
-        by_time(stream([(1, 0, 1)]).span(0, 0))
+        split_by_time(stream([(1, 0, 1)]).span(0, 0))
 
 
 @given(event_lists, st.sampled_from([0.0, 0.1, 0.3]), st.integers(0, 99))
@@ -69,7 +69,7 @@ def test_training_sees_no_hidden_node_and_new_nodes_are_those_it_does_not_see(ev
     events = stream(events)
     split = split_of(events)
     try:
-        view = hide(events, split, share, seed)
+        view = hide_nodes(events, split, share, seed)
     except UserError as error:
         assert str(error).count("\n") == 0
         assume(False)
@@ -87,10 +87,10 @@ def test_training_sees_no_hidden_node_and_new_nodes_are_those_it_does_not_see(ev
 
 def test_hidden_nodes_are_the_seed_s():
     events = stream([(i, i % N, (i * 5 + 1) % N) for i in range(400)])
-    split = by_time(events)
-    views = [hide(events, split, 0.3, seed).hidden for seed in (0, 0, 1)]
+    split = split_by_time(events)
+    views = [hide_nodes(events, split, 0.3, seed).hidden for seed in (0, 0, 1)]
     with pytest.raises(UserError, match="a seed"):
-        hide(events, split, 0.3, -1)
+        hide_nodes(events, split, 0.3, -1)
     assert_array_equal(views[0], views[1])
     assert (views[0] != views[2]).any()
 
@@ -98,10 +98,10 @@ def test_hidden_nodes_are_the_seed_s():
 def test_hiding_too_many_nodes_is_refused():
     events = stream([(i, i % N, (i + 1) % N) for i in range(80)] + [(80 + i, 0, 1) for i in range(60)])
     with pytest.raises(UserError, match="3 nodes are to be hidden, only 2 have"):
-        hide(events, by_time(events, 0.6, 0.2), 0.3)
+        hide_nodes(events, split_by_time(events, 0.6, 0.2), 0.3)
     with pytest.raises(UserError, match="leaves no event to train on"):
-        hide(stream([(i, 0, 1) for i in range(20)]), Split(10, 15, 20), 0.5)
+        hide_nodes(stream([(i, 0, 1) for i in range(20)]), EventSplit(10, 15, 20), 0.5)
     with pytest.raises(UserError, match="the split is of 20 events, the stream has 140"):
-        hide(events, Split(10, 15, 20))
+        hide_nodes(events, EventSplit(10, 15, 20))
     with pytest.raises(UserError, match="0 or more and below 1"):
-        hide(events, by_time(events), 1.0)
+        hide_nodes(events, split_by_time(events), 1.0)

@@ -47,7 +47,7 @@ def test_a_stream_is_written_as_its_sequence_is(tmp_path, weighted):
     graphs = list(EvolvingGraph(100, 150, 20, seed=1))
     if weighted:
         graphs = [replace(g, weight=g.src.astype(np.float32)) for g in graphs]
-    store.save_stream(tmp_path / "stream", iter(graphs), "twenty")
+    store.save_snapshots(tmp_path / "stream", iter(graphs), "twenty")
     store.save(tmp_path / "whole", SnapshotSequence.from_snapshots(graphs, "twenty"))
     names = sorted(p.name for p in (tmp_path / "whole").iterdir())
     assert names == sorted(p.name for p in (tmp_path / "stream").iterdir())
@@ -63,7 +63,7 @@ def test_a_stream_that_breaks_leaves_nothing(tmp_path):
     graph = Snapshot(4, IDS, IDS)
     for bad, message in (([], "at least one"), ([graph, Snapshot(5, IDS, IDS)], "share num_nodes")):
         with pytest.raises(UserError, match=message):
-            store.save_stream(tmp_path / "d", bad)
+            store.save_snapshots(tmp_path / "d", bad)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.reference import temporal as temporal_reference
 from chronoscale.cuda_ext.sampling import temporal
-from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, Sampled, sample
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, SampledNeighbors, sample
 from chronoscale.datasets.streams import tcsr
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -39,7 +39,7 @@ def earlier(stream: EventStream, v: int, bound: int, both: bool, since: int = 0)
     return sorted(found)
 
 
-def rows(found: Sampled) -> list[list[tuple[int, int]]]:
+def rows(found: SampledNeighbors) -> list[list[tuple[int, int]]]:
     return [
         list(zip(event[:n], neighbor[:n], strict=True)) for neighbor, event, n in zip(*(column.tolist() for column in found), strict=True)
     ]
@@ -262,13 +262,13 @@ def test_arrays_of_another_kind_never_reach_a_kernel() -> None:
 def test_without_a_library_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = hubs(300, 20)
     graph = TCSR.of(stream)
-    monkeypatch.setattr(temporal, "scheduler", lambda what: None)
+    monkeypatch.setattr(temporal, "cpu_library_or_warn", lambda what: None)
     slow = TCSR.of(stream)
     assert np.array_equal(slow.neighbor, graph.neighbor) and np.array_equal(slow.event, graph.event)
     monkeypatch.undo()
     before = np.arange(300, dtype=np.int32)
     fast = [graph.sample(stream.src, before, 4, "uniform", 9, since=since) for since in (None, before // 2)]
-    monkeypatch.setattr(temporal, "scheduler", lambda what: None)
+    monkeypatch.setattr(temporal, "cpu_library_or_warn", lambda what: None)
     for mine, since in zip(fast, (None, before // 2), strict=True):
         for a, b in zip(mine, slow.sample(stream.src, before, 4, "uniform", 9, since=since), strict=True):
             assert np.array_equal(a, b)

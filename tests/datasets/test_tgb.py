@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from chronoscale.datasets.formats import columns
 from chronoscale.datasets.formats.registry import detect, open_dataset
+from chronoscale.datasets.formats.tables import text_table
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 
@@ -75,7 +75,7 @@ def told(name: str, text: str) -> tuple[list[int], list[int], list[float], list[
     ],
 )
 def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, name: str, text: str) -> None:
-    monkeypatch.setattr(columns, "ENTRIES", entries)
+    monkeypatch.setattr(text_table, "ENTRIES", entries)
     path = write(tmp_path, name, text)
     assert detect(path) == "tgb"
     found = open_dataset(path)
@@ -118,7 +118,7 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, name: str, text: str, said: str) -> None:
-    monkeypatch.setattr(columns, "ENTRIES", entries)
+    monkeypatch.setattr(text_table, "ENTRIES", entries)
     path = write(tmp_path, name, text)
     with pytest.raises(UserError) as caught:
         open_dataset(path, strict=True)

@@ -15,8 +15,8 @@ import torch
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets import store
+from chronoscale.datasets.formats.pickles.torch_file import read_tensor
 from chronoscale.datasets.formats.registry import detect, open_dataset
-from chronoscale.datasets.formats.tensors import read_tensor
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 
@@ -118,7 +118,7 @@ def test_tensors_of_every_kind_are_read_without_torch(tmp_path: Path, kind: str)
         read = read_tensor(tmp_path / f"{number}.pt")
         assert_array_equal(read, view.detach().numpy())
         assert read.dtype == kind and read.flags.writeable == (read.size == 0)
-    assert "torch" not in sys.modules["chronoscale.datasets.formats.tensors"].__dict__
+    assert "torch" not in sys.modules["chronoscale.datasets.formats.pickles.torch_file"].__dict__
 
 
 class Payload:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
-from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, Sampled
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
+from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy, SampledNeighbors
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -126,9 +126,9 @@ def drawn(seed: int) -> Callable[[int, int, int, np.float32, int, int], int]:
     """Our draws, in place of rand_r: by SplitMix64 of the layer's and window's key, the root, and the slot."""
 
     def draw(layer: int, window: int, node: int, time: np.float32, slot: int, size: int) -> int:
-        key = draws.key_of(seed, layer, window)
-        root = mixed(((node << 32 | int(time.view(np.uint32))) * STEP + key) & WORD) >> 11
-        return int((mixed(((root * 1024 + slot) * STEP + key) & WORD) >> 11) * 2.0**-53 * size)
+        key = draws.derive_key(seed, layer, window)
+        root = mix(((node << 32 | int(time.view(np.uint32))) * STEP + key) & WORD) >> 11
+        return int((mix(((root * 1024 + slot) * STEP + key) & WORD) >> 11) * 2.0**-53 * size)
 
     return draw
 
@@ -140,7 +140,7 @@ def upstream(graph: TCSR, stream: EventStream, fanouts: list[int], sampler: dict
     return Upstream(*given, policy == "recent", propagate, windows, F(duration), drawn(seed))  # type: ignore[arg-type]
 
 
-def events(found: Sampled) -> list[list[int]]:
+def events(found: SampledNeighbors) -> list[list[int]]:
     return [event[:n] for event, n in zip(found.event.tolist(), found.counts.tolist(), strict=True)]
 
 

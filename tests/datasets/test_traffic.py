@@ -71,7 +71,7 @@ def test_it_is_written_block_by_block_and_found_by_name(tmp_path):
     signal = catalogue.load("traffic_small", seed=2)
     assert (signal.name, signal.values.shape) == ("traffic_small", (2000, 50, 1))
     with pytest.raises(UserError, match="is of the family signals, not a sequence"):
-        catalogue.stream("traffic_small")
+        catalogue.iterate_snapshots("traffic_small")
     for wrong in ({"channels": 3}, {"missing": 1.0}, {"steps": 0}):
         with pytest.raises(UserError, match="traffic: "):
             TrafficSignal(**{"sensors": 5, "steps": 5, **wrong})

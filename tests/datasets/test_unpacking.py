@@ -14,8 +14,8 @@ import pytest
 
 from chronoscale.datasets import unpacking
 from chronoscale.datasets.archive import read_archive, read_shapes
-from chronoscale.datasets.formats.lines import read_whole, text_lines
 from chronoscale.datasets.formats.registry import open_dataset
+from chronoscale.datasets.formats.tables.lines import read_bytes, text_lines
 from chronoscale.errors import UserError
 from chronoscale.strategies.formats import kineto
 
@@ -45,7 +45,7 @@ def bomb(path: Path, blocks: int, promised: int | None = None, in_directory: int
 @pytest.fixture
 def little(monkeypatch):
     """A machine with a megabyte of memory."""
-    monkeypatch.setattr(unpacking, "room", lambda: 1_000_000)
+    monkeypatch.setattr(unpacking, "free_memory", lambda: 1_000_000)
 
 
 def test_an_archive_is_refused_by_its_sizes(tmp_path, little):
@@ -68,11 +68,11 @@ def test_sizes_that_differ_are_refused(tmp_path):
 
 def test_nine_gigabytes_are_refused_where_memory_holds_them(tmp_path, monkeypatch):
     """8.7 MB that deflate has packed as much as it can; and a file as large whose content is more than one byte is not suspected."""
-    monkeypatch.setattr(unpacking, "room", lambda: 1 << 40)
+    monkeypatch.setattr(unpacking, "free_memory", lambda: 1 << 40)
     with pytest.raises(UserError, match=r"8.\d\d MB that unpack to 8.99 GB; it was not read. If that is meant, save it unpacked"):
         read_archive(bomb(tmp_path / "bomb.npz", 536))
     (tmp_path / "large").write_bytes(bytes(9_000_000))
-    unpacking.require_room(tmp_path / "large", 4_000_000_000)
+    unpacking.require_memory(tmp_path / "large", 4_000_000_000)
 
 
 def test_what_is_packed_absurdly_is_not_unpacked_whole(tmp_path, monkeypatch):
@@ -80,12 +80,12 @@ def test_what_is_packed_absurdly_is_not_unpacked_whole(tmp_path, monkeypatch):
     packed = gzip.compress(b"1 2 3\n" * 1_000_000)
     (path := tmp_path / "events.txt.gz").write_bytes(packed)
     with pytest.raises(UserError, match=r"events.txt.gz: [\d.]+ kB that unpack to more than [\d.]+ MB. If that is meant, save it unpacked"):
-        monkeypatch.setattr(unpacking, "ABSURD", 100)
+        monkeypatch.setattr(unpacking, "MAX_RATIO", 100)
         unpacking.gunzip(path, packed)
     with pytest.raises(UserError, match=r"events.txt.gz: more than 100 times as much as the file is long"):
-        for _ in io.BufferedReader(unpacking.Lines(path)):
+        for _ in io.BufferedReader(unpacking.GzipReader(path)):
             pass
-    monkeypatch.setattr(unpacking, "ABSURD", 1000)
+    monkeypatch.setattr(unpacking, "MAX_RATIO", 1000)
     assert len(unpacking.gunzip(path, packed)) == 6_000_000
 
 
@@ -107,9 +107,9 @@ def test_a_containers_memory_is_the_room(tmp_path, monkeypatch, line, files):
     (tmp_path / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
     monkeypatch.setattr(unpacking, "OWN_GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(unpacking, "_GROUPS", {kinds: (tmp_path, *unpacking._GROUPS[kinds][1:])})
-    assert unpacking.room() == 2_000_000
+    assert unpacking.free_memory() == 2_000_000
     (tmp_path / "own" / next(iter(files))).write_text("max\n" if not kinds else f"{1 << 62}\n")
-    assert unpacking.room() > 2_000_000
+    assert unpacking.free_memory() > 2_000_000
 
 
 @pytest.mark.slow
@@ -128,9 +128,9 @@ def test_nine_gigabytes_in_nine_megabytes(tmp_path):
 def test_gzip_is_read_as_far_as_memory_holds_it(tmp_path, little):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b" " * 499_999))
-    assert len(read_whole(path)) == 499_999
+    assert len(read_bytes(path)) == 499_999
     path.write_bytes(gzip.compress(b" " * 600_000))
-    for read in (read_whole, kineto.read):
+    for read in (read_bytes, kineto.read):
         with pytest.raises(UserError, match=r"a.json.gz: [0-9.]+ bytes that unpack to more than 500 kB, half of the memory that is free"):
             read(path)
 

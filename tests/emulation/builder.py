@@ -1,4 +1,4 @@
-"""Compiles the CUDA sources as C++: a libchronoscale_cuda.so with the same interface, for tests alone."""
+"""Builder of the emulated CUDA library: compiles the CUDA sources as C++ into a libchronoscale_cuda.so with the same interface."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ _Texts = dict[Path, str]
 
 
 def compiler() -> str | None:
-    """The C++ compiler, or None."""
+    """Return the C++ compiler, or None where there is none."""
     return shutil.which(os.environ.get("CXX", "g++"))
 
 
 def build(csrc: Path = CSRC, flags: tuple[str, ...] = PLAIN) -> Path:
-    """The folder in which the library of csrc/cuda lies, compiled with `flags`. Raises RuntimeError with what the compiler said."""
+    """Compile csrc/cuda with `flags`, once for each content, and return the library's folder.
+
+    Raises RuntimeError with what the compiler said.
+    """
     command = (str(compiler()), *_FLAGS, *flags)
     texts = {path: f'#line 1 "{path}"\n{convert(text, str(path))}' for path, text in _read(csrc, _CUDA).items()}
     texts |= {Path("runtime") / path: text for path, text in _read(HERE, _RUNTIME).items()}

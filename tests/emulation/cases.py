@@ -1,4 +1,4 @@
-"""Every kernel of the native interface on graphs with what kernels find hard: hubs, empty rows, odd widths, misaligned memory."""
+"""Cases for every kernel of the native interface, on graphs that kernels find hard: hubs, empty rows, odd widths, misaligned memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Outcome = tuple[str, list[Tensor]]
 
 
 def outcomes(backend: str) -> dict[str, list[Tensor]]:
-    """What that backend makes of each case, by its name."""
+    """Return what that backend computes in each case, by the case's name."""
     every = (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables, _slots, _gates, _encodings)
     return {name: tensors for cases in every for name, tensors in cases(backend)}
 
@@ -39,7 +39,7 @@ def _random(seed: int) -> torch.Generator:
 
 
 def _dense(rows: int, width: int, dtype: torch.dtype, offset: int = 0) -> Tensor:
-    """Normal numbers [rows, width] that begin `offset` numbers into their memory."""
+    """Return normal numbers [rows, width] that begin `offset` numbers into their memory."""
     memory = torch.randn(rows * width + offset, generator=_random(width), dtype=torch.float64).to(dtype)
     return memory[offset:].view(rows, width)
 
@@ -58,21 +58,21 @@ def _sums(backend: str) -> Iterator[Outcome]:
             yield f"aggregate, {of}", [aggregate(plain, x, backend)]
             yield f"aggregate weighted, {of}", [aggregate(weighted, x, backend)]
             yield f"aggregate misaligned, {of}", [aggregate(weighted, _dense(columns, width, dtype, offset=1), backend)]
-            unseen = CSR(indptr, indices, values, columns).trusted()  # whose long rows nobody has listed
+            unseen = CSR(indptr, indices, values, columns).mark_checked()  # whose long rows nobody has listed
             yield f"aggregate unseen, {of}", [aggregate(unseen, x, backend)]
             sums = _dense(2 * rows + 1, width, torch.promote_types(dtype, torch.float32))
             yield f"increment, {of}", [increment_(sums, change, x, backend), sums]
 
 
 def one_row(backend: str) -> Iterator[Outcome]:
-    """Two pieces of one row, whose blocks begin together and come to its end together, again and again."""
+    """Sum a row of two pieces, whose blocks begin together and come to its end together, again and again."""
     indices = torch.randint(40, (1024,), generator=_random(2), dtype=torch.int32)
     graph, x = CSR(torch.tensor([0, 1024]), indices, None, 40), _dense(40, 128, torch.float32)
     yield "aggregate one row", [aggregate(graph, x + i, backend) for i in range(60)]  # what the one before left in memory is not its own
 
 
 def _changing() -> tuple[Snapshot, Snapshot, EdgeMap]:
-    """Two snapshots with rows of those lengths, of which the second has lost a third of each and gained half as many."""
+    """Return two snapshots with rows of those lengths; the second has lost a third of each and gained half as many."""
     rng = np.random.default_rng(0)
     drawn = [rng.permutation(np.delete(np.arange(NODES), v)) for v in range(len(LENGTHS))]
     snapshots = []

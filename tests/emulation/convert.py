@@ -1,4 +1,4 @@
-"""CUDA's own syntax as C++: launches, and declarations of shared memory. Lines stay where they are."""
+"""Converter of CUDA's own syntax into C++: launches, and declarations of shared memory. Lines stay where they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unclear(Exception):
 
 
 def convert(text: str, name: str) -> str:
-    """The C++ of a CUDA source or header called `name`. Raises Unclear for a launch or a declaration that it cannot read."""
+    """Return the C++ of a CUDA source or header called `name`. Raises Unclear for a launch or a declaration that it cannot read."""
     text = _SKIPPED.sub(lambda m: m[1] or " " + "\n" * m[0].count("\n"), text)
     text = _SHARED.sub(_shared, text)
     while (at := text.find("<<<")) >= 0:
@@ -42,7 +42,7 @@ def _shared(found: re.Match[str]) -> str:
 
 
 def _launch(text: str, at: int, where: str) -> str:
-    """Replaces kernel<<<configuration>>>(arguments), whose "<<<" stands at `at`."""
+    """Replace kernel<<<configuration>>>(arguments), whose "<<<" stands at `at`."""
     close = text.find(">>>", at)
     opened = re.compile(r"\s*\(").match(text, close + 3) if close >= 0 else None
     if opened is None:
@@ -60,7 +60,7 @@ def _launch(text: str, at: int, where: str) -> str:
 
 
 def _kernel(text: str, end: int) -> int:
-    """Where the expression begins that ends before `end`: a name, with or without template arguments, or one in parentheses."""
+    """Return where the expression begins that ends before `end`: a name, with or without template arguments, or one in parentheses."""
     at = len(text[:end].rstrip())
     stack: list[str] = []
     while at > 0 and (stack or text[at - 1] in _PAIRS):

@@ -1,4 +1,4 @@
-"""The address sanitizer under Python: it has to be there before anything else allocates."""
+"""Set-up of the address sanitizer under Python: it has to be loaded before anything else allocates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FIRST = ("libasan.so", "libstdc++.so.6")  # without the second it would not fin
 
 
 def libraries() -> list[str]:
-    """What to load first, as absolute paths; empty where the compiler has no sanitizer."""
+    """Return the libraries to load first, as absolute paths; none where the compiler has no sanitizer."""
     if (command := compiler()) is None:
         return []
     found = [subprocess.run([command, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip() for name in _FIRST]
@@ -20,6 +20,6 @@ def libraries() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """For a process that loads sanitized kernels. Python keeps memory until it ends: leaks are not looked for."""
+    """Return the environment of a process that loads sanitized kernels. Python keeps memory until it ends: leaks are not looked for."""
     ours = {"EMULATION": "sanitized", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
     return {**os.environ, **ours, "LD_PRELOAD": " ".join(libraries())}

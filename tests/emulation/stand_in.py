@@ -1,4 +1,4 @@
-"""The emulated library in the place of CUDA's, so that CPU tensors go through the CUDA kernels."""
+"""Stand-in for the CUDA library: the emulated one, so that CPU tensors go through the CUDA kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMULATED = "emulated"  # the contract suite's parameter
 
 
 class StandIn:
-    """The emulated library; `called` are the functions that were asked for."""
+    """The emulated library; `called` holds the functions that were called."""
 
     def __init__(self, cuda: ctypes.CDLL) -> None:
         self.cuda = cuda
@@ -36,8 +36,10 @@ def emulated(seed: int = 0, cuda: ctypes.CDLL | None = None) -> Iterator[StandIn
     stand_in = StandIn(library() if cuda is None else cuda)
     stand_in.cuda.emu_seed(seed)
     patches = {"cuda_library": lambda: stand_in, "on_cuda": lambda x: True, "_on_device": lambda x: nullcontext(0)}
-    without = mock.patch.object(backend, "select", lambda device, pinned: reference)  # as backend's own functions find it, and no other's
+    without = mock.patch.object(
+        backend, "select_kernels", lambda device, pinned: reference
+    )  # as backend's own functions find it, and no other's
     zeros = mock.patch.dict(abi._zeros, clear=True)  # a launch that failed leaves them as they are
-    with mock.patch.multiple(abi, **patches), zeros, without, mock.patch.object(cpp_operators, "operators", lambda: None):
+    with mock.patch.multiple(abi, **patches), zeros, without, mock.patch.object(cpp_operators, "load_operators", lambda: None):
         abi._counters(torch.device("cpu"), 0, 1 << 12)  # made once a stream: no call of a steady iteration
         yield stand_in

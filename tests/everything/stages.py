@@ -18,7 +18,7 @@ TOGETHER = 10  # faults
 
 def check() -> Iterator[Unit]:
     """Ruff and mypy."""
-    places = ("src", "tests", "benchmarks", "examples")
+    places = ("src", "tests", "benchmarks", "tools", "examples")
     yield Unit("check", "ruff", (sys.executable, "-m", "ruff", "check", *places))
     yield Unit("check", "ruff format", (sys.executable, "-m", "ruff", "format", "--check", *places))
     yield Unit("check", "mypy", (sys.executable, "-m", "mypy"))

@@ -16,8 +16,8 @@ import yaml
 from pydantic import BaseModel
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.families import FAMILIES
 from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.keys.families import FAMILIES
 from chronoscale.validation_messages import part_of
 
 SAMPLES = (

@@ -17,11 +17,11 @@ import torch
 from tiny_run import Held, learner, make
 
 from chronoscale.errors import UserError
-from chronoscale.harness import curves
-from chronoscale.harness.runs import publish
-from chronoscale.harness.runs.export import export
+from chronoscale.harness.publish import curves
+from chronoscale.harness.publish.collect import collect
+from chronoscale.harness.publish.export import export
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.start import find_runs, load_experiment
 from chronoscale.harness.runs.training_record import FOLDER
 from chronoscale.real_exec.training.checkpoint import restore
 from chronoscale.reports.tables import tables
@@ -45,13 +45,13 @@ def before(area: str) -> str:
 def content(run: Run, area: str) -> str:
     """What is read of a run, as text: by a command that goes on with its profile or its checkpoint, else by reports and traces."""
     if area == "profile":
-        return curves.profile(run).to_csv()
+        return curves.profile_table(run).to_csv()
     if area == "checkpoint.pt":
-        model = learner(of_run(run))
+        model = learner(load_experiment(run))
         epoch = restore(run.folder / FOLDER, Held(model), torch.device("cpu"))
         moments = [value.tolist() for state in model.optimizer.state.values() for value in state.values()]
         return repr((epoch, [parameter.tolist() for parameter in model.model.parameters()], moments))
-    report = publish.collect([run])
+    report = collect([run])
     said = [f"{name}\n{table.to_csv()}" for section in report.sections for name, table in tables(section).items()]
     said += [
         repr(
@@ -60,7 +60,7 @@ def content(run: Run, area: str) -> str:
     ]
     with tempfile.TemporaryDirectory() as out:
         said += [path.read_text() for path in export(run, "perfetto", Path(out))]
-    assert find(run.folder.parent) == [run]
+    assert find_runs(run.folder.parent) == [run]
     return "\n".join(said)
 
 

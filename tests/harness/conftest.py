@@ -12,7 +12,7 @@ from one_rank import here
 
 from chronoscale.errors import MachineError
 from chronoscale.harness.execute import calibration, epochs, execution
-from chronoscale.harness.snapshots import control_plane
+from chronoscale.harness.workflows.snapshots import control_plane
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import checkpoint, epoch_loop
 from chronoscale.real_exec.training.checkpoint import EpochRecord
@@ -48,12 +48,12 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
     def after(epochs: int) -> None:
         def keep(folder: Path, record: EpochRecord, learner: Learner, kept: Mapping[str, torch.Tensor]) -> None:
             if record.epoch == epochs:
-                monkeypatch.setattr(epoch_loop, "keep", checkpoint.keep)
+                monkeypatch.setattr(epoch_loop, "save_epoch", checkpoint.save_epoch)
                 (folder / ".checkpoint.pt").write_bytes(b"half")
                 (folder.parent / ".lock").unlink()  # a process that is killed holds it no longer
                 raise MachineError("rank 0 of 'train' was lost (SIGKILL)")
-            checkpoint.keep(folder, record, learner, kept)
+            checkpoint.save_epoch(folder, record, learner, kept)
 
-        monkeypatch.setattr(epoch_loop, "keep", keep)
+        monkeypatch.setattr(epoch_loop, "save_epoch", keep)
 
     return after

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronoscale.harness.advice.candidates import Candidate, short, value_of
+from chronoscale.harness.advice.candidate import Candidate, short_key, value_text
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
-from chronoscale.harness.advice.shown import left, terminal
+from chronoscale.harness.advice.shown import not_ranked, terminal_table
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.simulate.point import Point
-from chronoscale.simulator.critical import Blame
+from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
-POINT = Point("psg", 4, 1000, "datasheet", "h200", 32)
+POINT = SimulatedPoint("psg", 4, 1000, "datasheet", "h200", 32)
 
 
-def verdict(epoch_s=1.0, *blames: Blame, waits=0.0, **point) -> Verdict:
+def verdict(epoch_s=1.0, *blames: PathShare, waits=0.0, **point) -> Verdict:
     return Verdict(replace(POINT, **point), epoch_s, 3, blames, waits)
 
 
@@ -33,19 +33,19 @@ def ranked(*found: tuple[Candidate, Verdict], **advise) -> list[Choice]:
     return ranking(experiment, dict(enumerate(found)))
 
 
-BACKWARD, TEMPORAL = Blame("BACKWARD", "COMPUTE", "", 0.5), Blame("TEMPORAL", "COMPUTE2", "", 0.41)
+BACKWARD, TEMPORAL = PathShare("BACKWARD", "COMPUTE", "", 0.5), PathShare("TEMPORAL", "COMPUTE2", "", 0.41)
 REASONS = [
     ((BACKWARD, TEMPORAL), "compute-bound: 91 % of the epoch on the compute lanes, most of it backward"),
-    ((Blame("", "", "", 0.4), replace(BACKWARD, share=0.3)),
+    ((PathShare("", "", "", 0.4), replace(BACKWARD, share=0.3)),
      "bound by host launches: kernels wait for the host 40 % of the epoch, then the compute lanes 30 %"),
-    ((Blame("H2D", "H2D", "", 0.63),), "bound by H2D copies: 63 % of the epoch"),
-    ((Blame("D2H", "D2H", "", 0.63),), "bound by D2H copies: 63 % of the epoch"),
-    ((Blame("SAMPLE", "HOST", "", 0.3), Blame("GATHER", "HOST", "", 0.4)),
+    ((PathShare("H2D", "H2D", "", 0.63),), "bound by H2D copies: 63 % of the epoch"),
+    ((PathShare("D2H", "D2H", "", 0.63),), "bound by D2H copies: 63 % of the epoch"),
+    ((PathShare("SAMPLE", "HOST", "", 0.3), PathShare("GATHER", "HOST", "", 0.4)),
      "bound by the host: 70 % of the epoch in its lane, most of it gather"),
-    ((Blame("FETCH", "COMM", "", 0.8),), "bound by fetches through the data engine: 80 % of the epoch"),
-    ((Blame("ALLTOALL", "COMM", "between nodes", 0.7), Blame("", "", "", 0.25)),
+    ((PathShare("FETCH", "COMM", "", 0.8),), "bound by fetches through the data engine: 80 % of the epoch"),
+    ((PathShare("ALLTOALL", "COMM", "between nodes", 0.7), PathShare("", "", "", 0.25)),
      "bound by all-to-all between nodes: 70 % of the epoch, then host launches 25 %"),
-    ((Blame("ALLTOALL", "COMM", "inside a node", 0.4), Blame("ALLREDUCE", "COMM", "between nodes", 0.45)),
+    ((PathShare("ALLTOALL", "COMM", "inside a node", 0.4), PathShare("ALLREDUCE", "COMM", "between nodes", 0.45)),
      "bound by all-reduce between nodes: 45 % of the epoch, then all-to-all inside a node 40 %"),
     ((), "nothing to do"),
 ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_waiting_and_idle_ranks_are_told():
 
 def test_from_how_many_gpus_on_a_bound_holds():
     """It is said where the larger numbers are bound alike and a smaller one is not; settings, strategies and clusters apart."""
-    compute, network = Blame("BACKWARD", "COMPUTE", "", 0.8), Blame("ALLTOALL", "COMM", "between nodes", 0.6)
+    compute, network = PathShare("BACKWARD", "COMPUTE", "", 0.8), PathShare("ALLTOALL", "COMM", "between nodes", 0.6)
     kinds = {4: compute, 8: network, 16: compute, 64: network, 128: network}
     found = {gpus: (candidate(gpus=gpus), verdict(1.0, blame, gpus=gpus)) for gpus, blame in kinds.items()}
     found |= {1000 + gpus: (candidate("esdg", gpus), verdict(1.0, network, gpus=gpus)) for gpus in (8, 128)}
@@ -86,7 +86,7 @@ def test_from_how_many_gpus_on_a_bound_holds():
 @settings(max_examples=100, deadline=None)
 def test_every_row_has_a_bound(rows):
     """Whatever the operation and lane, and no share is lost."""
-    blames = [Blame(op.name, lane.name, "inside a node" if op in COLLECTIVES else "", share) for op, lane, share in rows]
+    blames = [PathShare(op.name, lane.name, "inside a node" if op in COLLECTIVES else "", share) for op, lane, share in rows]
     found = bounds(blames)
     assert sum(bound.share for bound in found) == pytest.approx(sum(one.share for one in blames), rel=1e-9)
     assert [bound.share for bound in found] == sorted((bound.share for bound in found), reverse=True)
@@ -131,7 +131,7 @@ def test_how_sure_the_first_is():
     assert headline(unsure, "time").endswith(
         "Under the uncertainty it is not told apart from the second, nor from 1 more: it is ahead in 60 % of 10 draws."
     )
-    table = terminal(unsure, 20)
+    table = terminal_table(unsure, 20)
     assert table["first ahead in"].tolist() == ["", "60 % of draws", "90 % of draws", "100 % of draws"]
     assert unsure[1].band == pytest.approx((0.9, 1.25))
     hours = ranked(drawn("a", *[1.0] * 10), drawn("b", *[1.25] * 10), objective="gpu-hours")
@@ -152,7 +152,7 @@ def test_what_does_not_rank_for_one_reason_is_one_line():
     over, no = {"out_of_memory": "out of memory"}, Verdict(None, refused="no vertices")
     found = [(candidate(name, gpus), no) for name in ("a", "b") for gpus in (1, 2)] + [(candidate("c", 1), no), (candidate("c", 1024), no)]
     found += [(candidate("a", 1, size=4), no), (candidate("a", 1, "a100"), no), (candidate("d", 8), verdict(1.0, gpus=8, **over))]
-    assert left(ranked(*found)) == [
+    assert not_ranked(ranked(*found)) == [
         "a, b on 1, 2 GPUs of h200: no vertices",
         "c on 1, 1,024 GPUs of h200: no vertices",
         "a on 1 GPU of h200, size 4: no vertices",
@@ -170,4 +170,4 @@ def test_candidates_in_words():
     assert str(candidate(gpus=1)) == "psg on 1 GPU of h200"
     several = Candidate("h200", "psg", 1024, {"training.batch_size": 4, "training.fanout": (10, 5), "launch": None, "model.time": True})
     assert str(several) == "psg on 1,024 GPUs of h200, batch_size 4, fanout [10, 5], launch none, time true"
-    assert short("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_of((1, True)) == "[1, true]"
+    assert short_key("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_text((1, True)) == "[1, true]"

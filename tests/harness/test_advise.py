@@ -17,10 +17,10 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.advice import advise as running
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.judge import judge
-from chronoscale.harness.keys.advise import Advised
+from chronoscale.harness.keys.advise import AdviceKeys
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.snapshots import partitions
+from chronoscale.harness.workflows.snapshots import partitions
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -317,10 +317,10 @@ def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
 
     def elsewhere(task):
         with monkeypatch.context() as patch:
-            patch.setattr(partitions, "metis", lambda sequence, parts: pytest.fail("cut anew"))
+            patch.setattr(partitions, "metis_partition", lambda sequence, parts: pytest.fail("cut anew"))
             return judge(task)
 
-    monkeypatch.setattr(partitions, "metis", metis)
+    monkeypatch.setattr(partitions, "metis_partition", metis)
     monkeypatch.setattr(running, "judge", elsewhere)
     command("advise", experiment(strategies=["psg", "distdgl"], gpus=[1, 2], advise=GRID), "--json")
     points = json.loads(capsys.readouterr().out)["points"]
@@ -330,7 +330,7 @@ def test_a_graph_is_cut_once_a_run(experiment, capsys, monkeypatch):
 @pytest.mark.slow
 def test_serial_parallel_and_on_dask_the_same(experiment, capsys, monkeypatch):
     """Also what METIS has cut, once a run and here, whoever simulates with it."""
-    monkeypatch.setattr(partitions, "metis", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
+    monkeypatch.setattr(partitions, "metis_partition", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
     found = []
     with LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         ways = (("--workers", 1), ("--workers", 2), ("--dask", cluster.scheduler_address))
@@ -379,7 +379,7 @@ def test_a_changed_dataset_begins_a_new_run(experiment, capsys):
 def test_the_documents_keys_and_the_example_are_taken():
     page = (ROOT / "docs/advise.md").read_text()
     (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    found = Advised.model_validate(yaml.safe_load(block)["advise"])
+    found = AdviceKeys.model_validate(yaml.safe_load(block)["advise"])
     assert found.budget.memory == 70_000_000_000 and found.prices == {"h200": 3.5, "my-cluster.yaml": 2}
     example = candidates(load(ROOT / "examples/advise.yaml"))
     assert len(example) == 32 and {one.settings["training.group_size"] for one in example} == {4, 8}
@@ -398,7 +398,7 @@ def test_an_uncertain_first_is_compared_draw_by_draw(advised, capsys):
     command("advise", Path("small.yaml"))
     assert "first ahead in" in capsys.readouterr().out
     command("report", "runs/small-advise-1")
-    assert "Bars: nine tenths of the draws." in Path("report/index.html").read_text()
+    assert "Bars cover nine tenths of the draws." in Path("report/index.html").read_text()
 
 
 def test_hours_are_of_a_candidates_own_epochs(advised):

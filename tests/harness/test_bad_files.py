@@ -21,7 +21,7 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError, in_words
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.start import find_runs, load_experiment
 from chronoscale.harness.runs.training_record import FOLDER
 from chronoscale.real_exec.signals.forecast.walks import transitions
 from chronoscale.real_exec.training.checkpoint import restore
@@ -199,7 +199,7 @@ def test_a_file_that_is_gone_gets_a_line(run, tmp_path, file):
 def test_damaged_runs_are_left_aside_by_others(run, happens):
     happens(run.folder / "status.json")
     with pytest.warns(match=r"left aside: .*status\.json: not a readable status of a run"):
-        assert find(run.folder.parent) == []
+        assert find_runs(run.folder.parent) == []
 
 
 def other(**changed: object) -> Callable[[Path], None]:
@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint(run, happens):
     path = run.folder / FOLDER / "checkpoint.pt"
     happens(path)
     with pytest.raises(UserError) as caught:
-        restore(run.folder / FOLDER, tiny_run.Held(tiny_run.learner(of_run(run))), torch.device("cpu"))
+        restore(run.folder / FOLDER, tiny_run.Held(tiny_run.learner(load_experiment(run))), torch.device("cpu"))
     line = str(caught.value)
     assert line.startswith(f"{path}: not a readable checkpoint of this model (") and "\n" not in line
     assert line.endswith("; delete it to train from the first epoch on")

@@ -18,12 +18,13 @@ from one_rank import here
 
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
-from chronoscale.harness.execute.calibration import interleaved
-from chronoscale.harness.execute.noise import OTHERS, SPREAD, STEAL, Noise, Watch
-from chronoscale.harness.practice import Candidate
+from chronoscale.harness.execute.calibration import interleave
+from chronoscale.harness.execute.watch import Watch
+from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
+from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
-from chronoscale.real_exec.ranks.pinning import share
-from chronoscale.strategies.costing.request import Asked
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
+from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Hyper
@@ -36,12 +37,12 @@ def rows(*edges: int, op: str = "AGGREGATE") -> Schedule:
     return write("\n".join(f"a{i}: {op}@COMPUTE edges={n} ns={n}" for i, n in enumerate(edges))).schedule
 
 
-def candidate(label: str, schedule: Schedule) -> Candidate:
-    return Candidate(label, schedule, lambda: pytest.fail("written before it is taken"))
+def candidate(label: str, schedule: Schedule) -> ProbeCandidate:
+    return ProbeCandidate(label, schedule, lambda: pytest.fail("written before it is taken"))
 
 
 def budget(asked: Schedule, allowed: float, **more: bool) -> Budget:
-    known = Asked(NsCosts())
+    known = CostRequests(NsCosts())
     known.note(asked)
     return Budget(known.ranges, allowed, NsCosts(), **more)
 
@@ -56,9 +57,9 @@ def test_what_is_missing_is_taken_at_any_cost_and_the_rest_while_it_lasts() -> N
         candidate("small", rows(20)),
     ]
     asked = rows(10, 1050)  # a tenth above what is timed is taken
-    assert [one.label for one in budget(asked, 100).within(found)] == ["middle", "low", "high"]
-    assert [one.label for one in budget(asked, 10**4).within(found)] == ["middle", "again", "low", "high", "small"]
-    assert [one.label for one in budget(asked, 10**4, anything=True).within(found)] == [one.label for one in found]
+    assert [one.label for one in budget(asked, 100).choose(found)] == ["middle", "low", "high"]
+    assert [one.label for one in budget(asked, 10**4).choose(found)] == ["middle", "again", "low", "high", "small"]
+    assert [one.label for one in budget(asked, 10**4, incomplete=True).choose(found)] == [one.label for one in found]
 
 
 def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> None:
@@ -67,7 +68,7 @@ def test_nothing_is_made_once_nothing_is_missing_and_the_budget_is_spent() -> No
         yield candidate("looked at", rows(50))
         pytest.fail("made in vain")
 
-    taken = budget(rows(10, 100), 10 * SAMPLES + 100).within(found())
+    taken = budget(rows(10, 100), 10 * SAMPLES + 100).choose(found())
     assert [one.label for one in taken] == ["all"]
 
 
@@ -77,7 +78,7 @@ def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowe
     """As much as all candidates together; and each beyond the budget brought something when it was taken."""
     asked, found = rows(1, 20, 60), [candidate(str(i), rows(*one)) for i, one in enumerate(sizes)]
     chosen = budget(asked, allowed)
-    taken = chosen.within(found)
+    taken = chosen.choose(found)
     edges = np.concatenate([one.schedule.edges for one in taken])
     every = np.concatenate([one.schedule.edges for one in found])
     assert min(every.min() * (1 - SLACK), 1) == min(edges.min() * (1 - SLACK), 1) or edges.min() * (1 - SLACK) <= 1
@@ -90,13 +91,13 @@ def test_what_is_taken_covers_what_can_be_covered(sizes: list[list[int]], allowe
 
 def test_rows_that_are_all_alike_need_fewer() -> None:
     found = [candidate(str(i), rows(5)) for i in range(SAMPLES)]
-    assert len(budget(rows(5, 5), 0).within(found)) == ALIKE
+    assert len(budget(rows(5, 5), 0).choose(found)) == ALIKE
 
 
 def test_probes_and_strategies_take_turns() -> None:
     strategies, probes = ([Item(f"{kind}{i}", "", "", Hyper()) for i in range(count)] for kind, count in (("s", 3), ("p", 7)))
-    assert "".join(one.label for one in interleaved(strategies, probes)) == "s0p0p1s1p2p3s2p4p5p6"
-    assert interleaved(strategies, []) == strategies
+    assert "".join(one.label for one in interleave(strategies, probes)) == "s0p0p1s1p2p3s2p4p5p6"
+    assert interleave(strategies, []) == strategies
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs
     labels = [one.label for one in job.items]
     at = [labels.index("psg"), labels.index("blad")]
     assert at[0] == 0 and 1 < at[1] < len(labels) - 1  # probes follow each
-    assert {one.learning_rate for one in job.items if one.label not in ("psg", "blad")} == {calibration.RATE}
+    assert {one.learning_rate for one in job.items if one.label not in ("psg", "blad")} == {calibration.LEARNING_RATE}
     assert all(one.learning_rate == 0 for one in job.items if one.label in ("psg", "blad"))
     folder = Path("runs/small-validate-1/ranks-1")
     assert {row["op"] for row in json.loads(capsys.readouterr().out)} >= {"TOTAL", "COPY", "BACKWARD"}
@@ -136,7 +137,7 @@ def test_a_validation_times_probes_in_turn_with_what_it_replays(experiment, jobs
     assert not list(folder.glob("windows*")) and not (folder / "probes").exists()
     table = pd.read_parquet(folder / "probes.parquet")
     assert (table["ns"] > 0).all()
-    assert Noise.of(folder) is not None
+    assert Noise.load_from(folder) is not None
 
 
 @pytest.mark.slow
@@ -165,9 +166,9 @@ def test_a_profile_of_long_epochs_keeps_to_its_budget(experiment, jobs, capsys):
     ],
 )
 def test_noise_in_words(noise: Noise, why: str) -> None:
-    assert noise.why == why and noise.told == (f"not to be believed: {why}" if why else "")
+    assert noise.why == why and noise.sentence == (f"not to be believed: {why}" if why else "")
     assert (noise.level > 1) == bool(why)
-    assert replace(noise, attempt=3).told.endswith("the quietest of 3 attempts") == bool(why)
+    assert replace(noise, attempt=3).sentence.endswith("the quietest of 3 attempts") == bool(why)
     assert STEAL < OTHERS
 
 
@@ -202,10 +203,10 @@ def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     monkeypatch.setattr(Watch, "noise", lambda self, timed, pinned=0, attempt=1: replace(QUIET, spread=next(levels), attempt=attempt))
     command("validate", experiment(strategies=["psg"], repeats=7, profile_epochs=1e-3), "--json")
     assert all("noise" not in row for row in json.loads(capsys.readouterr().out))
-    assert Noise.of(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
+    assert Noise.load_from(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
 
 
 @pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 0), (4, 1, 1, 0), (2, 2, 1, 0), (9, 4, 1, 2)])
 def test_ranks_have_cores_of_their_own_where_there_are_enough(monkeypatch, cores, ranks, threads, each):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
-    assert share(ranks, threads) == each
+    assert cores_per_rank(ranks, threads) == each

@@ -6,13 +6,15 @@ import pandas as pd
 import pytest
 from command_line import command
 
-from chronoscale.harness.cell import Cell
-from chronoscale.harness.cli.output import listed, say
+from chronoscale.harness.cli.output import print_rows, print_table
+from chronoscale.harness.display.cell import Cell
 
 ROWS = [{"name": "a", "time": Cell(0.00000000123, "1.23 ns", "time_s"), "range": Cell((1, 2000), "1..2,000"), "gap": float("nan")}]
 
 
-@pytest.mark.parametrize("tell", [lambda as_json: say(pd.DataFrame(ROWS), "t", as_json), lambda as_json: listed(ROWS, "t", as_json)])
+@pytest.mark.parametrize(
+    "tell", [lambda as_json: print_table(pd.DataFrame(ROWS), "t", as_json), lambda as_json: print_rows(ROWS, "t", as_json)]
+)
 def test_json_has_numbers_with_their_unit_in_the_key_and_people_read_text(tell, capsys):
     tell(True)
     assert json.loads(capsys.readouterr().out) == [{"name": "a", "time_s": 1.23e-9, "range": [1, 2000], "gap": None}]

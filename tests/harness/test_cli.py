@@ -3,15 +3,18 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import forked
 import pytest
 from command_line import command, one_line
 
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.cli import demo
 from chronoscale.harness.cli.commands import Commands, DataCommands
-from chronoscale.harness.families import FAMILIES
 from chronoscale.harness.keys import reference
+from chronoscale.harness.keys.families import FAMILIES
 
 HEAVY = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "gurobipy", "highspy", "simpy", "dgl", "distributed", "h5py"}
 
@@ -109,3 +112,20 @@ def test_keys(capsys):
 def test_the_document_of_keys_is_the_code():
     page = Path(__file__).parents[2] / "docs" / "experiments.md"
     assert page.read_text() == reference.document()
+
+
+def test_the_demo_gathers_what_is_doubtful_into_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with demo.collected_warnings() as doubts:
+        for text in ("profile: fits vary", "profile: fits vary", "on 2 ranks: not to be believed: passes vary by 30%"):
+            warnings.warn(text, ChronoscaleWarning, stacklevel=2)
+    assert doubts == ["profile: fits vary", "on 2 ranks: not to be believed: passes vary by 30%"]
+    assert demo.doubts_sentence(doubts, Path("e.yaml")) == (
+        "Take these times with care: on 2 ranks: passes vary by 30%; and 1 warning about single cost curves, which "
+        "`chronoscale profile e.yaml` prints."
+    )
+    assert demo.doubts_sentence([], Path("e.yaml")) == "Nothing was noticed that speaks against these numbers."
+    assert capsys.readouterr().err == ""
+    with pytest.raises(UserError), demo.collected_warnings():
+        warnings.warn("few cores", ChronoscaleWarning, stacklevel=2)
+        raise UserError("full")
+    assert "warning: few cores" in capsys.readouterr().err  # what is known is not lost with the error

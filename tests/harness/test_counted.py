@@ -11,8 +11,8 @@ import pytest
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.practices import practice_of
-from chronoscale.harness.snapshots import counted, data
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.harness.workflows.snapshots import counted, data
 from chronoscale.strategies.workload import Workload
 
 
@@ -29,7 +29,7 @@ def counts(tmp_path, monkeypatch):
         path = Path("counted.yaml")
         path.write_text(json.dumps({"dataset": {"path": "graphs"}, "model": {"name": "t-gcn"}, **changes}))
         experiment = load(path)
-        return practice_of(experiment).workload(experiment)
+        return workflow_of(experiment).workload(experiment)
 
     return times, count
 

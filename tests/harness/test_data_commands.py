@@ -13,15 +13,15 @@ from command_line import command, one_line
 from numpy.testing import assert_array_equal
 
 from chronoscale.datasets import catalogue, store
-from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate import generators
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.datasets.streams.statistics import shape
+from chronoscale.datasets.streams.statistics import stream_shape
 from chronoscale.errors import UserError
 from chronoscale.harness.keys import experiment_files
-from chronoscale.harness.practices import PRACTICES
+from chronoscale.harness.workflows.registry import WORKFLOWS
 
 CITY = "{kind: traffic, sensors: 300, steps: 2_000, channels: 2, missing: 0.05, seed: 4}"  # three blocks
 
@@ -70,7 +70,7 @@ def test_events_are_made_from_a_file_and_described(tmp_path: Path, capsys: pytes
     shown = info(capsys, tmp_path / "d")
     assert (shown["nodes with an event"], shown["events"], shown["distinct pairs"], shown["repetition"]) == (90, 2_000, 400, 0.8)
     assert (shown["features"], shown["node features"], shown["distinct labels"]) == (3, 2, 2)
-    measured = shape(held)
+    measured = stream_shape(held)
     assert (shown["source skew"], shown["destination skew"], shown["burstiness"]) == measured[1:]
     command("data", "info", tmp_path / "d")
     text = capsys.readouterr().out
@@ -92,7 +92,7 @@ def test_a_longer_signal_takes_no_more_memory(tmp_path: Path) -> None:
     for steps in (1_000, 6_000):
         told: list[int] = []
         tracemalloc.start()
-        spec.write(tmp_path / str(steps), TrafficSignal(1_000, steps, missing=0.02), told.append)
+        generators.write_dataset(tmp_path / str(steps), TrafficSignal(1_000, steps, missing=0.02), told.append)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert told[-1] == steps and len(told) > 2 and told == sorted(told)
@@ -143,7 +143,7 @@ def test_a_mistake_in_a_file_is_one_line(tmp_path: Path, text: str, message: str
     file = tmp_path / "s.yaml"
     file.write_text(text)
     with pytest.raises(UserError) as caught:
-        spec.from_file(file)
+        generators.read_generator(file)
     assert str(caught.value).startswith(f"{file}: {message}") and "\n" not in str(caught.value)
 
 
@@ -293,7 +293,7 @@ def test_an_experiment_reads_with_the_same_options(tmp_path: Path, dataset: dict
 
     def statistics() -> int:
         experiment = experiment_files.check(keys, "e.yaml")
-        return len(PRACTICES["snapshots"].workload(experiment).snapshots)
+        return len(WORKFLOWS["snapshots"].workload(experiment).snapshots)
 
     if not message:
         assert statistics() == 8

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from command_line import command, one_line
 
-from chronoscale.batching.streams.partitioning.divide import divide
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published
+from chronoscale.strategies.memshare.communication import RowBytes, StreamCut, estimate_communication, published_communication
 
 
 @pytest.fixture
@@ -42,15 +42,18 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
     rows = said(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
     assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
     for row in rows:
-        made = divide(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
-        found = Division.of(stream, made, 20)
+        made = partition_stream(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
+        found = PartitionQuality.of(stream, made, 20)
         assert (row["shared"], row["cut"], row["remote"]) == (8, found.cut_ratio, found.remote_ratio)
         assert (row["max/mean"], row["worst"]) == (found.balance.mean(), found.balance.max())
         assert row["batches"] == {"max/mean": found.balance.tolist(), "cut": found.cut_ratios.tolist()}
         assert row["worst cut"] == found.cut_ratios.max()
         around = Remoteness.of(stream, made, 3, 80)
         for theta, key in ((0.1, "0.1"), (1.0, "1")):
-            exact, printed = estimated(around, Widths(8, 6, 8), theta), published(Cut.of(around), Widths(8, 6, 8), 3, theta)
+            exact, printed = (
+                estimate_communication(around, RowBytes(8, 6, 8), theta),
+                published_communication(StreamCut.of(around), RowBytes(8, 6, 8), 3, theta),
+            )
             assert row[f"fetched at {key}"] == exact.fetched / 900
             assert row["bytes"][key] == {  # type: ignore[index]
                 variant: {name: value / 900 for name, value in asdict(one).items()}
@@ -73,9 +76,9 @@ def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str],
 
 def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = said(capsys, folder, "--parts", 3, "--out", tmp_path / "one")
-    assert Parts.load(tmp_path / "one").digest == row["digest"]
+    assert EventPartition.load(tmp_path / "one").digest == row["digest"]
     rows = said(capsys, folder, "--parts", 3, "--policy", "distgl", "--policy", "random", "--out", tmp_path / "two")
-    assert [Parts.load(tmp_path / "two" / str(row["policy"])).digest for row in rows] == [row["digest"] for row in rows]
+    assert [EventPartition.load(tmp_path / "two" / str(row["policy"])).digest for row in rows] == [row["digest"] for row in rows]
     command("data", "partition", folder, "--parts", 4, "--out", tmp_path / "one", expect=2)
     assert "parts of another stream or other settings" in one_line(capsys)
 

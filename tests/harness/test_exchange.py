@@ -10,7 +10,7 @@ from command_line import command, one_line
 from kineto_trace import copy, save
 
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.strategies.formats import chakra_in
+from chronoscale.strategies.formats.chakra import reader as chakra_reader
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -30,7 +30,7 @@ def test_traces_of_a_run_in_every_format(experiment, inline, capsys):
     for run in ("runs/small-bench-1", "runs/small-simulate-1"):
         paths = exported(capsys, run, "chakra")
         for folder in {path.parent for path in paths}:
-            found = chakra_in.read(sorted(folder.glob("*.et")))
+            found = chakra_reader.read(sorted(folder.glob("*.et")))
             kept = Run(Path(run)).folder
             piece = kept / folder.name if "sim-" in folder.name else kept / "ranks-1"
             name = folder.name.removesuffix("-ranks-1")

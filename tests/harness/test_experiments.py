@@ -8,13 +8,13 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import UserError
-from chronoscale.harness.execute.profiles import known
-from chronoscale.harness.families import FAMILIES, family_of, holding, training
+from chronoscale.harness.execute.profiles import find_profile
 from chronoscale.harness.keys.experiment_files import check, parse
-from chronoscale.harness.practices import PRACTICES
+from chronoscale.harness.keys.families import FAMILIES, family_of, family_of_dataset, family_of_model
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.start import find_runs, load_experiment
 from chronoscale.harness.simulate.simulation import simulate
+from chronoscale.harness.workflows.registry import WORKFLOWS
 
 # As every run before families had keys of their own wrote it.
 EARLIER = {
@@ -41,12 +41,12 @@ class Mine(GroupStrategy):
 
 
 def test_every_family_is_found_by_its_name_its_models_and_its_data():
-    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(PRACTICES) == set(FAMILIES)
+    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(WORKFLOWS) == set(FAMILIES)
     for name, family in FAMILIES.items():
         assert family.keys.family == name and family_of(check({"dataset": "x", "model": next(iter(family.models))}, "t")) is family
-        assert all(training(model) is family for model in family.models) and family.preferred
+        assert all(family_of_model(model) is family for model in family.models) and family.preferred
     for family in FAMILIES.values():
-        assert holding(object.__new__(family.container)) is family
+        assert family_of_dataset(object.__new__(family.container)) is family
 
 
 def test_a_run_of_an_earlier_version_is_read(experiment):
@@ -59,9 +59,9 @@ def test_a_run_of_an_earlier_version_is_read(experiment):
     run.write("resolved.json", {"name": "old", **EARLIER, "model": changed})
     run.write("environment.json", {})
     run.write("status.json", {"command": "simulate", "digest": "x", "state": "running"})
-    simulate(of_run(run), run)
+    simulate(load_experiment(run), run)
     run.finish()
-    assert find(Path("runs")) == [run]
+    assert find_runs(Path("runs")) == [run]
     command("report", run.folder)
 
 
@@ -167,7 +167,7 @@ def test_a_place_that_is_none_is_one_line(experiment, capsys, body, said):
 )
 def test_a_plan_that_is_not_what_was_asked_for_is_one_line(experiment, capsys, body, said):
     Path("lab.py").write_text(
-        "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.psg import PSG\n"
+        "from dataclasses import replace\nfrom chronoscale.strategies.baselines.snapshots.whole_groups import PSG\n"
         + PLANNER.replace("    def place(self", f"    def plan(self, workload, ranks, costs):\n        {body}\n\n    def place(self")
     )
     file = experiment(strategies=["lab.py:Mine"], gpus=[2])
@@ -193,10 +193,10 @@ def test_a_profile_of_other_modules_is_not_taken(experiment, inline):
     Path("lab.py").write_text("")
     file = experiment(modules=["lab.py"], strategies=["psg"])
     command("profile", file)
-    run = find(Path("runs"))[0]
-    assert known(of_run(run), Path("runs")) == run
+    run = find_runs(Path("runs"))[0]
+    assert find_profile(load_experiment(run), Path("runs")) == run
     Path("lab.py").write_text("# other\n")
-    assert known(of_run(run), Path("runs")) is None
+    assert find_profile(load_experiment(run), Path("runs")) is None
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.fast import cache_ratios, forward, memory_io, operators, sampling, volumes
@@ -165,7 +165,7 @@ def test_figure_10() -> None:
 
 
 def test_the_paper_server() -> None:
-    server: Topology = sampling.SERVER
+    server: CpuTopology = sampling.SERVER
     assert len(server) == 80 and [len(server.groups(level)) for level in ("core", "l2", "l3", "socket")] == [40, 40, 2, 2]
     assert all(len(group) == 2 for group in server.groups("core"))
     places = sampling.scattered(server, 40, 3, 0)

@@ -8,15 +8,14 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness import demonstration
-from chronoscale.harness.cli import session
-from chronoscale.harness.cli.asked import asked
+from chronoscale.harness.cli import demo, session
+from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.execute import machine
-from chronoscale.harness.execute.machine import seat, seated, this_device
-from chronoscale.harness.execute.profiles import simulated_costs
+from chronoscale.harness.execute.machine import check_seats, fit_ranks_to_gpus, this_device
 from chronoscale.harness.keys.experiment_files import check, load
-from chronoscale.harness.runs.settings import executed
-from chronoscale.harness.runs.start import of_run
+from chronoscale.harness.planning.cost_models import cluster_costs
+from chronoscale.harness.publish.settings import executed
+from chronoscale.harness.runs.start import load_experiment
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import Fit, FittedCosts
 
@@ -58,7 +57,7 @@ def test_ranks_that_find_no_gpu_are_left_out_and_said(monkeypatch, gpus, given, 
     there(monkeypatch, gpus)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
-        experiment = seated(check({**NO_RANKS, **given}, "x"))
+        experiment = fit_ranks_to_gpus(check({**NO_RANKS, **given}, "x"))
     lines = [str(one.message) for one in caught]
     assert experiment.ranks == kept and len(lines) == (said is not None)
     assert said is None or said in lines[0]
@@ -67,19 +66,19 @@ def test_ranks_that_find_no_gpu_are_left_out_and_said(monkeypatch, gpus, given, 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_every_example_runs_on_one_gpu(one_gpu, file):
-    experiment = seated(load(file))
-    seat(experiment, experiment.ranks)
-    assert experiment.ranks == (1,) and this_device(experiment).type == "cuda"
+    experiment = fit_ranks_to_gpus(load(file))
+    check_seats(experiment, experiment.ranks)
+    assert experiment.ranks == (1,) and this_device(experiment.device).type == "cuda"
 
 
 def test_the_demonstration_runs_on_one_gpu(one_gpu, monkeypatch, tmp_path):
-    monkeypatch.setattr(demonstration, "fingerprint", lambda device: {"device": device.type})
+    monkeypatch.setattr(demo, "fingerprint", lambda device: {"device": device.type})
     with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
-        experiment, run = demonstration._stage("validate", demonstration.EXECUTED, tmp_path, session.err)
-    assert experiment.ranks == (1,) == of_run(run).ranks and run.environment == {"device": "cuda"}
+        experiment, run = demo.begin("validate", demo.EXECUTED, tmp_path)
+    assert experiment.ranks == (1,) == load_experiment(run).ranks and run.environment == {"device": "cuda"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # ranks are nothing to a simulation
-        demonstration._stage("simulate", demonstration.SIMULATED, tmp_path, session.err)
+        demo.begin("simulate", demo.SIMULATED, tmp_path)
 
 
 def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp_path):
@@ -87,12 +86,12 @@ def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp
     monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
 
     def begin(name, file, seats=True, **changes):
-        return session.begin(name, asked(file, None, **changes), file, tmp_path / "runs", seats)
+        return session.begin(name, read_experiment(file, None, **changes), file, tmp_path / "runs", seats)
 
     for name in ("profile", "bench", "train"):
         with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
             begun, run = begin(name, experiment(ranks=[1, 2]))
-        assert begun.ranks == of_run(run).ranks == (1,) and begun.digest() == run.status.digest
+        assert begun.ranks == load_experiment(run).ranks == (1,) and begun.digest() == run.status.digest
     assert begin("train", experiment(), seats=False, ranks=[2])[0].ranks == (2,)  # of the command line: not left out
     assert begin("simulate", experiment(ranks=[1, 2]), seats=False)[0].ranks == (1, 2)
 
@@ -118,7 +117,7 @@ def test_ranks_that_share_a_gpu_say_so(one_gpu, monkeypatch, experiment, capsys)
     facts = []
     for shares in (True, False):
         file = experiment(share_gpu=shares, ranks=[1])
-        begun, run = session.begin("bench", asked(file, None), file, Path("runs"))
+        begun, run = session.begin("bench", read_experiment(file, None), file, Path("runs"))
         assert run.environment.get("share_gpu") == ("true" if shares else None)
         facts.append(executed(run, begun))
     assert facts[0] != facts[1] and facts[0].fact("share_gpu") == "true"
@@ -136,9 +135,9 @@ def test_what_was_fitted_on_a_shared_gpu_is_no_cost_of_others(experiment, tmp_pa
     given = {**NO_RANKS, "costs": str(tmp_path / "costs.json")}
     cluster = presets.cluster("h200")
     with pytest.raises(UserError, match=r"costs: .*costs.json was fitted on ranks that share a GPU; name a profile of others"):
-        simulated_costs(check(given, "x"), cluster)
-    assert simulated_costs(check({**given, "extrapolate": True}, "x"), cluster).taken_for == cluster.device.name
-    assert not simulated_costs(check({**given, "share_gpu": True}, "x"), cluster).taken_for
+        cluster_costs(check(given, "x"), cluster)
+    assert cluster_costs(check({**given, "extrapolate": True}, "x"), cluster).taken_for == cluster.device.name
+    assert not cluster_costs(check({**given, "share_gpu": True}, "x"), cluster).taken_for
 
 
 def test_a_gpu_that_is_asked_for_and_absent_is_refused(monkeypatch, experiment, capsys):

@@ -8,7 +8,7 @@ import pytest
 import small_studies
 from small_studies import measured, replayed
 
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study import evaluation
@@ -20,7 +20,7 @@ from chronoscale.harness.study.study_file import paper_file
 from chronoscale.harness.study.testbeds.snapshots import Windows
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
-from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns
+from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns
 from chronoscale.strategies.schedule import Op
 
 NAMES = paper_file("flaredtdg").names
@@ -65,7 +65,7 @@ def test_points_are_on_the_printed_gpus() -> None:
 def test_points_are_of_the_printed_size(names) -> None:
     for name in names:
         work = workload(point(name, "mpnn-lstm"))
-        found = work.chunking.blocks(Epoch(0, 0), DECAY, hooks.gpus_of(name))
+        found = work.chunking.count_blocks(EpochDraws(0, 0), DECAY, hooks.gpus_of(name))
         assert found.rows[0].sum() == work.snapshots.num_nodes == hooks.counts(name).nodes
         assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(hooks.trained(name))
 
@@ -93,7 +93,7 @@ def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
     assert (found.status, found.steps) == ("ran", schedule.iterations)
     assert found.epoch_s == trace.span_ns / 1e9 and found.peak_gb == peaks(schedule, trace).max() / 1e9
     assert found.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
-    assert found.alone_s == pytest.approx(alone_ns(trace).mean() / 1e9)
+    assert found.alone_s == pytest.approx(exposed_communication_ns(trace).mean() / 1e9)
     ends = [trace.end_ns[(trace.op == Op.OPTIMIZE) & (schedule.iteration[trace.task] == i)].max() for i in range(schedule.iterations)]
     assert found.step_s == pytest.approx(np.median(np.diff(ends)) / 1e9) and found.step_s * found.steps < found.epoch_s
     assert found.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)
@@ -108,7 +108,7 @@ def test_what_does_not_fit_has_memory_and_no_time() -> None:
 
 def test_apart_is_the_same_chunks_without_exchange() -> None:
     cut, whole = (workload(point("soc_flickr", "t-gcn", cut=cut)).chunking for cut in (True, False))
-    one, other = (chunking.blocks(Epoch(0, 0), DECAY, 4) for chunking in (cut, whole))
+    one, other = (chunking.count_blocks(EpochDraws(0, 0), DECAY, 4) for chunking in (cut, whole))
     assert one.halo.any() and not other.halo.any() and not other.sent.any()
     assert (one.rows == other.rows).all() and (one.edges == other.edges).all()
     assert measured(point("soc_flickr", "t-gcn", cut=False)).peak_gb < measured(FLICKR).peak_gb

@@ -13,11 +13,11 @@ from pretended import pretended
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.execute import calibration, machine
-from chronoscale.harness.execute.execution import passes
+from chronoscale.harness.publish.settings import executed
+from chronoscale.harness.runs.passes import passes_of
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.settings import executed
-from chronoscale.harness.runs.start import of_run
-from chronoscale.real_exec.execution.blocks import Launched
+from chronoscale.harness.runs.start import load_experiment
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.strategies.schedule import Op
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")
@@ -70,8 +70,8 @@ def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsy
     assert f"warning: launch: graph: strategy 'esdg' on 1 rank was launched row by row, not as CUDA graphs: {why}" in said
     assert "'psg'" not in said
     run = Run(next((tmp_path / "runs").iterdir()))
-    (one,), (other,) = passes(run, 1, "psg"), passes(run, 1, "esdg")
-    assert one.launched == Launched(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}
+    (one,), (other,) = passes_of(run, 1, "psg"), passes_of(run, 1, "esdg")
+    assert one.launched == LaunchSummary(graphs=3) and set(one.trace.op) == {Op.GRAPH, Op.OPTIMIZE}
     assert other.launched is not None and other.launched.why and Op.GRAPH not in other.trace.op
     command("report", run.folder, "--out", tmp_path / "report")
     command("trace", run.folder, "--out", tmp_path / "traces")
@@ -81,8 +81,8 @@ def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsy
             capsys.readouterr().err.split()
         )
         assert {path.name.split("-")[0] for path in (tmp_path / form).iterdir()} == {"esdg"}
-    graphs = executed(run, of_run(run))
-    eager = executed(run, of_run(run).model_copy(update={"launch": "eager"}))
+    graphs = executed(run, load_experiment(run))
+    eager = executed(run, load_experiment(run).model_copy(update={"launch": "eager"}))
     assert graphs != eager and graphs.fact("launch") == "graph" and not eager.fact("launch")
 
 

@@ -13,10 +13,10 @@ import pytest
 from command_line import command, killed_at, one_line
 
 from chronoscale.errors import UserError
-from chronoscale.harness.execute import execution
+from chronoscale.harness.execute import execution, replaying
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs import run_folder
-from chronoscale.harness.runs.start import find
+from chronoscale.harness.runs.start import find_runs
 from chronoscale.strategies.registry import of
 
 EXECUTED = sorted(name for name, planner in of("snapshots").items() if planner.executes)
@@ -163,7 +163,7 @@ def test_an_interrupted_run_is_incomplete_and_resumes(experiment, inline, monkey
     """Its pieces stay, and the same command goes on after them; a complete run is never touched again."""
     file, run = experiment(strategies=["psg"]), Path("runs/small-validate-1")
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "replay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(replaying, "replay", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         command("validate", file, expect=130)
     assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted while ")
     assert (run / "ranks-1").exists() and not (run / "replay-1").exists() and not run_folder.Run(run).complete
@@ -209,7 +209,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(experiment, tmp_path, capsys)
         file = experiment(gpus=[1, 2, 4, 8, 16, 32, 64, 128], strategies=["psg", "esdg"])
         command("simulate", file, "--runs", small / "runs", expect=1)
         assert one_line(capsys).startswith("error: the disk is full")
-        run = find(small / "runs")[0]
+        run = find_runs(small / "runs")[0]
         assert not run.complete
         kept = [path.name for path in run.pieces("sim-")]
         assert kept

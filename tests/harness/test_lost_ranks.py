@@ -17,8 +17,8 @@ import pytest
 from command_line import command, one_line
 from rank_families import Write, families_in
 
-from chronoscale.real_exec.ranks import handle
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.ranks import rank_group as handle
+from chronoscale.real_exec.training.checkpoint import epoch_records
 
 WAYS = {
     "SIGKILL": r"rank 1 of 'train' was lost \(SIGKILL\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",
@@ -45,7 +45,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def losses(run: str) -> list[tuple[float, ...]]:
-    return [record.losses for record in records(Path(run) / "train")]
+    return [record.losses for record in epoch_records(Path(run) / "train")]
 
 
 def left() -> list[object]:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from command_line import command, one_line
 
-from chronoscale.batching.snapshots.chunks import Expected
+from chronoscale.batching.snapshots.chunks import ExpectedChunking
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import ChronoscaleWarning, UserError
@@ -39,7 +39,7 @@ def test_rows_are_estimated_before_they_are_made(layers, ranks, size):
     for name, planner in of("snapshots").items():
         if not planner.solves:
             parts = Partition(ones, ones, ones, ones) if planner.partitioned else None
-            chunks = Expected([(np.array([2]), np.array([200]))] * 24, 200, 64) if planner.chunked else None
+            chunks = ExpectedChunking([(np.array([2]), np.array([200]))] * 24, 200, 64) if planner.chunked else None
             work = Workload("w", stats, model_shape("wd-gcn", 8, 8, layers), Hyper(group_size=size), parts, chunks)
             made = len(planner.plan(work, ranks, DatasheetCosts(cluster.device)))
             assert made <= planner.rows(work, ranks) <= 10 * made, (name, made, planner.rows(work, ranks))
@@ -110,11 +110,11 @@ def test_more_ranks_than_groups_are_said_of_what_is_executed(experiment, capsys,
 def test_ranks_that_share_cores_are_said(monkeypatch):
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1})
     experiment = check({"dataset": "growth_small", "device": "cpu"}, "x")
-    machine.seat(experiment, [1, 2])
+    machine.check_seats(experiment, [1, 2])
     with pytest.warns(ChronoscaleWarning, match="ranks: 3 ranks share 2 cores: their times are not those of ranks with cores of their own"):
-        machine.seat(experiment, [1, 3])
+        machine.check_seats(experiment, [1, 3])
     with pytest.warns(ChronoscaleWarning, match="2 ranks of 4 threads share 2 cores"):
-        machine.seat(experiment.model_copy(update={"threads": 4}), [2])
+        machine.check_seats(experiment.model_copy(update={"threads": 4}), [2])
 
 
 def test_more_processes_than_memory_holds_are_refused(experiment, capsys, monkeypatch):
@@ -123,4 +123,4 @@ def test_more_processes_than_memory_holds_are_refused(experiment, capsys, monkey
         command(arguments[0], experiment(ranks=[100]), *arguments[1:], expect=2)
         assert "ranks: 100 processes take 20.0 GB before they hold any data, 8.0 GB are free; run fewer ranks" in one_line(capsys)
     with pytest.raises(UserError, match="100 processes"):
-        machine.seat(check({"dataset": "growth_small", "device": "cpu"}, "x"), [100])
+        machine.check_seats(check({"dataset": "growth_small", "device": "cpu"}, "x"), [100])

@@ -21,7 +21,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
 from chronoscale.real_exec.measurement.environment import device_name
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -117,7 +117,7 @@ def test_the_planned_peak_is_what_torch_allocates(name, layers, tmp_path):
     schedule = strategy(name).plan(work, 1, costs)
     planned = peaks(schedule, replay(schedule, machine, costs))[0]
     context = Context()
-    program = SnapshotProgram(schedule, Material(graphs, 16), Learner(SnapshotModel(work.model), context), work.hyper, context)
+    program = SnapshotProgram(schedule, SnapshotMaterial(graphs, 16), Learner(SnapshotModel(work.model), context), work.hyper, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         execute(schedule, program, CpuLanes(False), "cpu")

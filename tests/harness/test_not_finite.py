@@ -26,7 +26,7 @@ def test_training_stops_and_the_run_says_where(experiment, inline, capsys):
     assert re.search(said, json.loads((run.folder / "status.json").read_text())["not_finite"]) and not run.complete
     assert not list((run.folder / "train" / "epochs").iterdir()) and not (run.folder / "train" / "test.json").exists()
     run.finish()
-    assert run.complete and not run.spoilt
+    assert run.complete and not run.not_finite
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_bench_crowns_nobody(experiment, inline, capsys):
 def test_what_was_kept_is_reported_with_the_mark(experiment, inline, capsys):
     command("bench", experiment(ranks=[1], repeats=1, strategies=["psg"]))
     run = Run(Path("runs/small-bench-1"))
-    with pytest.raises(NotFiniteError), run.watched():
+    with pytest.raises(NotFiniteError), run.recording_not_finite():
         raise NotFiniteError("the loss is not finite")
     command("report", str(run.folder), "--out", "page")
     assert "stopped at a number that is not finite: the loss" in Path("page/index.html").read_text()

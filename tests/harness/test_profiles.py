@@ -8,11 +8,12 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.execute.profiles import PROBED, known
+from chronoscale.harness.execute.profiles import find_profile
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.practices import practice_of
-from chronoscale.harness.runs.start import find
-from chronoscale.harness.simulate.estimate import affordable
+from chronoscale.harness.planning.estimate import affordable
+from chronoscale.harness.runs.profile_record import PROFILED
+from chronoscale.harness.runs.start import find_runs
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.strategies.cluster import same_device
 from chronoscale.strategies.costs import FittedCosts
 from chronoscale.strategies.registry import strategy
@@ -65,7 +66,7 @@ def test_training_refuses_costs_of_another_machine(experiment, inline, capsys):
 @pytest.mark.slow
 def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, capsys):
     command("profile", experiment("usual", **QUICK))
-    path = Path("runs/usual-profile-1/profile", PROBED)
+    path = Path("runs/usual-profile-1/profile", PROFILED)
     path.write_text('{"kinds": 3}')
     command("profile", experiment("other", training={"group_size": 2}, **QUICK))
     assert "left aside" not in said(capsys)  # another experiment's: not looked at
@@ -76,7 +77,7 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
 def test_large_schedules_are_announced(experiment):
     asked = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, practice_of(asked).workload(asked), [700_000])
+        affordable({"psg": strategy("psg")}, workflow_of(asked).workload(asked), [700_000])
 
 
 @pytest.mark.slow
@@ -84,7 +85,7 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     file = experiment(**QUICK)
     command("profile", file)
     assert "costs are those" not in said(capsys)
-    path = Path("runs/small-profile-1/profile", PROBED)
+    path = Path("runs/small-profile-1/profile", PROFILED)
     path.write_text(json.dumps({**json.loads(path.read_text()), "at": "2026-01-02T03:04:05+00:00", "load": 1.25}))
     command("validate", file)
     told = said(capsys)
@@ -99,8 +100,8 @@ def test_a_rate_is_told_of_a_profile_and_a_report(experiment, inline, key):
     """What was timed without it is another's."""
     usual, slow = experiment("usual", **QUICK), experiment("slow", **key, **QUICK)
     command("profile", usual)
-    run = find(Path("runs"))[0]
-    assert known(load(usual), Path("runs")) == run and known(load(slow), Path("runs")) is None
+    run = find_runs(Path("runs"))[0]
+    assert find_profile(load(usual), Path("runs")) == run and find_profile(load(slow), Path("runs")) is None
     command("bench", slow)
     command("report", "runs/slow-bench-1", "--out", "page")
     assert ("1000 us" if "network_latency" in key else "0.02 GB/s") in Path("page/report.md").read_text()

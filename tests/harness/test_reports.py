@@ -114,7 +114,7 @@ def test_a_loss_that_is_not_finite_is_marked_and_not_crowned(validated, capsys):
     np.save(path, losses)
     data = told(capsys, "small-validate-1")
     where = f"loss not finite at iteration {losses.shape[1] + 2}"
-    assert f"Not compared, {where}: real-reuse on 1 rank." in data["notes"]
+    assert f"real-reuse on 1 rank is not compared: {where}." in data["notes"]
     assert data["sections"][0]["not_compared"][0]["why"] == where
     assert data["sections"][0]["answers"][0]["leaders"] == ["psg"]
     assert [row["failed"] for row in rows("tables/comparison.csv")] == ["", where]

@@ -25,7 +25,7 @@ from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyRes
 from chronoscale.harness.study.replay import KINDS, Replayed
 from chronoscale.harness.study.study_file import paper_file
 from chronoscale.harness.study.testbeds.snapshots import statistics
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -122,7 +122,7 @@ def test_misses_of_table_5_are_said():
 def test_stand_ins_have_the_counts_of_table_3(name):
     entry = catalogue.entry(name)
     printed = catalogue.entry(entry.stands_for.dataset).as_published("real")
-    counts = statistics_of(catalogue.stream(name)).scaled(entry.stands_for.factor)
+    counts = statistics_of(catalogue.iterate_snapshots(name)).scaled(entry.stands_for.factor)
     assert len(counts) == printed.steps and counts.num_nodes == printed.nodes
     assert counts.edges.mean() == pytest.approx(printed.edges, rel=0.01)
     assert counts.changed_edges[1:].mean() == pytest.approx(printed.changed_edges, rel=0.01)

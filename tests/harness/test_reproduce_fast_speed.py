@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from one_rank import here
 
-from chronoscale.batching.streams.sampling.affinity import affinity
+from chronoscale.batching.streams.sampling.affinity import thread_affinity
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.fast import overheads
 from chronoscale.harness.reproduce.study import Kind
@@ -25,7 +25,7 @@ from chronoscale.harness.study.hooks.fast_costs import DISTINCT, Rates, ServerCo
 from chronoscale.harness.study.hooks.fast_points import TGL, Point, iterations, schedule_of, simulate
 from chronoscale.reports.published import published
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.baselines.streams.simple import SIMPLE
+from chronoscale.strategies.baselines.streams import SIMPLE
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.schedule import Lane, Op
 
@@ -219,7 +219,7 @@ def test_affinity_is_of_the_mean_batch() -> None:
     near = threads.alike(True)
     data = points.prepared("wikitalk", True)
     batches = list(threads.roots(data, 8))
-    by_hand = sum(affinity(data.training.tcsr, [one], threads.THREADS) for one in batches) / len(batches)
+    by_hand = sum(thread_affinity(data.training.tcsr, [one], threads.THREADS) for one in batches) / len(batches)
     assert near == pytest.approx(by_hand) and near.shape == (8, 8) and (np.diag(near) == -1).all()
 
 

@@ -15,7 +15,7 @@ from chronoscale.harness.study.hooks import flaredtdg as hooks
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.testbeds.snapshots import statistics
 from chronoscale.reports.published import published
-from chronoscale.strategies.flaredtdg.footprint import dynahb_cache
+from chronoscale.strategies.flaredtdg.footprint import dynahb_cache_bytes
 
 TABLES = published("flaredtdg").tables
 SETS = ("soc_flickr", "rec_amazon", "soc_youtube", "soc_bitcoin", "ogbn_papers100m")
@@ -130,7 +130,7 @@ def test_reasons_say_what_would_meet_the_printed() -> None:
     times = hooks.denser(stats, "soc_youtube", theirs)
     edges = np.rint(stats.edges * times).astype(np.int64)
     thicker = type(stats)(**{name: getattr(stats, name) for name in stats.__slots__ if name != "edges"}, edges=edges)
-    assert dynahb_cache(thicker, 130, 4) / 1e9 == pytest.approx(theirs, rel=1e-4)
+    assert dynahb_cache_bytes(thicker, 130, 4) / 1e9 == pytest.approx(theirs, rel=1e-4)
     assert hooks.denser(statistics("rec_amazon"), "rec_amazon", 322.2) == np.inf
     why = table_1().rows.set_index("what")["why"]
     assert "more than all features of all snapshots on each of 4 ranks, 306" in why["rec_amazon, DynaHB, host cache, GB"]

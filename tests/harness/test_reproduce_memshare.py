@@ -269,7 +269,7 @@ def test_increments_are_those_of_the_memory() -> None:
     """Each update once: as many as there are different ends of a batch's events, at most."""
     events = stream(hooks.bed(), "stackof", 15_000)
     degree, added = executed.increments(events, 1, 200, 32, 2, 10, 0.001)
-    trained = prepared(hooks.bed(), "stackof", 15_000).trained
+    trained = prepared(hooks.bed(), "stackof", 15_000).training_events
     most = sum(np.unique([events.src[first : min(first + 200, trained)], events.dst[first : min(first + 200, trained)]]).size
                for first in range(0, trained, 200))  # fmt: skip
     assert 0 < len(added) == len(degree) <= most

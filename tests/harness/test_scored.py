@@ -9,9 +9,9 @@ import pytest
 import tiny_run
 from command_line import command
 
-from chronoscale.harness.execute.jobs import load_passes
+from chronoscale.harness.publish.tables import comparison_table
 from chronoscale.harness.runs import training_record
-from chronoscale.harness.runs.publish import compared
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER, result
 
@@ -62,7 +62,7 @@ def test_the_terminal_has_the_first_score(run):
     path.write_text('[{"mrr": 0.1, "ap": 0.2}, {"mrr": 0.3, "ap": 0.4}]')
     assert [one.scores for one in load_passes(path.parent, "psg")] == [{"mrr": 0.1, "ap": 0.2}, {"mrr": 0.3, "ap": 0.4}]
     shutil.rmtree(run.folder / "sim-00002-psg")
-    table = compared(run).set_index(["strategy", "ranks"])
+    table = comparison_table(run).set_index(["strategy", "ranks"])
     assert table.loc[("psg", 1), "ap"] == 0.4 and "mrr" not in table  # of the last repeat
 
 

@@ -16,20 +16,20 @@ from command_line import command, one_line
 from tiny_run import Held
 
 from chronoscale.batching.signals.naive import naive_errors
-from chronoscale.batching.signals.standard import scaler
+from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.harness.execute import epochs
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.signals.recipe import learner_of
-from chronoscale.real_exec.training.checkpoint import records, restore
+from chronoscale.real_exec.training.checkpoint import epoch_records, restore
 from chronoscale.strategies.registry import of
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}
@@ -44,7 +44,7 @@ def experiment(tmp_path, monkeypatch):
     values[:, 5], values[3:9, 2] = 0, 0
     graph = TrafficSignal(6, 120, seed=1).graph()
     store.save("readings", Signal(values, *graph))
-    store.save("marked", Signal(values, *graph).masked(0))
+    store.save("marked", Signal(values, *graph).mark_missing(0))
 
     def write(stem: str = "small", **changes: object) -> Path:
         path = tmp_path / f"{stem}.yaml"
@@ -165,8 +165,8 @@ def test_a_lost_training_goes_on_from_the_checkpoint(experiment, lose, capsys):
     (row,) = json.loads(capsys.readouterr().out)
     command("train", whole)
     folder, other = (Path(f"runs/{stem}-train-1/train") for stem in ("lost", "whole"))
-    assert [(one.losses, one.scores) for one in records(folder)] == [(one.losses, one.scores) for one in records(other)]
-    errors = [record.scores["mae"] for record in records(folder)]
+    assert [(one.losses, one.scores) for one in epoch_records(folder)] == [(one.losses, one.scores) for one in epoch_records(other)]
+    errors = [record.scores["mae"] for record in epoch_records(folder)]
     assert row["epochs"] == [0, 5] and (row["best_mae"], row["last_mae"]) == (min(errors), errors[-1]) and errors[-1] < errors[0]
     broken, sound = (torch.load(train / "checkpoint.pt", weights_only=True) for train in (folder, other))
     assert broken["epoch"] == sound["epoch"] == 6
@@ -183,24 +183,24 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
     capsys.readouterr()
     folder = Path("runs/lost-train-1/train")
 
-    def reach(number: int, ranks: Ranks) -> None:
-        while len(records(folder)) < number:
+    def reach(number: int, ranks: RankGroup) -> None:
+        while len(epoch_records(folder)) < number:
             os.kill(ranks.pids[0], 0)  # raises where it has ended
             time.sleep(0.01)
 
-    def lose(ranks: Ranks, name: str, patience: Patience) -> None:
+    def lose(ranks: RankGroup, name: str, patience: Patience) -> None:
         reach(2, ranks)
         engine = [one for one in psutil.Process(ranks.pids[0]).children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
         assert len(engine) == 2
         engine[0].kill()
-        reach(len(records(folder)) + 3, ranks)
+        reach(len(epoch_records(folder)) + 3, ranks)
         (folder / ".checkpoint.pt").mkdir()  # rank 0 cannot write its checkpoint
         wait(ranks, name, patience)
 
     monkeypatch.setattr(epochs, "wait", lose)
     command("train", file, expect=1)
     assert re.search(r"is a folder, expected a file; \d+ of 400 epochs are kept, the same command goes on after them", one_line(capsys))
-    found, sound = records(folder), records(Path("runs/whole-train-1/train"))
+    found, sound = epoch_records(folder), epoch_records(Path("runs/whole-train-1/train"))
     assert len(found) <= len(sound), "the worker was lost too late to be compared"
     assert all(ours.losses == theirs.losses for ours, theirs in zip(found, sound, strict=False))
 
@@ -216,10 +216,10 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     folder = Path("runs/small-train-1/train")
     job, data = Job.load(folder / "train.job.json"), store.load("marked")
     windows = Windows(len(data), 4, 3)
-    with joined(job.settings) as context:
+    with open_context(job.settings) as context:
         learner = learner_of(job.items[0], job.model, context)
         assert restore(folder, Held(learner), context.device) == 2
-    scale, x = scaler(data, windows), np.where(data.missing, np.nan, data.values)
+    scale, x = fit_scaler(data, windows), np.where(data.missing, np.nan, data.values)
     batch = torch.from_numpy(np.stack([x[s : s + 7] for s in windows.test]))
     with torch.no_grad():
         inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()

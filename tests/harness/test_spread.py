@@ -17,12 +17,12 @@ from command_line import command, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.execute import epochs
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import wait
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.registry import of
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 
 SPREAD = [name for name, one in of("streams").items() if isinstance(one, SpreadStrategy)]
 FOUR = ["tgl-dist", "memshare", "mspipe", "disttgl"]
@@ -124,7 +124,7 @@ def test_other_ways_to_train(experiment, inline, capsys, name, training) -> None
 def left(folder: Path) -> tuple[object, ...]:
     """What a training comes to: epochs, test, the best epoch's weights, and all ranks' memory that is kept."""
     best = torch.load(folder / "best.pt", weights_only=True)
-    trained = [(record.losses, record.scores, record.counts) for record in records(folder)]
+    trained = [(record.losses, record.scores, record.counts) for record in epoch_records(folder)]
     files = {path.name: torch.load(path, weights_only=True) for path in sorted((folder / "memory").glob("*.pt"))}
     tensors = {
         f"{file} {name}": table.tolist() for file, found in {**files, "best": best["model"]}.items() for name, table in found.items()
@@ -139,8 +139,8 @@ def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypat
     given = {"strategies": [name], "ranks": [2], "epochs": 6, "model": {**MODEL, "dropout": 0.2}}
     file, whole, folder = experiment("lost", **given), experiment("whole", **given), Path("runs/lost-train-1/train")
 
-    def lose(ranks: Ranks, name: str, patience: Patience) -> None:
-        while len(records(folder)) < 2:
+    def lose(ranks: RankGroup, name: str, patience: Patience) -> None:
+        while len(epoch_records(folder)) < 2:
             os.kill(ranks.pids[1], 0)  # raises where it has ended
             time.sleep(0.005)
         os.kill(ranks.pids[1], signal.SIGKILL)
@@ -149,7 +149,7 @@ def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(epochs, "wait", lose)
         command("train", file, expect=1)
-    error, done = one_line(capsys), len(records(folder))
+    error, done = one_line(capsys), len(epoch_records(folder))
     assert "rank 1 of 'train' was lost (SIGKILL)" in error
     assert f"; {done} of 6 epochs are kept, the same command goes on after them" in error
     assert 2 <= done < 6

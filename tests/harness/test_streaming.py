@@ -9,10 +9,10 @@ import psutil
 import pytest
 from command_line import command, one_line
 
-from chronoscale.harness.runs.collect import collect
+from chronoscale.harness.publish.collect import collect
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.simulate.point import Point
-from chronoscale.harness.snapshots import counted
+from chronoscale.harness.workflows.snapshots import counted
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_streamed_point_is_the_point(experiment, capsys, little):
     said = " ".join(capsys.readouterr().err.split())
     assert "distdgl on 2 GPUs: " in said and "rows were streamed, iteration by iteration: figures are kept, no trace" in said
     whole, parts = (Run(Path("runs/small-simulate-1")), Run(Path("runs/small-simulate-2")))
-    one, other = (Point.load(run.folder / "sim-00002-distdgl") for run in (whole, parts))
+    one, other = (SimulatedPoint.load(run.folder / "sim-00002-distdgl") for run in (whole, parts))
     assert one.summary is None and other.summary is not None
     for name in ("strategy", "gpus", "peak_bytes", "host_bytes", "costs", "cluster", "partition", "idle_ranks"):
         assert getattr(one, name) == getattr(other, name), name
@@ -75,7 +75,7 @@ def test_expected_halos_are_counted_once(experiment, monkeypatch, tmp_path):
     monkeypatch.setenv("CHRONOSCALE_CACHE", str(tmp_path / "cache"))
     command("simulate", experiment(dataset={"name": "growth_small"}, gpus=[2, 3], strategies=["distdgl"]))
     assert len(list((tmp_path / "cache" / "halos").glob("*.npz"))) == 2
-    points = [Point.load(Path(f"runs/small-simulate-1/sim-0000{gpus}-distdgl")) for gpus in (2, 3)]
+    points = [SimulatedPoint.load(Path(f"runs/small-simulate-1/sim-0000{gpus}-distdgl")) for gpus in (2, 3)]
     monkeypatch.setattr(counted, "expected_halos", lambda *_: pytest.fail("counted again"))
     command("simulate", experiment(dataset={"name": "growth_small"}, gpus=[3, 2], strategies=["distdgl"]))
-    assert [Point.load(Path(f"runs/small-simulate-2/sim-0000{gpus}-distdgl")) for gpus in (2, 3)] == points
+    assert [SimulatedPoint.load(Path(f"runs/small-simulate-2/sim-0000{gpus}-distdgl")) for gpus in (2, 3)] == points

@@ -15,10 +15,10 @@ from command_line import command, killed_at, one_line
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.keys.experiment_files import check, load
-from chronoscale.harness.runs.inventory import missing
+from chronoscale.harness.publish.inventory import missing
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import of_run
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.harness.runs.start import load_experiment
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 
@@ -115,13 +115,13 @@ def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
     assert "Training ended after 3 of 9 epochs: the 2 epochs after epoch 0 have no better AP (training.patience)." in err
     assert "Test period, with the model of epoch 0, the best of 0..2: AP" in err
     run = Run(Path("runs/small-train-1"))
-    assert missing(run, of_run(run)) == []
+    assert missing(run, load_experiment(run)) == []
     command("report", run.folder, "--out", "page")
     text = Path("page/report.md").read_text()
     assert "not there" not in text and "Training ended after 3 of 9 epochs" in text and "| tested_epoch | predictor |" in text
     assert json.loads((run.folder / "train" / "ended.json").read_text()) == {"epochs": 3, "best": 0}
     (run.folder / "train" / "epochs" / "000001.json").unlink()
-    assert "1 of 3 epochs, the first of them 1" in missing(run, of_run(run))[0]
+    assert "1 of 3 epochs, the first of them 1" in missing(run, load_experiment(run))[0]
 
 
 def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
@@ -130,7 +130,7 @@ def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
     command("train", experiment(epochs=6, training=training), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     folder = Path("runs/small-train-1/train")
-    scores = [record.scores["ap"] for record in records(folder)]
+    scores = [record.scores["ap"] for record in epoch_records(folder)]
     best = scores.index(max(scores))
     assert torch.load(folder / "best.pt", weights_only=True)["epoch"] == best < 5
     assert row["best_ap"] == max(scores) and [line["predictor"] for line in row["test"]] == ["tgn", "EdgeBank"]
@@ -143,7 +143,7 @@ def left(folder: Path) -> tuple[object, ...]:
     """What a training comes to: epochs, test, the best epoch's weights, memory and mails."""
     best = torch.load(folder / "best.pt", weights_only=True)
     tensors = {f"{part} {name}": value.tolist() for part in ("model", "state") for name, value in best[part].items()}
-    epochs = [(record.losses, record.scores) for record in records(folder)]
+    epochs = [(record.losses, record.scores) for record in epoch_records(folder)]
     return epochs, json.loads((folder / "test.json").read_text()), json.loads((folder / "naive.json").read_text()), best["epoch"], tensors
 
 
@@ -164,8 +164,8 @@ def test_a_killed_run_ends_as_one_that_was_not(experiment, capsys):
     """Two ranks and their command, killed in the middle of an epoch."""
     file, whole = (experiment(stem, ranks=[2], epochs=12, model={**MODEL, "dropout": 0.2}) for stem in ("killed", "whole"))
     folder = Path("runs/killed-train-1/train")
-    killed_at(lambda: len(records(folder)) >= 3, "train", file)
-    assert 3 <= len(records(folder)) < 12
+    killed_at(lambda: len(epoch_records(folder)) >= 3, "train", file)
+    assert 3 <= len(epoch_records(folder)) < 12
     command("train", file)
     assert "taking up runs/killed-train-1" in capsys.readouterr().err
     command("train", whole)
@@ -195,7 +195,7 @@ def test_more_ranks_than_events_train_all_the_same(experiment, capsys):
     losses = []
     for ranks in (1, 2):
         command("train", experiment(f"r{ranks}", ranks=[ranks], epochs=2, training={"batch_size": 10 * EVENTS, "fanout": [3]}))
-        losses.append([record.losses for record in records(Path(f"runs/r{ranks}-train-1/train"))])
+        losses.append([record.losses for record in epoch_records(Path(f"runs/r{ranks}-train-1/train"))])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
     assert "more ranks than work: 1 of 2 ranks under tgl-unique train nothing" in " ".join(capsys.readouterr().err.split())
 

@@ -123,7 +123,7 @@ def test_points_are_chosen_by_their_values() -> None:
 def test_results_are_read_as_they_were(tmp_path, monkeypatch) -> None:
     values = {"array": np.arange(3.0), "pair": (1, [2.5]), "by": {1: float("nan")}, "text": "t", "number": np.float64(0.1)}
     monkeypatch.setattr(evaluation, "evaluate", lambda task: StudyResult("ran", "", values))
-    task = Task(StudyPoint("p"), "count", "f", (), ())
+    task = Task(StudyPoint("real"), "count", "f", (), ())
     (first,), (second,) = (evaluated([task], lambda _: None, 1, tmp_path) for _ in range(2))
     assert first.values is values
     assert second.values["array"].tolist() == [0, 1, 2] and second.values["pair"] == (1, [2.5]) and second.values["number"] == 0.1

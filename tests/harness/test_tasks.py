@@ -11,9 +11,9 @@ from command_line import command, killed_at, one_line
 from chronoscale.datasets import store
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.snapshots.data import snapshots, workload
-from chronoscale.harness.snapshots.experiment import SnapshotTraining
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
+from chronoscale.harness.keys.snapshots import SnapshotTraining
+from chronoscale.harness.workflows.snapshots.data import load_snapshots, workload
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.strategies.snapshots.tasks import TASKS
 
 DEGREES = {"task": "degrees", "validation": 0.2, "test": 0.2}  # of 12 snapshots: 2 and 2
@@ -74,7 +74,7 @@ def test_groups_are_as_many_as_asked(experiment, groups):
     experiment()
     asked = experiment_of(training=DEGREES, groups=groups)
     assert workload(asked).groups == groups
-    found = len(snapshots(asked))
+    found = len(load_snapshots(asked))
     parts = asked.hyper.held.split(found)
     assert len(parts.training) == 4 + groups and parts.validation and parts.test
 
@@ -92,7 +92,7 @@ def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
     said = capsys.readouterr()
     (row,) = json.loads(said.out)
     folder = Path("runs/small-train-1/train")
-    errors = [record.scores["mse"] for record in records(folder)]
+    errors = [record.scores["mse"] for record in epoch_records(folder)]
     assert (row["stage"], row["strategy"], row["epochs"]) == ("training", name, [0, 1])
     assert (row["best_mse"], row["last_mse"]) == (min(errors), errors[-1])
     test, naive = (json.loads((folder / file).read_text()) for file in ("test.json", "naive.json"))
@@ -134,7 +134,7 @@ def test_a_lost_training_by_one_schedule_goes_on(experiment, lose, capsys):
     lose(2)
     command("train", file, expect=1)
     assert "rank 0 of 'train' was lost (SIGKILL); 2 of 5 epochs are kept, the same command goes on after them" in one_line(capsys)
-    before = records(Path("runs/lost-train-1/train"))
+    before = epoch_records(Path("runs/lost-train-1/train"))
     command("train", file)
     assert "taking up runs/lost-train-1" in capsys.readouterr().err
     command("train", whole)
@@ -148,7 +148,7 @@ def test_a_killed_training_by_one_schedule_resumes(experiment, capsys):
     file, whole = (experiment(stem, strategies=["esdg"], ranks=[2], epochs=60, device="cpu", **made) for stem in ("killed", "whole"))
     folder = Path("runs/killed-train-1/train")
     killed_at(lambda: len(list(folder.glob("epochs/*.json"))) >= 3, "train", file)
-    before = records(folder)
+    before = epoch_records(folder)
     assert 3 <= len(before) < 60
     command("train", file)
     assert "taking up runs/killed-train-1" in capsys.readouterr().err
@@ -159,7 +159,7 @@ def test_a_killed_training_by_one_schedule_resumes(experiment, capsys):
 def goes_on_as_if_nothing_happened(name: str, before: list[EpochRecord]) -> None:
     """The run of that name against the one named whole: what was trained was not trained anew, but for an epoch without a checkpoint."""
     folder, whole = (Path(f"runs/{stem}-train-1/train") for stem in (name, "whole"))
-    after, sound = records(folder), records(whole)
+    after, sound = epoch_records(folder), epoch_records(whole)
     assert len(after) == len(sound) and [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]
     np.testing.assert_allclose([r.losses for r in after], [r.losses for r in sound], rtol=1e-5)
     assert json.loads((folder / "test.json").read_text()) == pytest.approx(json.loads((whole / "test.json").read_text()), rel=1e-5)

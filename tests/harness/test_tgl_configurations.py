@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from chronoscale.errors import UserError
-from chronoscale.harness.streams import tgl
+from chronoscale.harness.keys import tgl
 
 Document = dict[str, list[dict[str, Any]]]
 ONE = {"layer": 1, "neighbor": [10], "strategy": "recent", "prop_time": False, "history": 1, "duration": 0, "num_thread": 32}

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +13,16 @@ from command_line import command, killed_at, one_line
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
-from chronoscale.harness import families, practices
+from chronoscale.harness.keys import families
 from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.training_record import result
-from chronoscale.harness.snapshots import control_plane as training
+from chronoscale.harness.workflows import registry
+from chronoscale.harness.workflows.snapshots import control_plane as training
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import train
-from chronoscale.reports.charts.staged import WAITING, Activity, Epoch, Staged
-from chronoscale.reports.charts.stages import drawing
+from chronoscale.reports.charts.training import stages
+from chronoscale.reports.training_run import WAITING, Activity, Epoch, TrainingRun
 from chronoscale.strategies.registry import STRATEGIES
 
 
@@ -51,7 +53,7 @@ class Ranks:
         for until in range(1, self.job.repeats + 1):
             time.sleep(0.05)  # the core is the control plane's, which these tests wait for
             train(replace(self.job, repeats=until))
-            if self.killed or self.enough(records(Path(self.job.out))):
+            if self.killed or self.enough(epoch_records(Path(self.job.out))):
                 return
 
     def stop(self, worker):
@@ -119,10 +121,10 @@ def test_losses_go_on_across_stages(experiment, here, capsys):
     here(last(2, "real-type1"))
     changes = {"epochs": 100_000, "dataset": {"path": "graphs"}}
     command("train", experiment(**changes), "--strategy", "real-type1")
-    mixed = records(Path("runs/small-train-1/train"))
+    mixed = epoch_records(Path("runs/small-train-1/train"))
     assert {record.stage for record in mixed} >= {"cold start", "profiling"}
     train(replace(moved(Path("runs/small-train-1/train"), "alone"), repeats=len(mixed)))
-    alone = records(Path("alone"))
+    alone = epoch_records(Path("alone"))
     assert {record.strategy for record in alone} == {"psg"}
     np.testing.assert_allclose([r.losses for r in mixed], [r.losses for r in alone], rtol=1e-4)
 
@@ -229,7 +231,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
         asked.append(experiment.strategies)
         raise UserError("")
 
-    monkeypatch.setattr(type(practices.PRACTICES["snapshots"]), "train", staticmethod(note))
+    monkeypatch.setattr(type(registry.WORKFLOWS["snapshots"]), "train", staticmethod(note))
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)
@@ -259,6 +261,8 @@ def test_a_lost_training_goes_on(experiment, lose, capsys):
     lose(5)
     command("train", file, "--strategy", "real-type1", expect=1)
     assert "rank 0 of 'train' was lost (SIGKILL)" in one_line(capsys)
+    for thread in [thread for thread in threading.enumerate() if thread.name == training.PLANE]:
+        thread.join()  # a command of its own would have ended with its process
     goes_on(file, "lost", capsys)
 
 
@@ -272,16 +276,16 @@ def test_a_killed_training_resumes(experiment, inline, capsys):
 def goes_on(file, name, capsys):
     """The same command ends at the losses of a training that nothing happened to."""
     folder = Path(f"runs/{name}-train-1/train")
-    before, epochs = records(folder), json.loads(file.read_text())["epochs"]
+    before, epochs = epoch_records(folder), json.loads(file.read_text())["epochs"]
     assert 5 <= len(before) < epochs and not run_folder.Run(folder.parent).complete
     capsys.readouterr()
     command("train", file, "--strategy", "real-type1")
     assert f"taking up runs/{name}-train-1" in capsys.readouterr().err
-    after = records(folder)
+    after = epoch_records(folder)
     assert len(after) == epochs and run_folder.Run(folder.parent).complete
     assert [r.start_ns for r in after[: len(before) - 1]] == [r.start_ns for r in before[:-1]]  # what was trained was not trained again
     train(moved(folder, "whole"))
-    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in records(Path("whole"))], rtol=1e-4)
+    np.testing.assert_allclose([r.losses for r in after], [r.losses for r in epoch_records(Path("whole"))], rtol=1e-4)
 
 
 def test_mistakes(experiment, capsys):
@@ -310,13 +314,13 @@ def test_the_table_and_the_figure():
         Activity(WAITING, 150 * ms, 400 * ms),
         Activity("fit", 420 * ms, 600 * ms),
     )
-    done = Staged("run", 2, tuple(epochs), activities, ("a note",))
+    done = TrainingRun("run", 2, tuple(epochs), activities, ("a note",))
     table = done.table().to_dict("records")
     assert [row["epochs"] for row in table] == ["0..1", "2..4"] and [row["epoch_s"] for row in table] == [0.09, 0.05]
     assert [row["control_s"] for row in table] == [0.1, 0.03] and [row["switch_s"] for row in table] == [0.005, 0.007]
-    found = drawing(done, "stages-1")
+    found = stages(done, "stages-1")
     assert "a note" in found.caption and "cold start: psg" in found.svg and "difference maps" in found.svg
-    assert found == drawing(done, "stages-1")
+    assert found == stages(done, "stages-1")
 
 
 def test_forms_are_chosen_by_what_the_first_epochs_took(experiment, here, monkeypatch, capsys):

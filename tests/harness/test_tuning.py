@@ -12,9 +12,9 @@ import yaml
 from command_line import command, one_line
 
 from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.training_record import noted
-from chronoscale.harness.snapshots.experiment import SnapshotExperiment
-from chronoscale.harness.snapshots.tuning import TUNING, tuned
+from chronoscale.harness.workflows.snapshots.tuning import TUNING, tuned_experiment
 from chronoscale.real_exec.training.checkpoint import EpochRecord
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG
 
@@ -75,18 +75,18 @@ def test_the_best_setting_trains(tmp_path: Path, key: str, sign: int) -> None:
         return 0.5 + sign * (0.01 * abs(full - 2) + abs(alpha - 0.3))
 
     train = trained(asked, key, worth)
-    found = tuned(experiment, FLAREDTDG, folder, train, lambda one: one.training.full < 3)
+    found = tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: one.training.full < 3)
     assert (found.training.full, found.training.decayed, found.training.alpha, found.epochs) == (2, 1, 0.3, 2)
     assert asked and all(full + decayed == 3 and epochs == 1 for full, decayed, _, epochs in asked) and all(full < 3 for full, *_ in asked)
     (said,) = noted(folder)
     assert "full 2 and alpha 0.3 validated best; " in said and "did not fit in memory (tuning.json): (2, 0.1) " in said
     assert {trial["fits"] for trial in json.loads((folder / TUNING).read_text())["trials"]} == {True, False}
     count = len(asked)
-    assert tuned(experiment, FLAREDTDG, folder, train, lambda one: True) == found and len(asked) == count
+    assert tuned_experiment(experiment, FLAREDTDG, folder, train, lambda one: True) == found and len(asked) == count
 
 
 def test_without_the_key_nothing_is_tried(tmp_path: Path) -> None:
     experiment = load(written(tmp_path, training={"tune": False}))
     assert isinstance(experiment, SnapshotExperiment)
-    assert tuned(experiment, FLAREDTDG, tmp_path / "train", trained([], "mse", None), lambda one: True) is experiment
+    assert tuned_experiment(experiment, FLAREDTDG, tmp_path / "train", trained([], "mse", None), lambda one: True) is experiment
     assert not (tmp_path / "train").exists()

@@ -11,8 +11,8 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.simulate.point import Point
-from chronoscale.strategies.costing.samples import FEW, few
+from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.strategies.costing.samples import FEW, thinly_sampled
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
@@ -25,9 +25,9 @@ def rows(capsys) -> list[dict]:
     return json.loads(capsys.readouterr().out)
 
 
-def point(name: str, run: str = "small-simulate-1") -> tuple[Point, Trace]:
+def point(name: str, run: str = "small-simulate-1") -> tuple[SimulatedPoint, Trace]:
     folder = Path("runs", run, name)
-    return Point.load(folder), Trace.load(folder / "trace.parquet")
+    return SimulatedPoint.load(folder), Trace.load(folder / "trace.parquet")
 
 
 def test_every_point_has_the_band_of_its_draws(experiment, capsys):
@@ -167,7 +167,7 @@ def test_few_samples_are_told_by_operation(experiment, capsys):
         return Fit(op, width, "bytes", (1.0, 0.0), {"bytes": 0}, {"bytes": 1}, 0.1, samples)
 
     fits = fit("H2D", 8, FEW), fit("AGGREGATE", 8, FEW - 1), fit("BACKWARD", 999, 1)
-    assert few(FittedCosts("x", fits, {}), schedule) == ("AGGREGATE",)
+    assert thinly_sampled(FittedCosts("x", fits, {}), schedule) == ("AGGREGATE",)
 
 
 def test_keys_are_documented():

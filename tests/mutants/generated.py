@@ -1,6 +1,7 @@
 """Generated faults: what tells a GPU of another lane's use, or spares the host a wait, left out line by line.
 
-Marks (`uses`, `used`), waits for events, pinned memory, copies that do not block: every place where the package says one is a fault.
+Marks (`record_use`, `acquire`), waits for events, pinned memory, copies that do not block: every place where the package has
+one is a fault.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from anchor import definitions, own
 from fault import Fault
 
 SOURCES = Path(__file__).parents[2] / "src" / "chronoscale"
-NOTICE = "tests/real_exec/test_pretended.py"
+NOTICE = "tests/real_exec/test_device_sync.py"
 PAIR = "two_ranks_have_the_losses_of_two_cpus_and_mind_nothing"
 NAMES = (
     *("each_kind_of_program", "one_of_several_ranks_on_snapshots", "one_of_several_ranks_on_streams"),
@@ -26,7 +27,7 @@ APART = {  # marks that two ranks alone need, and their dear cases
     "real_exec/signals/program.py": "dcrnn-dist-index",
 }
 GRAPHS = " ".join(
-    f"tests/real_exec/test_graphed.py::test_{name}"
+    f"tests/real_exec/test_cuda_graphs.py::test_{name}"
     for name in ("lanes_that_nobody_waits_for_and_numbers_of_blocks_that_share_a_graph", "graphs_compute_what_rows_do")
 )  # of what CUDA graphs alone run
 WRONG = {
@@ -35,11 +36,12 @@ WRONG = {
     "unpinned": "the host waits for a copy, from memory that is not pinned",
     "blocking": "the host waits for a copy",
 }
-# A mark that no case of these tests needs: transformed features that attention over all rows has marked before. And a pin that only
-# saves copies.
+# Marks that no case of these tests needs: transformed features that attention over all rows has marked before; sums of errors, which
+# live as long as their program. And a pin that only saves copies.
 UNTRIED = {
-    ("real_exec/snapshots/convolution.py", "Attending.increment", "used(part)"),
-    ("real_exec/snapshots/sampled/share.py", "Share._pinned", "features.pin_memory()"),
+    ("real_exec/signals/program.py", "SignalProgram._all_reduce", "acquire(self.errors.sums)"),
+    ("real_exec/snapshots/convolution.py", "GatConvolution.increment", "acquire(part)"),
+    ("real_exec/snapshots/sampled/share.py", "EpochShare._pin", "features.pin_memory()"),
 }
 
 
@@ -57,7 +59,7 @@ def _of(file: Path) -> Iterator[Fault]:
             equal[find] += 1
             numbers[kind] += 1
             name = f"{kind}-{place.removeprefix('real_exec/').removesuffix('.py').replace('/', '-')}-{numbers[kind]}"
-            tests = GRAPHS if place == "real_exec/execution/graphed.py" or scope.startswith("_Steps") else TESTS
+            tests = GRAPHS if place == "real_exec/execution/cuda_graphs.py" or scope.startswith("_BatchBlocks") else TESTS
             tests += f" {NOTICE}::test_{PAIR}[{APART[place]}]" if place in APART else ""
             yield Fault(name, place, scope, find, put, WRONG[kind], tests, equal[find])
 
@@ -74,13 +76,13 @@ def _changes(root: ast.AST) -> Iterator[tuple[str, str, str]]:
     for node in own(root):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             match node.value.func:
-                case ast.Name("uses"):
+                case ast.Name("record_use"):
                     yield "unmarked", ast.unparse(node), "pass"
                 case ast.Attribute(_, "wait_event"):
                     yield "unordered", ast.unparse(node), "pass"
         if isinstance(node, ast.Call):
             match node.func:
-                case ast.Name("used"):
+                case ast.Name("acquire"):
                     yield "unmarked", ast.unparse(node), ast.unparse(node.args[0])
                 case ast.Attribute(value, "pin_memory"):
                     yield "unpinned", ast.unparse(node), ast.unparse(value)

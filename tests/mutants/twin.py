@@ -20,7 +20,8 @@ from fault import Fault
 from chronoscale import cuda_ext
 
 ROOT = Path(__file__).parents[2]
-LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "runs", "mutants")
+LEFT = shutil.ignore_patterns(".*", "__pycache__", "mutants")
+WRITTEN = {"build", "dist", "runs"}  # at the root alone: what commands write there
 LIMIT_S = 240
 PROOF = "import chronoscale, chronoscale.cuda_ext as native; print(chronoscale.__file__, *native.__path__, sep='\\n')"
 
@@ -37,6 +38,11 @@ class Verdict:
     cpu: float
 
 
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """Return which entries of a folder the copy does without."""
+    return LEFT(folder, names) | (WRITTEN.intersection(names) if Path(folder) == ROOT else set())
+
+
 class Twin:
     """The copy in `folder`, with an interpreter of its own.
 
@@ -46,7 +52,7 @@ class Twin:
 
     def __init__(self, folder: Path, objects: Path) -> None:
         self.root, self.package, self.objects = folder / "repository", folder / "repository" / "src" / "chronoscale", objects
-        shutil.copytree(ROOT, self.root, symlinks=True, ignore=LEFT)
+        shutil.copytree(ROOT, self.root, symlinks=True, ignore=_left_out)
         for built in (file for place in cuda_ext.__path__ for file in Path(place).glob("*.so")):
             shutil.copy(built, self.package / "cuda_ext")
         venv.create(folder / "venv", symlinks=True)

@@ -1,4 +1,4 @@
-"""Calls: what torch's functions say of tensors that pretend to be on the device, and where those come from."""
+"""Interception of torch's functions on tensors of the pretended device: what they say of such tensors, and where these come from."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Calls(TorchFunctionMode):
         return self._called(func, args, given)
 
     def _called(self, func: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        """A function that makes tensors where it is told, or where its operands are."""
+        """Call a function that makes tensors on the device that it names, or where its operands are."""
         pins, device = given.pop("pin_memory", False), given.get("device")
         there = device is not None and torch.device(device).type == "cuda"
         if there:
@@ -80,7 +80,7 @@ class Calls(TorchFunctionMode):
         return returned
 
     def _to(self, tensor: Tensor, *args: Any, **given: Any) -> Any:
-        """As Tensor.to: a copy between devices, of a type on one."""
+        """Answer Tensor.to: a copy between devices, or a change of type on one."""
         asynchronous, device, rest = bool(given.pop("non_blocking", False)), given.pop("device", None), list(args)
         if rest and isinstance(rest[0], Tensor):
             device, rest[:1] = rest[0].device if not self.memory.on_device(rest[0]) else CUDA, [rest[0].dtype]
@@ -97,7 +97,7 @@ class Calls(TorchFunctionMode):
         return self._called(Tensor.to, (tensor, dtype), given)
 
     def _away(self, tensor: Tensor, dtype: torch.dtype, asynchronous: bool) -> Tensor:
-        """To the device."""
+        """Copy a tensor to the device."""
         source = tensor if dtype == tensor.dtype else self._called(Tensor.to, (tensor, dtype), {})  # on the host, which is pageable
         if source is not tensor and self.memory.pinned(tensor) and not tensor.requires_grad:
             self.memory.pin(source)  # torch copies first and converts there
@@ -108,7 +108,7 @@ class Calls(TorchFunctionMode):
         return made
 
     def _home(self, tensor: Tensor, asynchronous: bool) -> Tensor:
-        """To memory of the host that is not pinned: the host waits whatever it was asked."""
+        """Copy a tensor to memory of the host that is not pinned: the host waits, whatever it was asked."""
         if not self.memory.on_device(tensor):
             return tensor
         stream, gradient = self.operators.stream()
@@ -117,7 +117,7 @@ class Calls(TorchFunctionMode):
         return self.memory.release(tensor.clone())
 
     def _read(self, func: Any, tensor: Tensor, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        """The host reads a tensor."""
+        """Let the host read a tensor, for which it waits."""
         if self.memory.on_device(tensor):
             if func is not Tensor.tolist:
                 raise TypeError("can't convert cuda:0 device type tensor to numpy")

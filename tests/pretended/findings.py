@@ -15,7 +15,7 @@ DEPTH = 3  # lines of the package, the innermost first
 
 
 class Kind(StrEnum):
-    """What can go wrong."""
+    """The kinds of faults that a GPU would meet."""
 
     RACE = "race"  # two streams, or a stream and the host, use the same bytes in no order, and one of them writes
     UNMARKED = "read after free"  # another stream's memory, of which the allocator was not told (record_stream)
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 class Finding(NamedTuple):
-    """`detail`: the operation, and what it met. `place`: lines of the package."""
+    """A fault: `detail`, the operation and what it met; `place`, the lines of the package that were running."""
 
     kind: Kind
     detail: str
@@ -34,14 +34,14 @@ class Finding(NamedTuple):
 
 
 class Findings(Counter[Finding]):
-    """How often each was seen."""
+    """The faults found, each with how often it was seen."""
 
     def add(self, kind: Kind, detail: str, place: str | None = None) -> None:
-        """Count one, by default at the line of the package that is running."""
+        """Count a fault, by default at the line of the package that is running."""
         self[Finding(kind, detail, here() if place is None else place)] += 1
 
     def of(self, kind: Kind) -> list[Finding]:
-        """Return those of a kind."""
+        """Return the faults of a kind."""
         return [finding for finding in self if finding.kind is kind]
 
     def __str__(self) -> str:

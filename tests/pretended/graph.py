@@ -1,4 +1,4 @@
-"""Graph: a CUDA graph that is not there: what a capture saw, to be done again in the same memory, and what a capture forbids."""
+"""Pretended CUDA graph: what a capture recorded, to be done again in the same memory, and what a capture forbids."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ copy = torch.ops.aten.copy_.default
 
 
 class Recorder:
-    """What is started on streams of one capture. It runs as it is recorded, so that there are sizes; at the end memory from before is put
-    back as it was, and the graph's own holds no numbers."""
+    """The record of what is started on streams of one capture.
+
+    Work runs as it is recorded, so that there are sizes; at the end memory from before is put back as it was, and the graph's own holds
+    no numbers.
+    """
 
     def __init__(self, memory: Memory, stream: Stream) -> None:
         self.memory, self.stream, self.streams = memory, stream, [stream]
@@ -32,7 +35,7 @@ class Recorder:
         self.used: dict[int, bool] = {}  # storages from before, by number, and whether they are written
 
     def join(self, stream: Stream) -> None:
-        """A stream that waits for one of the capture."""
+        """Add a stream that waits for one of the capture."""
         if at.capture is not self or stream.capture is not None:
             self.forbid("a wait for an event of another capture, or of one that has ended")
             return
@@ -40,11 +43,11 @@ class Recorder:
         self.streams.append(stream)
 
     def forbid(self, what: str) -> None:
-        """Find what a capture forbids."""
+        """Add a finding for what a capture forbids."""
         self.memory.findings.add(Kind.CAPTURE, what)
 
     def uses(self, tensor: Tensor, writes: bool) -> None:
-        """An operand, before the operation."""
+        """Note an operand, before the operation."""
         number = tensor.untyped_storage()._cdata
         if self.memory.block(tensor) is not None and (number in self.before or not self.memory.on_device(tensor)):
             if writes and number not in self.saved:
@@ -53,7 +56,7 @@ class Recorder:
             self.used[number] = self.used.get(number, False) or writes
 
     def operator(self, func: Any, args: Any, given: Mapping[str, Any], returned: Any, known: set[int]) -> None:
-        """What an operator made, beside what it was given."""
+        """Note an operator's results, beside its operands."""
         name = func.overloadpacket.__name__
         if name in RANDOM:
             self.forbid(f"{name}: random numbers")
@@ -71,22 +74,22 @@ class Recorder:
         self.calls.append(again)
 
     def copies(self, into: Tensor, source: Tensor) -> None:
-        """A copy between the host and the device."""
+        """Note a copy between the host and the device."""
         places = self._placed(into), self._placed(source)
         self.calls.append(lambda: copy(*map(self._tensor, places)))
 
     def fills(self, tensor: Tensor) -> None:
-        """A tensor that was made with these numbers."""
+        """Note a tensor that was made with these numbers."""
         with unwatched():
             place, numbers = self._placed(tensor), tensor.detach().clone()
         self.calls.append(lambda: copy(self._tensor(place), numbers))
 
     def call(self, run: Callable[[], object]) -> None:
-        """A kernel."""
+        """Note a kernel's call."""
         self.calls.append(run)
 
     def close(self) -> None:
-        """Put memory back."""
+        """Put memory back as it was before the capture."""
         for number, numbers in self.saved.items():
             self.memory.bytes_of(number).copy_(numbers)
         self.own = self.memory.made(self.streams) - self.before
@@ -106,7 +109,7 @@ class Recorder:
 
 
 class Graph:
-    """As `device_lanes.Graph`."""
+    """A captured graph with the interface of `device_lanes.Graph`."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory, self._recorder = memory, None

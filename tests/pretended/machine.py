@@ -1,4 +1,4 @@
-"""Machine: the package on a GPU that is not there."""
+"""Pretended machine: runs the package on a GPU that is not there, and records what a real one would mind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch import Tensor
 import chronoscale
 from chronoscale.cuda_ext.native import abi, backend, cpp_operators
 from chronoscale.real_exec.execution import context, device_lanes, lanes
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.measurement import environment
 from pretended.calls import CUDA, Calls, remember
@@ -62,7 +62,7 @@ class Device:
         return Graph(self.memory)
 
     def pool(self) -> None:
-        """All graphs keep their memory for themselves."""
+        """Return nothing: all graphs keep their memory for themselves."""
 
     def synchronize(self) -> None:
         if at.capture is not None:
@@ -95,8 +95,8 @@ class Device:
         with Calls(self.memory, self.operators):
             return run(outputs, gradients, *args, **given)
 
-    def status(self, run: Any, name: str, x: Tensor, arguments: tuple[Any, ...], cuda: abi.Cuda) -> int:
-        """A kernel through the C ABI: by its declaration, what it reads and writes."""
+    def call_for_status(self, run: Any, name: str, x: Tensor, arguments: tuple[Any, ...], cuda: abi.CudaLaunch) -> int:
+        """Run a kernel of the C ABI, and note what it reads and writes by its declaration."""
         if abi.on_cuda(x):
             stream, gradient = self.operators.stream()
             constant = parameters(f"cs_cuda_{name}")
@@ -143,7 +143,7 @@ def parameters(function: str) -> Sequence[bool | None]:
     return [("const " in one) if "*" in one else None for one in found[1].split(",")]
 
 
-class Handed(Progress):
+class Handed(RowThreads):
     """Progress that hands on, with each row that another thread waits for, what the thread that ran it knows."""
 
     def __init__(self, tasks: Sequence[Task], thread: Sequence[int], needs: Sequence[Sequence[int]], threads: int) -> None:
@@ -178,7 +178,8 @@ def pretended(library: Any) -> Iterator[Findings]:
     """Have the package find one GPU, whose kernels are `library`'s: emulated ones, or such that take the same arguments. What the device
     would have minded is complete when the block has ended."""
     device, kernels = Device(library), Kernels(library)
-    missing, status, zeros, apply = backend.missing, abi.status, abi._counters, torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+    unavailable_reason, call_for_status = backend.unavailable_reason, abi.call_for_status
+    zeros, apply = abi._counters, torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
     def counters(place: torch.device, stream: int, pieces: int) -> Tensor:
@@ -195,14 +196,14 @@ def pretended(library: Any) -> Iterator[Findings]:
 
     patches = [
         mock.patch.object(abi, "cuda_library", lambda: kernels),
-        mock.patch.object(cpp_operators, "operators", lambda: None),  # C++ would take the tensors for the CPU's, which they are
+        mock.patch.object(cpp_operators, "load_operators", lambda: None),  # C++ would take the tensors for the CPU's, which they are
         mock.patch.object(abi, "_on_device", lambda x: nullcontext(device.operators.stream()[0].cuda_stream)),
         mock.patch.object(abi, "_captured", lambda device: at.capture is not None),
         mock.patch.object(abi, "_zeros", {}),
         mock.patch.object(abi, "_counters", counters),
-        mock.patch.object(abi, "status", lambda *given: device.status(status, *given)),
-        mock.patch.object(backend, "missing", lambda name, index=None: None if name == "cuda" else missing(name)),
-        mock.patch.object(device_lanes, "Progress", Handed),
+        mock.patch.object(abi, "call_for_status", lambda *given: device.call_for_status(call_for_status, *given)),
+        mock.patch.object(backend, "unavailable_reason", lambda name, index=None: None if name == "cuda" else unavailable_reason(name)),
+        mock.patch.object(device_lanes, "RowThreads", Handed),
         mock.patch.object(lanes, "CudaStreams", lambda _: device),
         mock.patch.object(context, "pick_device", lambda name, rank, shares: CUDA if name != "cpu" else torch.device("cpu")),
         mock.patch.object(environment, "device_name", lambda _: "a pretended GPU"),

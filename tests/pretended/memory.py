@@ -1,4 +1,4 @@
-"""Memory: which storages are the device's and which are pinned, who has used them, and whether in an order."""
+"""Record of memory: which storages are the device's and which are pinned, who has used them, and whether in an order."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pretended.order import Line, Moment, Stream
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """What the thread does inside is not intercepted."""
+    """Stop intercepting the thread's calls while the block lasts."""
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         yield
 
 
 class Use(NamedTuple):
-    """Bytes [low, high) of a storage, used at a moment, at a line of the package."""
+    """A use of bytes [low, high) of a storage, at a moment, by a line of the package."""
 
     moment: Moment
     low: int
@@ -33,7 +33,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A tensor, but for what keeps its storage alive."""
+    """The place of a tensor in a storage, without keeping the storage alive."""
 
     storage: int
     dtype: torch.dtype
@@ -72,7 +72,7 @@ class Memory:
         self._at: dict[int, Place | Tensor] = {}  # what kernels were given the address of
 
     def block(self, tensor: Tensor) -> Block | None:
-        """Return the storage's, None of a storage that only the host knows."""
+        """Return the record of a storage; None of a storage that only the host knows."""
         return self._blocks.get(tensor.untyped_storage()._cdata)
 
     def on_device(self, tensor: Tensor) -> bool:
@@ -84,24 +84,24 @@ class Memory:
         return block is not None and block.pinned
 
     def make(self, tensor: Tensor, stream: Stream, gradient: bool = False) -> Tensor:
-        """Take its storage for one that the device has just made, and written, on a stream."""
+        """Take a storage for one that the device has just made, and written, on a stream."""
         self._put(tensor, stream, pinned=False)
         self._blocks[tensor.untyped_storage()._cdata].gradient = gradient
         self.use(tensor, stream, writes=True)
         return tensor
 
     def pin(self, tensor: Tensor) -> Tensor:
-        """Take its storage for one that the device can copy from and to beside the host."""
+        """Take a storage for one that the device can copy from and to beside the host."""
         self._put(tensor, None, pinned=True)
         return tensor
 
     def release(self, tensor: Tensor) -> Tensor:
-        """Take its storage for one of the host's again, of which the device knows nothing."""
+        """Take a storage for one of the host's again, of which the device knows nothing."""
         self._blocks.pop(tensor.untyped_storage()._cdata, None)
         return tensor
 
     def mark(self, tensor: Tensor, line: Line) -> None:
-        """As record_stream."""
+        """Note that a storage is used on a stream, as Tensor.record_stream does."""
         if (block := self.block(tensor)) is not None:
             block.marked.add(line.number)
 

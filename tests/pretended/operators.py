@@ -1,4 +1,4 @@
-"""Operators: what torch's operators read and write of the device's memory, and for what the host would wait."""
+"""Interception of torch's operators: what they read and write of the device's memory, and for what the host would wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SILENT = {"detach", "alias", "_record_function_enter_new", "_record_function_exi
 
 
 class Operators(TorchDispatchMode):
-    """Notes the uses of a thread's operators; in a gradient pass they are on the stream on which the forward pass was (`backward`)."""
+    """A dispatch mode that notes the uses of a thread's operators.
+
+    In a gradient pass they are on the stream on which the forward pass was (`backward`).
+    """
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
@@ -91,7 +94,7 @@ class Operators(TorchDispatchMode):
         return stream, True
 
     def wait(self, stream: Stream, what: str) -> None:
-        """The host waits for all that was started on a stream."""
+        """Let the host wait for all that was started on a stream."""
         if at.issuing:
             self.memory.findings.add(Kind.WAIT, what)
         if stream.capture is not None:
@@ -99,7 +102,7 @@ class Operators(TorchDispatchMode):
         host().learn(stream.known)
 
     def _copy(self, func: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        """Between the host and the device."""
+        """Copy between the host and the device."""
         into, source = args[0], args[1]
         asynchronous = bool(given.get("non_blocking", args[2] if len(args) > 2 else False))
         self.across(into, source, asynchronous)
@@ -142,7 +145,7 @@ class Operators(TorchDispatchMode):
 
 
 def _dense(tensor: Tensor) -> bool:
-    """Whether it is one piece of memory; what is not goes through another copy, which is not pinned."""
+    """Tell whether a tensor is one piece of memory; what is not goes through another copy, which is not pinned."""
     return sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1 == tensor.numel()
 
 

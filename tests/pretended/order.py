@@ -1,4 +1,4 @@
-"""Order: what streams of the device and threads of the host know of each other's past, as vector clocks."""
+"""Order of events: what streams of the device and threads of the host know of each other's past, as vector clocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _numbers = itertools.count(1)
 
 
 class Moment(NamedTuple):
-    """The `count`-th thing that a line did."""
+    """The `count`-th action of a line."""
 
     line: int
     count: int
@@ -26,23 +26,23 @@ class Line:
         self.known: dict[int, int] = {self.number: 0}
 
     def tick(self) -> Moment:
-        """Do one thing."""
+        """Count one more action."""
         self.known[self.number] += 1
         return Moment(self.number, self.known[self.number])
 
     def learn(self, known: Mapping[int, int]) -> None:
-        """Go on after all of that."""
+        """Go on after all of that past."""
         for line, count in known.items():
             if self.known.get(line, 0) < count:
                 self.known[line] = count
 
     def follows(self, moment: Moment) -> bool:
-        """Whether what it does next comes after that."""
+        """Tell whether the line's next action comes after that moment."""
         return self.known.get(moment.line, 0) >= moment.count
 
 
 class Event:
-    """A point in a stream's order, as torch.cuda.Event."""
+    """A point in a stream's order, with the interface of torch.cuda.Event."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
@@ -68,7 +68,7 @@ class Event:
 
 
 class Stream(Line):
-    """A stream, as torch.cuda.Stream. capture: that it is part of."""
+    """A stream with the interface of torch.cuda.Stream. capture: the one that it is part of."""
 
     capture: Any = None
 
@@ -77,7 +77,7 @@ class Stream(Line):
         return self.number
 
     def wait_event(self, event: Event) -> None:
-        """Also joins the capture that the event is of."""
+        """Wait for an event, and join the capture that the event is of."""
         if event.capture is not None and event.capture is not self.capture:
             event.capture.join(self)
         elif self.capture is not None and event.capture is None:

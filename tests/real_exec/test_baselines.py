@@ -12,23 +12,23 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
 
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.region import Part
+from chronoscale.real_exec.snapshots.region import PartRegion
 
 
 def busiest(sequence: SnapshotSequence, nodes: int) -> SnapshotSequence:
     """The same snapshots among the nodes with most edges, renumbered."""
     degree = np.bincount(np.concatenate([sequence.src, sequence.dst]), minlength=sequence.num_nodes)
-    kept = np.sort(np.argsort(-degree, kind="stable")[:nodes])
+    remaining = np.sort(np.argsort(-degree, kind="stable")[:nodes])
     place = np.full(sequence.num_nodes, -1)
-    place[kept] = np.arange(nodes)
+    place[remaining] = np.arange(nodes)
     parts = []
     for s in sequence:
         src, dst = place[s.src], place[s.dst]
@@ -90,7 +90,7 @@ def folder(tmp_path_factory, request):
 def oracle(folder, data, shape, hyper, steps):
     """Losses and weights of an independent trainer; strategies and rank counts that take the same steps share them."""
     sequence = store.load(folder / data)
-    features = Material(sequence, INPUTS).features(0)
+    features = SnapshotMaterial(sequence, INPUTS).features(0)
     trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper)
     return trainer.losses(steps), weights(trainer.model)
 
@@ -106,21 +106,21 @@ def iterations(case, groups, ranks):
 def test_losses_are_the_oracles(folder, case, ranks):
     if not (folder / case.data).exists():
         pytest.skip("enron_monthly is not here; CHRONOSCALE_DATA names the folder")
-    found = [json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label] for rank in range(ranks)]
+    results = [json.loads((folder / f"found-{ranks}-{rank}.json").read_text())[case.label] for rank in range(ranks)]
     sequence = store.load(folder / case.data)
     hyper = case.hyper
     if hyper.variant == "as-published":  # full graphs differ by rounding alone
         hyper = replace(hyper, variant="exact")
     groups = (len(sequence) - hyper.group_size - hyper.horizon) // hyper.stride + 1
-    steps = found[0]["steps"]
+    steps = results[0]["steps"]
     assert sorted(unit for units in steps for unit in units) == list(range(groups))
     if case.strategy in ("psg", "esdg", "distdgl"):
         assert steps == iterations(case, groups, ranks)
     expected, trained = oracle(folder, case.data, case.shape, hyper, tuple(map(tuple, steps)))
     assert len(expected) >= 3
-    for rank, one in enumerate(found):
-        np.testing.assert_allclose(one["losses"], expected, rtol=1e-4)
-        assert one["left"] == 0
+    for rank, each in enumerate(results):
+        np.testing.assert_allclose(each["losses"], expected, rtol=1e-4)
+        assert each["left"] == 0
         assert apart(np.load(folder / f"weights-{ranks}-{rank}.npz")[case.label], trained, SnapshotModel(case.shape, SEED)) < 1e-3
 
 
@@ -128,13 +128,13 @@ def test_communication_is_where_it_belongs(folder):
     """Bytes over all ranks: none on one rank or for whole groups, some for groups that are spread."""
     planned = {}
     for path in folder.glob("found-*.json"):
-        for label, one in json.loads(path.read_text()).items():
+        for label, each in json.loads(path.read_text()).items():
             at = label, int(path.stem.split("-")[1])
-            planned[at] = planned.get(at, 0) + one["planned"]
+            planned[at] = planned.get(at, 0) + each["planned"]
     for (label, ranks), size in planned.items():
-        alone = ranks == 1 or not label.startswith(("esdg", "distdgl")) or (label.startswith("esdg") and "-1.1.1." in label)
+        single = ranks == 1 or not label.startswith(("esdg", "distdgl")) or (label.startswith("esdg") and "-1.1.1." in label)
         trivial = ranks == 2 and "skewed" in label  # everything lies in one part
-        assert (size == 0) == alone or trivial, (label, ranks)
+        assert (size == 0) == single or trivial, (label, ranks)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
@@ -142,9 +142,9 @@ def test_communication_is_where_it_belongs(folder):
 def test_parts_make_up_the_snapshot(parts, variant):
     """Aggregating part by part, with remote rows where the routes put them, is aggregating the whole."""
     sequence = GrowthGraph.rmat(50, 300, 3, 0.2, 3).sequence().without_self_edges()
-    cut = Cut(np.random.default_rng(0).integers(0, parts, 50).astype(np.int32), parts)
-    material = Material(sequence, 4, variant)
-    regions = [Part(material, cut, part, torch.device("cpu")) for part in range(parts)]
+    cut = VertexPartition(np.random.default_rng(0).integers(0, parts, 50).astype(np.int32), parts)
+    material = SnapshotMaterial(sequence, 4, variant)
+    regions = [PartRegion(material, cut, part, torch.device("cpu")) for part in range(parts)]
     for region in regions:
         region.prepare(range(3), [2])
     for t in range(3):
@@ -170,4 +170,4 @@ def test_parts_make_up_the_snapshot(parts, variant):
 
 def test_more_parts_than_nodes():
     with pytest.raises(UserError, match="60 nodes, which cannot be cut into 61 parts"):
-        metis(GrowthGraph.rmat(60, 200, 3, 0.1, 1).sequence(), 61)
+        metis_partition(GrowthGraph.rmat(60, 200, 3, 0.1, 1).sequence(), 61)

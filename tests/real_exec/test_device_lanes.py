@@ -238,13 +238,13 @@ def test_the_host_exchanges_beside_what_it_samples() -> None:
 
 def test_what_a_row_of_the_host_starts_on_the_device_has_ended_with_it() -> None:
     tasks = rows((Op.GATHER, H, ()), (Op.FORWARD, C, (0,)))
-    device, found = Device(), []
+    device, result = Device(), []
 
     def program(task: Task) -> None:
-        device.launch(lambda: (sleep(0.01 * (task.op is Op.GATHER)), found.append(task.task)))
+        device.launch(lambda: (sleep(0.01 * (task.op is Op.GATHER)), result.append(task.task)))
 
     DeviceLanes(device).run(tasks, program)
-    assert found == [0, 10]
+    assert result == [0, 10]
 
 
 def test_the_device_is_at_most_one_iteration_behind() -> None:
@@ -287,10 +287,10 @@ def test_all_schedules_of_a_context_run_on_the_same_streams(monkeypatch: pytest.
     """Also one that would have a thread of its own on a CPU: the allocator keeps memory for every stream that there ever was."""
     monkeypatch.setattr(lanes, "CudaStreams", lambda device: Device())
     empty, fetched = np.zeros(0, np.int8), np.array([Op.FETCH], np.int8)
-    one, other = (SimpleNamespace(kind="cells", op=op, lane=np.full(len(op), H, np.int8)) for op in (empty, fetched))
+    first, other = (SimpleNamespace(kind="cells", op=op, lane=np.full(len(op), H, np.int8)) for op in (empty, fetched))
     gpu, cpu = Context(device=torch.device("cuda")), Context()
-    assert isinstance(gpu.lanes(one), DeviceLanes) and gpu.lanes(one) is gpu.lanes(other)
-    assert len(cpu.lanes(one).streams) == 1 and len(cpu.lanes(other).streams) == 2
+    assert isinstance(gpu.lanes(first), DeviceLanes) and gpu.lanes(first) is gpu.lanes(other)
+    assert len(cpu.lanes(first).streams) == 1 and len(cpu.lanes(other).streams) == 2
 
 
 def test_random_schedules_end() -> None:

@@ -21,21 +21,21 @@ from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.real.benefit import benefit
+from chronoscale.strategies.real.benefit import compute_benefit
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
+from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
 
@@ -43,7 +43,7 @@ def forms_of(work, kind):
     """Forms to try whatever they cost: every snapshot in one, or each form after each."""
     count = len(work.snapshots.edges)
     if kind in Form.__members__:
-        return plain(count, Form[kind], kind == "MAP" or must_track(work))
+        return uniform_forms(count, Form[kind], kind == "MAP" or must_track(work))
     forms = np.random.default_rng(3).integers(0, 3, count).astype(np.int8)
     forms[0] = Form.FULL
     return Forms(forms, True)
@@ -68,7 +68,7 @@ def work_of(sequence, model="wd-gcn", layers=1, hyper=None):
 
 def train(sequence, work, schedule, threaded=False):
     weighted = work.model.spatial == "gcn"
-    material = Material(sequence, 12, work.hyper.variant, weighted=weighted)
+    material = SnapshotMaterial(sequence, 12, work.hyper.variant, weighted=weighted)
     context = Context()
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model, 5), context), work.hyper, context)
     program.learner.optimizer = torch.optim.SGD(program.model.parameters(), RATE)  # as the oracle: Adam would hide a gradient counted twice
@@ -102,7 +102,7 @@ def test_equal_losses_over_20_steps(number, model, layers, side):
     """
     graphs = list(SEQUENCES.values())[number % 2]
     work = work_of(graphs, model, layers, Hyper(group_size=3))
-    placement = deal(work.groups, 1, 2) if side == "dealt" else place(benefit(work, COSTS), 1)
+    placement = deal(work.groups, 1, 2) if side == "dealt" else place(compute_benefit(work, COSTS), 1)
     schedule = lower("psg", work, placement, KINDS["psg"], COSTS)
     base, program = train(graphs, work, schedule)
     oracle = DenseTrainer(graphs, program.material.features(0), SnapshotModel(work.model, 5), work.hyper)
@@ -135,9 +135,9 @@ def test_a_snapshot_is_transposed_once(model, layers, needed):
     """Whatever number of groups and epochs it comes to the device in; and only where something goes back through it."""
     work = work_of(SEQUENCES["growth"], model, layers)
     schedule = strategy("psg").plan(work, 1, COSTS).head(6)
-    context, material = Context(), Material(SEQUENCES["growth"], 12, weighted=work.model.spatial == "gcn")
+    context, material = Context(), SnapshotMaterial(SEQUENCES["growth"], 12, weighted=work.model.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model), context), work.hyper, context)
-    own = {program._wanted((task.unit, task.step)).snapshot for task in program.tasks if task.op is Op.H2D}
+    own = {program._form((task.unit, task.step)).snapshot for task in program.tasks if task.op is Op.H2D}
     assert len(own) < len(schedule.tasks(Op.H2D))
     for expected in (len(own) * needed, 0):
         with Sorts() as sorts:
@@ -214,7 +214,7 @@ def test_planned_bytes_are_moved_bytes(model, layers, kind, variant):
     assert program.plan.features == {seat for seat in owned if seat[1] == 0}
     for seat, planned in owned.items():
         assert planned == program._source(seat).nbytes + (seat[1] == 0) * program.material.features(seat[0]).nbytes
-    assert not program.board.shelves, "snapshots are left on the device at the end of an epoch"
+    assert not program.device_state.snapshots, "snapshots are left on the device at the end of an epoch"
 
 
 def test_a_failing_task_ends_both_threads():
@@ -222,7 +222,7 @@ def test_a_failing_task_ends_both_threads():
     work = work_of(graphs)
     schedule = strategy("real-type1").plan(work, 1, COSTS).head(3)
     context = Context()
-    program = SnapshotProgram(schedule, Material(graphs, 12), Learner(SnapshotModel(work.model), context), work.hyper, context)
+    program = SnapshotProgram(schedule, SnapshotMaterial(graphs, 12), Learner(SnapshotModel(work.model), context), work.hyper, context)
 
     def broken(task):
         if task.op is Op.H2D and task.iteration == 1:
@@ -249,9 +249,9 @@ def test_two_ranks_equal_one(tmp_path):
     work = work_of(graphs)
     paired = deal(work.groups, 1, 2)
     dealt = Placement(2, paired.slot, paired.iteration, np.zeros_like(paired.slot))
-    one = run_ranks(tmp_path / "one", graphs, work, lower("a", work, paired, KINDS["real-reuse"], COSTS), 1)
+    first = run_ranks(tmp_path / "one", graphs, work, lower("a", work, paired, KINDS["real-reuse"], COSTS), 1)
     two = run_ranks(tmp_path / "two", graphs, work, lower("b", work, dealt, KINDS["real-type1"], COSTS), 2)
-    np.testing.assert_allclose(two, one, rtol=1e-5)
+    np.testing.assert_allclose(two, first, rtol=1e-5)
 
 
 def test_a_worker_says_what_is_wrong(tmp_path):

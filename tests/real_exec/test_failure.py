@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec.execution.context import joined
+from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
@@ -36,13 +36,13 @@ from chronoscale.real_exec.ranks.failure import Failure, FailureKind
 )
 def test_an_exception_is_told_by_its_kind(tmp_path: Path, error, kind, code, raised, line) -> None:
     Failure.of(error, 1, "at row 3").save(tmp_path)
-    found = Failure.load(tmp_path, 1)
-    assert found is not None and (found.kind, found.code) == (kind, code)
-    told = found.error("train")
-    assert type(told) is raised
+    result = Failure.load(tmp_path, 1)
+    assert result is not None and (result.kind, result.code) == (kind, code)
+    reported = result.error("train")
+    assert type(reported) is raised
     with pytest.raises(raised, match=f"^{line}$"):
-        raise told
-    assert bool(found.trace) == (kind is FailureKind.UNEXPECTED)
+        raise reported
+    assert bool(result.trace) == (kind is FailureKind.UNEXPECTED)
     assert Failure.load(tmp_path, 0) is None
 
 
@@ -54,10 +54,10 @@ def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:
 
 def test_what_ends_a_rank_is_told_before_what_is_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """By that others fail."""
-    said: list[object] = []
-    monkeypatch.setattr(positions.own(), "report", said.append)
+    message: list[object] = []
+    monkeypatch.setattr(positions.own_page(), "report", message.append)
     error = ValueError("odd")
-    with pytest.raises(ValueError, match="odd"), joined(Settings(device="cpu")) as context:
-        context.stack.callback(said.append, "closed")
+    with pytest.raises(ValueError, match="odd"), open_context(Settings(device="cpu")) as context:
+        context.stack.callback(message.append, "closed")
         raise error
-    assert said == [error, "closed"]
+    assert message == [error, "closed"]

@@ -11,10 +11,10 @@ from notation import Written, write
 from sklearn.linear_model import LinearRegression
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.interpreter import Pass, rendezvous
-from chronoscale.real_exec.measurement.estimate import means, whole
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.jitter import sway
+from chronoscale.real_exec.execution.interpreter import rendezvous
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
+from chronoscale.real_exec.measurement.repeats import counted_passes, mean_durations, rank_sway
 from chronoscale.strategies.costing.curves import DESCRIBED
 from chronoscale.strategies.costs import FORMS, Floats
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -42,15 +42,15 @@ def test_waiting_is_no_work() -> None:
 @pytest.mark.parametrize(("passes", "left"), [(1, 1), (2, 2), (6, 6), (7, 5), (13, 11), (14, 10)])
 def test_a_seventh_of_the_passes_is_left_out_at_either_end(passes: int, left: int) -> None:
     totals = np.random.default_rng(passes).permutation(passes)
-    kept = whole(totals)
-    assert kept.sum() == left and sorted(totals[kept]) == list(range((passes - left) // 2, passes - (passes - left) // 2))
+    remaining = counted_passes(totals)
+    assert remaining.sum() == left and sorted(totals[remaining]) == list(range((passes - left) // 2, passes - (passes - left) // 2))
 
 
 def test_means_add_up_to_the_passes_that_count() -> None:
     written = write("a: AGGREGATE@COMPUTE\nb: TRANSFORM@COMPUTE")
-    found = repeats(written, [10, 5], [12, 5], [11, 7], [13, 9], [10, 8], [14, 9], [10**6, 9])  # the longest and the shortest are left out
-    assert means(found).tolist() == [12, 7.6]
-    table = tabulate([(written.schedule, repeats(written, [10, 5], [20, 10]))])
+    result = repeats(written, [10, 5], [12, 5], [11, 7], [13, 9], [10, 8], [14, 9], [10**6, 9])  # the longest and the shortest are left out
+    assert mean_durations(result).tolist() == [12, 7.6]
+    table = tabulate_samples([(written.schedule, repeats(written, [10, 5], [20, 10]))])
     assert table["ns"].tolist() == [15, 7.5] and table["spread"].tolist() == [0, 0]  # a pass twice as slow is drift, no jitter
     assert not table["alone"].any()
 
@@ -79,8 +79,8 @@ def test_predicted_sums_are_those_that_were_measured() -> None:
     off, before = [], []
     for _ in range(100):
         drawn = true * noise(rng, 7, len(true))
-        kept = drawn[whole(np.rint(drawn.sum(1)).astype(np.int64))].mean(0)
-        (curve,) = fit(profile("AGGREGATE", kept, nodes=nodes, edges=edges), "d", {}).fits
+        remaining = drawn[counted_passes(np.rint(drawn.sum(1)).astype(np.int64))].mean(0)
+        (curve,) = fit(profile("AGGREGATE", remaining, nodes=nodes, edges=edges), "d", {}).fits
         features = np.stack([nodes, edges, np.ones(160)], axis=1)
         predicted = FORMS[curve.form].features({name: np.ones(40) for name in DESCRIBED} | {"nodes": asked[:, 0], "edges": asked[:, 1]})
         exact = float(asked @ [3, 2, 500] @ np.ones(40))
@@ -122,9 +122,9 @@ def test_a_form_is_not_chosen_where_its_error_is_told() -> None:
     """What the samples told on take twice as long for changes the error that is told, signed, and no form and no error of another."""
     nodes, edges = np.arange(10, 410, 10), np.random.default_rng(2).integers(10, 9000, 40)
     ns = 3.0 * nodes + 2.0 * edges + 500
-    told = np.random.default_rng(5).permutation(40)[:10]
+    reported = np.random.default_rng(5).permutation(40)[:10]
     twice = ns.copy()
-    twice[told] *= 2
+    twice[reported] *= 2
     (before,), (after,) = (fit(profile("AGGREGATE", each, nodes=nodes, edges=edges), "d", {}, 5).fits for each in (ns, twice))
     assert before.held_out_error < 1e-6 and before.bias == pytest.approx(0, abs=1e-6)
     assert after.held_out_error == pytest.approx(0.5) and after.bias == pytest.approx(-0.5)
@@ -134,16 +134,16 @@ def test_a_form_is_not_chosen_where_its_error_is_told() -> None:
 def test_implementations_have_curves_of_their_own() -> None:
     nodes = np.arange(10, 90)
     table = pd.concat([profile("TRANSFORM", 5 * nodes + n, rows=nodes, variant=v) for v, n in ((0, 100), (1, 900))])
-    found = {one.variant: one for one in fit(table, "d", {}).fits}
-    assert found.keys() == {0, 1}
+    results = {each.variant: each for each in fit(table, "d", {}).fits}
+    assert results.keys() == {0, 1}
     for variant, extra in ((0, 100), (1, 900)):
-        form = FORMS[found[variant].form].features({name: np.full(1, 50.0 if name == "rows" else 1.0) for name in DESCRIBED})
-        assert (form @ np.asarray(found[variant].coefficients))[0] == pytest.approx(250 + extra)
+        form = FORMS[results[variant].form].features({name: np.full(1, 50.0 if name == "rows" else 1.0) for name in DESCRIBED})
+        assert (form @ np.asarray(results[variant].coefficients))[0] == pytest.approx(250 + extra)
 
 
 def test_curves_that_were_hardly_seen_are_left_out() -> None:
     table = pd.concat([profile("TRANSFORM", [5.0] * 4), profile("COPY", [5.0] * 3), profile("ALLREDUCE", [7.0])])
-    assert set(enough(table)["op"]) == {"TRANSFORM", "ALLREDUCE"}
+    assert set(with_enough_samples(table)["op"]) == {"TRANSFORM", "ALLREDUCE"}
     with pytest.raises(UserError, match=r"^profile: COPY at width 8 has 3 samples, at least 4 are needed$"):
         fit(table, "d", {})
 
@@ -164,11 +164,11 @@ def jittered(rng: np.random.Generator, own: float, rank: float, drift: float) ->
 @pytest.mark.parametrize(("own", "rank", "drift"), [(0.05, 0, 0), (0.05, 0.03, 0.0), (0.02, 0.03, 0.2), (0, 0, 0.1)])
 def test_jitter_of_rows_and_of_ranks_are_told_apart_from_drift(own: float, rank: float, drift: float) -> None:
     schedule, passes = jittered(np.random.default_rng(1), own, rank, drift)
-    table = tabulate([(schedule, passes)])
+    table = tabulate_samples([(schedule, passes)])
     (curve,) = fit(table, "d", {}).fits
     assert curve.spread == pytest.approx(np.hypot(own, rank), rel=0.15, abs=1e-5)
-    assert sway([(schedule, passes)]) == pytest.approx(rank, rel=0.25, abs=0.005)
-    assert sway([(schedule, passes[:1])]) == 0 and sway([]) == 0
+    assert rank_sway([(schedule, passes)]) == pytest.approx(rank, rel=0.25, abs=0.005)
+    assert rank_sway([(schedule, passes[:1])]) == 0 and rank_sway([]) == 0
 
 
 def test_a_curve_comes_back() -> None:
@@ -184,11 +184,11 @@ def test_a_ring_has_its_latency_and_bandwidth() -> None:
     """2 (P - 1) alpha + 2 (P - 1) / P n / B: back to back, and after computing, where ranks have to be woken."""
     ranks, size = (grid.ravel() for grid in np.meshgrid([2, 3, 4], [1_000, 50_000, 2_000_000]))
     moved = 2 * (ranks - 1) / ranks * size / 5  # 5 bytes a ns
-    alone = profile("ALLREDUCE", moved + 2 * (ranks - 1) * 700, ranks=ranks, bytes=size, alone=True)
-    link = fit(alone, "d", {}).collective
+    single = profile("ALLREDUCE", moved + 2 * (ranks - 1) * 700, ranks=ranks, bytes=size, alone=True)
+    link = fit(single, "d", {}).collective
     assert link is not None and link.bandwidth == pytest.approx(5e9, rel=1e-6) and link.latency_s == pytest.approx(700e-9, rel=1e-6)
     woken = profile("ALLREDUCE", moved + 2 * (ranks - 1) * 9_000, ranks=ranks, bytes=size)
-    link = fit(pd.concat([alone, woken]), "d", {}).collective
+    link = fit(pd.concat([single, woken]), "d", {}).collective
     assert link is not None and link.bandwidth == pytest.approx(5e9, rel=1e-6) and link.latency_s == pytest.approx(9e-6, rel=1e-6)
 
 
@@ -196,8 +196,8 @@ def test_an_all_gather_has_its_own() -> None:
     """(P - 1) alpha + (P - 1) n / B."""
     ranks, size = (grid.ravel() for grid in np.meshgrid([2, 3, 4], [1_000, 50_000, 2_000_000]))
     gathered = profile("ALLGATHER", (ranks - 1) * (8_000 + size / 2), ranks=ranks, bytes=size)
-    found = fit(gathered, "d", {})
-    assert found.collective is None and not found.fits and found.gather is not None
-    assert found.gather.bandwidth == pytest.approx(2e9, rel=1e-6) and found.gather.latency_s == pytest.approx(8e-6, rel=1e-6)
+    result = fit(gathered, "d", {})
+    assert result.collective is None and not result.fits and result.gather is not None
+    assert result.gather.bandwidth == pytest.approx(2e9, rel=1e-6) and result.gather.latency_s == pytest.approx(8e-6, rel=1e-6)
     idle = profile("ALLGATHER", np.full(9, 4e6), ranks=np.full(9, 4), bytes=np.zeros(9, np.int64))  # they wait for the others' shares
-    assert fit(pd.concat([gathered, idle]), "d", {}).gather == found.gather and fit(idle, "d", {}).gather is None
+    assert fit(pd.concat([gathered, idle]), "d", {}).gather == result.gather and fit(idle, "d", {}).gather is None

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from chronoscale.errors import UserError
 from chronoscale.real_exec.signals.forecast import a3t as a3t_module
 from chronoscale.real_exec.signals.forecast import walks as walks_module
-from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
+from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
 from chronoscale.strategies.workload import ModelChoice
@@ -68,11 +68,11 @@ def diffusion_reference(model: Forecaster, window: Tensor, published: bool) -> T
     terms = powers(published)
 
     def step(stack: torch.nn.Module, x: Tensor, states: list[Tensor]) -> list[Tensor]:
-        made = []
+        built = []
         for cell, h in zip(stack.cells, states, strict=True):
             x = diffusion_cell(cell, x, h, terms)
-            made.append(x)
-        return made
+            built.append(x)
+        return built
 
     states = [torch.zeros(NODES, 8).double() for _ in model.encoder.cells]
     outputs = []
@@ -148,15 +148,15 @@ def test_model_is_its_dense_form(name: str, variant: str, dense: int, monkeypatc
     monkeypatch.setattr(walks_module, "DENSE_NODES", dense)
     monkeypatch.setattr(a3t_module, "DENSE_NODES", dense)
     model, x = build(name, variant), windows()
-    made = model(x)
-    assert made.shape == (3, HORIZON, NODES)
+    built = model(x)
+    assert built.shape == (3, HORIZON, NODES)
     expected = torch.stack([REFERENCES[name](model, window, variant == "as-published") for window in x])
-    torch.testing.assert_close(made, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(built, expected, rtol=1e-5, atol=1e-6)
     inputs = tuple(model.parameters())
-    seed = torch.randn(made.shape, generator=torch.Generator().manual_seed(0)).double()
-    ours, theirs = (torch.autograd.grad(values, inputs, seed, materialize_grads=True, allow_unused=True) for values in (made, expected))
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+    seed = torch.randn(built.shape, generator=torch.Generator().manual_seed(0)).double()
+    ours, theirs = (torch.autograd.grad(values, inputs, seed, materialize_grads=True, allow_unused=True) for values in (built, expected))
+    for each, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(each, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.sample(2)
@@ -169,11 +169,11 @@ def test_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_windows_are_independent_and_any_view_will_do(name: str) -> None:
     model, x = build(name), windows(4)
-    made = model(x)
-    assert made.isfinite().all()
-    torch.testing.assert_close(made[1:2], model(x[1:2]))
+    built = model(x)
+    assert built.isfinite().all()
+    torch.testing.assert_close(built[1:2], model(x[1:2]))
     other = x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
-    torch.testing.assert_close(model(other), made)
+    torch.testing.assert_close(model(other), built)
 
 
 @pytest.mark.parametrize("variant", ["exact", "as-published"])
@@ -195,12 +195,12 @@ def test_every_channel_is_read(name: str) -> None:
     """Three values and, behind them, two channels of the calendar; all steps of a value count, of the calendar the last does."""
     shape = forecaster_shape(ModelChoice(name, 8, heads=2), NODES, 5, WINDOW, HORIZON, calendar=2)
     model, x = forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, 1).double(), windows(1, 5)
-    made = model(x)
+    built = model(x)
     for channel in range(5):
         for step in range(WINDOW) if channel < 3 else [WINDOW - 1]:
             other = x.clone()
             other[0, step, 2, channel] += 1
-            assert not torch.allclose(model(other), made), (channel, step)
+            assert not torch.allclose(model(other), built), (channel, step)
 
 
 @pytest.mark.parametrize("nodes", [60, 600])
@@ -210,19 +210,19 @@ def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int)
     edges = rng.integers(0, nodes, (2, 4 * nodes)).astype(np.int32)
     shape = forecaster_shape(ModelChoice(name, 16, layers), nodes, CHANNELS, 6, 4, calendar=1)
     model, x = forecaster(shape, edges, None, nodes, 6, 4, 0), torch.randn(4, 6, nodes, CHANNELS)
-    kept: dict[int, int] = {}
+    remaining: dict[int, int] = {}
     left = {t.untyped_storage().data_ptr() for t in (*model.parameters(), x)}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in left:
-            kept[storage.data_ptr()] = storage.nbytes()
+            remaining[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         out = model(x)
     assert out.requires_grad
-    assert saved_bytes(shape, nodes, edges.shape[1], 4, 6, 4) == pytest.approx(sum(kept.values()), rel=0.15)
+    assert saved_bytes(shape, nodes, edges.shape[1], 4, 6, 4) == pytest.approx(sum(remaining.values()), rel=0.15)
 
 
 @pytest.mark.parametrize("name", FORECASTERS)
@@ -242,15 +242,15 @@ class Products(TorchDispatchMode):
     flops = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        made = func(*args, **(kwargs or {}))
+        built = func(*args, **(kwargs or {}))
         if "scaled_dot_product" in str(func):
             self.flops += 4 * args[0].numel() * args[1].shape[-2]
-            return made
+            return built
         factors = args[1:3] if "addmm" in str(func) else args[:2] if ".mm" in str(func) or ".bmm" in str(func) else ()
         if factors:
             entries = factors[0].values().numel() if factors[0].layout == torch.sparse_csr else factors[0].numel()
             self.flops += 2 * entries * factors[1].shape[-1]
-        return made
+        return built
 
 
 @pytest.mark.parametrize("name", FORECASTERS)

@@ -17,8 +17,8 @@ import torch
 from emulation.stand_in import emulated
 from pairwise import pairwise
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -26,16 +26,16 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Counter, Unheard, counted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers, KernelCounter, count_kernels
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.region import Part, Whole
+from chronoscale.real_exec.snapshots.region import PartRegion, WholeRegion
 from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
@@ -45,7 +45,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.streams.feeding import OPERATORS, Feeding
+from chronoscale.strategies.streams.feeding import OPERATORS, StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
@@ -74,21 +74,21 @@ def differences(schedule: Schedule, program: Program, allowed: Mapping[Op, int] 
     learner.optimizer.param_groups[0]["foreach"], learner.later = True, True  # as on CUDA
     getattr(program, "grid", program).shares = False
     with emulated():
-        counts = counted(program)
-    found, seen = [], set()
+        counts = count_kernels(program)
+    result, seen = [], set()
     for task, count in zip(program.tasks, counts, strict=True):
         first = task.op is Op.OPTIMIZE and task.op not in seen
         seen.add(task.op)
-        said, bytes_said = int(schedule.kernels[task.task]), int(schedule.bytes[task.task])
+        message, bytes_said = int(schedule.kernels[task.task]), int(schedule.bytes[task.task])
         where = f"{task.op.name} {task.task} (step {task.step}, layer {task.layer})"
         if task.lane is Lane.HOST or first:
             continue
-        if abs(count.kernels - said) > allowed.get(task.op, 0):
-            found.append(f"{where}: {count.kernels} kernels, {said} said")
+        if abs(count.kernels - message) > allowed.get(task.op, 0):
+            result.append(f"{where}: {count.kernels} kernels, {message} said")
         if task.op not in kernels.MOVES and abs(count.bytes - bytes_said) > near * count.bytes + LITTLE:
-            found.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
+            result.append(f"{where}: {count.bytes} bytes, {bytes_said} said")
     assert {Op.BACKWARD, Op.OPTIMIZE} <= seen
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_groups(name: str, model: str, layers: int) -> None:
     shape = model_shape(model, INPUTS, HIDDEN, layers)
     schedule = strategy(name).plan(Workload("w", statistics_of(GRAPHS), shape, HYPER), 1, UNUSED).head(2)
     context = Context()
-    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
     assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
 
@@ -107,11 +107,11 @@ def test_groups(name: str, model: str, layers: int) -> None:
 @pytest.mark.parametrize("name", ["esdg", "distdgl"])
 def test_cells(name: str, model: str) -> None:
     shape, planner = model_shape(model, INPUTS, HIDDEN, 2), strategy(name)
-    cut = Cut(np.zeros(GRAPHS.num_nodes, np.int32), 1)
+    cut = VertexPartition(np.zeros(GRAPHS.num_nodes, np.int32), 1)
     work = Workload("w", statistics_of(GRAPHS), shape, HYPER, Partition(*cut.count(GRAPHS)))
     schedule, context = planner.plan(work, 1, UNUSED).head(2), Context()
-    material = Material(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
-    region = Part(material, cut, 0, context.device) if planner.partitioned else Whole(material)
+    material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
     assert not differences(schedule, CellProgram(schedule, region, Learner(SnapshotModel(shape), context), HYPER, context))
 
 
@@ -126,10 +126,10 @@ def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pyt
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
     hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
-    shape, others = model_shape(model, INPUTS, HIDDEN, layers), Unheard(ranks)
-    work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=Counted(DENSE, chunks))
+    shape, others = model_shape(model, INPUTS, HIDDEN, layers), AbsentPeers(ranks)
+    work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=ExactChunking(DENSE, chunks))
     schedule, context = strategy(name).plan(work, ranks, UNUSED), Context(collective=others, exchange=others)
-    material = Material(DENSE, INPUTS, hyper.variant)
+    material = SnapshotMaterial(DENSE, INPUTS, hyper.variant)
     program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
     stacked = {Op.BACKWARD: 2} if shape.depth > 1 else EXACT  # no law tells all of a stack's of some fifty
     assert not differences(schedule, program, stacked, WINDOWED)
@@ -153,18 +153,18 @@ def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
     schedule, context = planner.plan(work, 1, UNUSED), Context()
     item = Item("counted", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet"))
-    prepared(item, choice, context)
-    assert not differences(schedule, bound(item, schedule, choice, context))
+    run_preparation(item, choice, context)
+    assert not differences(schedule, bind_program(item, schedule, choice, context))
 
 
 @pytest.fixture(scope="module")
 def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """A stream a task: with features of events to tell links, with those of nodes, too, to label nodes."""
-    found = {}
+    results = {}
     for task, width in (("link", 0), ("node", 3)):
         drawn = stream_case.stream(nodes=8, events=190, features=width, labels=task == "node")
-        found[task] = stream_case.prepared(tmp_path_factory.mktemp(task), drawn, task=task)
-    return found
+        results[task] = stream_case.prepared(tmp_path_factory.mktemp(task), drawn, task=task)
+    return results
 
 
 LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-merged")
@@ -179,12 +179,14 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     """Ways to load, and operators edge by edge. The second of two ranks has no events in the last iteration. Not the first batches: a level
     of one row is laid out without a copy. loading: a strategy, and ranks."""
     name, ranks = loading
-    given = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
+    arguments = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
     samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
     more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
-    schedule = stream_case.planned(clicks[task], chosen, given, name, ranks)
-    program = bound(Item("counted", "", str(clicks[task]), given), schedule, chosen, Context(rank=ranks - 1, collective=Unheard(ranks)))
+    schedule = stream_case.planned(clicks[task], chosen, arguments, name, ranks)
+    program = bind_program(
+        Item("counted", "", str(clicks[task]), arguments), schedule, chosen, Context(rank=ranks - 1, collective=AbsentPeers(ranks))
+    )
     last = schedule.iterations - 2
     program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
     sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE and row.layer < 0}
@@ -195,16 +197,16 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
 def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
     names = {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
     attending = {f"{model} {task} {how}" for model in ("tgat", "tgn") for task in clicks for how in OPERATORS[1:]}
-    assert set(kernels.table()["events"]) == names | attending
+    assert set(kernels.read_laws()["events"]) == names | attending
     work = stream_case.workload(clicks["link"], "tgn")
     with pytest.raises(UserError, match=r"^kernels of 'memoryless link' \(events\) were not counted \(.*\); known: apan link, [^\n]*$"):
-        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1, Feeding())
+        kernels_of(replace(work, model=replace(work.model, name="memoryless")), 1, StreamFeeding())
 
 
 def test_dropout_and_what_the_host_reads() -> None:
     """Dropout is one kernel forwards and one backwards; a check whose result the host reads is none."""
     x, half = torch.ones(4, 4, requires_grad=True), torch.nn.functional.dropout
-    for run, said in (
+    for run, message in (
         (lambda: half(x, 0.5), 1),
         (lambda: half(x, 0.5, training=False), 0),
         (lambda: half(x, 0.0), 0),
@@ -212,10 +214,10 @@ def test_dropout_and_what_the_host_reads() -> None:
         (lambda: int(x.max()), 0),
         (lambda: bool(x.detach().any()), 0),
     ):
-        with Counter() as counter:
+        with KernelCounter() as counter:
             run()
-        assert counter.count == said
-    made, ones = half(x, 0.5), torch.ones(4, 4)
-    with Counter() as counter:
-        torch.autograd.grad(made, x, ones)
+        assert counter.count == message
+    built, ones = half(x, 0.5), torch.ones(4, 4)
+    with KernelCounter() as counter:
+        torch.autograd.grad(built, x, ones)
     assert counter.count == 1

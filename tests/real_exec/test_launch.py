@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from chronoscale.errors import MachineError, NotFiniteError, UserError
-from chronoscale.real_exec.ranks import handle as module
 from chronoscale.real_exec.ranks import launch, positions
+from chronoscale.real_exec.ranks import rank_group as module
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 
 SHORT = Patience(seconds=2.0, rows=0.0)
@@ -53,32 +53,32 @@ LOST = [
 ]
 
 
-def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> Ranks:
+def talking(folder: Path, operation: str, how: str, ranks: int = 2) -> RankGroup:
     path = folder / "job"
     path.write_text(json.dumps({"operation": operation, "loses": 1, "how": how}))
     return start("lost_rank", path, ranks, 1)
 
 
-def left(ranks: Ranks) -> list[psutil.Process]:
+def left(ranks: RankGroup) -> list[psutil.Process]:
     """Processes of the job that run 5 s later: its ranks, and what is of their group. What is dead and not buried yet does not."""
-    found = []
+    results = []
     for process in psutil.process_iter():
         try:
             ours = process.pid in ranks.pids or os.getpgid(process.pid) == ranks.pids[0]
             if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                results.append(process)
         except (psutil.Error, ProcessLookupError):
             continue  # it has ended
-    return alive(found, 5)
+    return alive(results, 5)
 
 
 def alive(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that run so many seconds later."""
-    found = []
+    results = []
     for process in psutil.wait_procs(processes, timeout=seconds)[1]:
         with suppress(psutil.NoSuchProcess):
-            found += [process] * (process.status() != psutil.STATUS_ZOMBIE)
-    return found
+            results += [process] * (process.status() != psutil.STATUS_ZOMBIE)
+    return results
 
 
 @pytest.mark.parametrize(("operation", "how", "line"), LOST, ids=[how.replace(" ", "-") for _, how, _ in LOST])
@@ -86,12 +86,12 @@ def test_each_way_to_lose_a_rank_is_one_line_and_leaves_nothing(tmp_path: Path, 
     ranks = talking(tmp_path, operation, how)
     with pytest.raises(MachineError) as raised:
         wait(ranks, "train", SHORT)
-    found = re.fullmatch(line, str(raised.value))
-    assert found, raised.value
+    result = re.fullmatch(line, str(raised.value))
+    assert result, raised.value
     assert not left(ranks) and not ranks.folder.exists()
-    if found.groups():
-        assert Path(found[1]).read_text().endswith("ValueError: odd\n")
-        Path(found[1]).unlink()
+    if result.groups():
+        assert Path(result[1]).read_text().endswith("ValueError: odd\n")
+        Path(result[1]).unlink()
 
 
 def test_a_job_that_is_stopped_or_dropped_leaves_nothing(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_job_that_cannot_start_ends_no_other(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(MachineError, match=r"ranks cannot start: .*gone"):
         talking(tmp_path, "all_reduce", "never")
-    other.hear(0.01)
+    other.wait_for_end(0.01)
     assert not other.ended
     other.close()
 
@@ -235,8 +235,8 @@ def test_ranks_do_not_meet_where_another_cluster_would(monkeypatch: pytest.Monke
     """NCCL takes an empty address for a wrong one."""
     for name in ("NCCL_COMM_ID", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         monkeypatch.setenv(name, "10.0.0.1:5000")
-    given = launch._environment(1)
-    assert "NCCL_COMM_ID" not in given and (given["NCCL_SOCKET_IFNAME"], given["GLOO_SOCKET_IFNAME"]) == ("=lo", "lo")
+    arguments = launch._environment(1)
+    assert "NCCL_COMM_ID" not in arguments and (arguments["NCCL_SOCKET_IFNAME"], arguments["GLOO_SOCKET_IFNAME"]) == ("=lo", "lo")
 
 
 def test_an_entry_that_is_no_module_is_one_line(tmp_path: Path) -> None:
@@ -278,11 +278,11 @@ def test_an_entry_that_is_no_module_is_one_line(tmp_path: Path) -> None:
 )
 def test_the_cause_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends, kind, line) -> None:
     """Of ranks that fail together, in the order in which they end."""
-    for rank, _, failed, said in ends:
+    for rank, _, failed, message in ends:
         if failed is not None:
-            Failure(rank, failed, "RuntimeError", said, "while starting", at_s=100.0 - rank).save(tmp_path)
+            Failure(rank, failed, "RuntimeError", message, "while starting", at_s=100.0 - rank).save(tmp_path)
         else:
-            (tmp_path / f"rank-{rank}.log").write_text(said)
+            (tmp_path / f"rank-{rank}.log").write_text(message)
     left = [(rank, status) for rank, status, *_ in ends]
 
     positions.make_file(tmp_path, 2)
@@ -300,8 +300,8 @@ def test_the_cause_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends
         def over(self) -> bool:
             return not left
 
-        def hear(self, seconds: float) -> None:
+        def wait_for_end(self, seconds: float) -> None:
             self.ended.update([left.pop(0)])
 
-    found = launch._cause(Played(), "train")  # type: ignore[arg-type]
-    assert (type(found), str(found)) == (kind, line)
+    result = launch._cause(Played(), "train")  # type: ignore[arg-type]
+    assert (type(result), str(result)) == (kind, line)

@@ -10,11 +10,11 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.binding import bind_program
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.programs import bound
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.training.checkpoint import EpochRecord, keep, restore
+from chronoscale.real_exec.training.checkpoint import EpochRecord, restore, save_epoch
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -38,8 +38,8 @@ def test_a_step_moves_by_its_groups(tmp_path, name, scaled, rates):
     store.save(tmp_path / "data", GRAPHS)
     work = Workload("w", statistics_of(GRAPHS), model_shape("t-gcn", 4, 4), hyper)
     schedule = strategy(name).plan(work, 1, UNUSED)
-    with joined(Settings(learning_rate=0.01, device="cpu", scale_learning_rate=scaled)) as context:
-        program = bound(Item(name, "", str(tmp_path / "data"), hyper), schedule, ModelChoice("t-gcn", 4, 1, 4), context)
+    with open_context(Settings(learning_rate=0.01, device="cpu", scale_learning_rate=scaled)) as context:
+        program = bind_program(Item(name, "", str(tmp_path / "data"), hyper), schedule, ModelChoice("t-gcn", 4, 1, 4), context)
         execute(schedule, program, context.lanes(schedule), "cpu")
         assert program.learner.rates() == rates
         assert program.learner.rates() != rates  # asked again: of no step
@@ -48,15 +48,15 @@ def test_a_step_moves_by_its_groups(tmp_path, name, scaled, rates):
 def net() -> nn.Module:
     """Parameters of many sizes, one of them not trained."""
     torch.manual_seed(0)
-    made = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 3, bias=False))
-    made[2].bias.requires_grad_(False)
-    return made
+    built = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 3, bias=False))
+    built[2].bias.requires_grad_(False)
+    return built
 
 
 def test_one_buffer_trains_as_many_parameters_do():
     """Adam on each of them, with torch's own gradients."""
     learner, plain = Learner(net(), Context(Settings(learning_rate=0.01)), fused=True), net()
-    adam = torch.optim.Adam([one for one in plain.parameters() if one.requires_grad], 0.01)
+    adam = torch.optim.Adam([each for each in plain.parameters() if each.requires_grad], 0.01)
     for step in range(6):
         x = torch.randn(11, 5, generator=torch.Generator().manual_seed(step))
         learner.model(x).square().sum().backward()
@@ -87,7 +87,7 @@ def test_moments_of_another_optimiser_are_refused(tmp_path):
     before.model(torch.randn(4, 5)).sum().backward()
     before.step(0)
     (tmp_path / "epochs").mkdir()
-    keep(tmp_path, EpochRecord(0, 0, "training", "tgl", 0, 0, 1, (0.5,), {}), before, {})
+    save_epoch(tmp_path, EpochRecord(0, 0, "training", "tgl", 0, 0, 1, (0.5,), {}), before, {})
     with pytest.raises(UserError, match="not a readable checkpoint of this model") as raised:
         restore(tmp_path, SimpleNamespace(learner=now, restore=lambda kept: None), torch.device("cpu"))
     assert "delete it to train from the first epoch on" in str(raised.value) and "\n" not in str(raised.value)

@@ -18,8 +18,8 @@ def test_parameters_are_counted(name, layers):
 @pytest.mark.parametrize("name", MODELS)
 def test_seeds_decide(name):
     shape = model_shape(name, 5, 7)
-    one, same, other = (torch.cat([p.flatten() for p in SnapshotModel(shape, seed).parameters()]) for seed in (1, 1, 2))
-    assert torch.equal(one, same) and not torch.equal(one, other)
+    first, same, other = (torch.cat([p.flatten() for p in SnapshotModel(shape, seed).parameters()]) for seed in (1, 1, 2))
+    assert torch.equal(first, same) and not torch.equal(first, other)
 
 
 def test_evolving_weights_are_read_by_columns():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pairwise import fast
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.datasets.generate.growth import GrowthGraph
@@ -19,15 +19,15 @@ from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
 from chronoscale.strategies.costing.curves import PLACED, RANGED, curves
 from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
@@ -48,8 +48,8 @@ def cut_anyhow(snapshots, count):
 def in_turn(things, ranks, quick):
     """(graph, ranks, thing): every thing on both graphs, one rank count on one of them and the other on the other. `quick`: indices of
     things that are fast on the first graph."""
-    found = [(graph, ranks[(i + j) % 2], thing) for i, graph in enumerate(GRAPHS) for j, thing in enumerate(things)]
-    return fast(found, lambda number, _: number in quick)
+    results = [(graph, ranks[(i + j) % 2], thing) for i, graph in enumerate(GRAPHS) for j, thing in enumerate(things)]
+    return fast(results, lambda number, _: number in quick)
 
 
 @pytest.mark.slow
@@ -57,12 +57,12 @@ def in_turn(things, ranks, quick):
 def test_every_descriptor_is_in_range(graph, ranks, shape):
     name, layers, size = shape
     snapshots, model, hyper = GRAPHS[graph], model_shape(name, 8, 8, layers), Hyper(group_size=size)
-    found = list(probes(snapshots, model, hyper, ranks))
-    assert len({p.label for p in found}) == len(found)
+    result = list(probes(snapshots, model, hyper, ranks))
+    assert len({p.label for p in result}) == len(result)
     work = Workload("w", statistics_of(snapshots), model, hyper)
     for planner in of("snapshots").values():
         if planner.kind == "groups":
-            covers(found, planner.plan(work, ranks, COSTS))
+            covers(result, planner.plan(work, ranks, COSTS))
 
 
 @pytest.mark.sample(1)
@@ -71,12 +71,12 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
     """Whatever the cut: here another than the windows were cut by."""
     snapshots, shape, hyper = GRAPHS[graph], model_shape(model, 8, 8, 2), Hyper()
     first, second = (np.random.default_rng(seed).integers(0, ranks, snapshots.num_nodes).astype(np.int32) for seed in (0, 1))
-    monkeypatch.setattr(probe, "metis", lambda *_: first)
-    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*Cut(second, ranks).count(snapshots)))
+    monkeypatch.setattr(probe, "metis_partition", lambda *_: first)
+    work = Workload("w", statistics_of(snapshots), shape, hyper, Partition(*VertexPartition(second, ranks).count(snapshots)))
     for name, kind in (("esdg", "snapshots"), ("distdgl", "parts")):
-        found = list(probes(snapshots, shape, hyper, ranks, [kind]))
-        assert len({p.label for p in found}) == len(found)
-        covers(found, strategy(name).plan(work, ranks, COSTS))
+        result = list(probes(snapshots, shape, hyper, ranks, [kind]))
+        assert len({p.label for p in result}) == len(result)
+        covers(result, strategy(name).plan(work, ranks, COSTS))
 
 
 BLOCKS = (FLAREDTDG, REMAPPED, FULL_HISTORY, RECENT_ONLY)
@@ -90,41 +90,41 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
     (model, decay, variant), snapshots = given, GRAPHS[graph]
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(probe, "chunked", cut_anyhow)
+        monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     hyper = Hyper(recency=Recency(decay, 16), variant=variant)
     shape = model_shape(model, 8, 2 if model == "evolvegcn-h" else 8, 2)  # it summarises as many nodes as it is wide
-    found = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
-    assert len({p.label for p in found}) == len(found)
-    for one in found:
-        assert one.schedule.kind == "blocks" and one.schedule.ranks == ranks
-        assert one.parts.dtype == np.int32 and one.parts.shape == (one.snapshots.num_nodes,) and one.parts.max() < 16
-    chunks = probe.chunked(snapshots, 16)
+    result = list(probes(snapshots, shape, hyper, ranks, ["blocks"]))
+    assert len({p.label for p in result}) == len(result)
+    for each in result:
+        assert each.schedule.kind == "blocks" and each.schedule.ranks == ranks
+        assert each.parts.dtype == np.int32 and each.parts.shape == (each.snapshots.num_nodes,) and each.parts.max() < 16
+    chunks = probe.cut_into_chunks(snapshots, 16)
     for planner, seed in product(BLOCKS, range(3)):
-        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=Counted(snapshots, chunks))
-        covers(found, planner.plan(work, ranks, COSTS))
+        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=ExactChunking(snapshots, chunks))
+        covers(result, planner.plan(work, ranks, COSTS))
 
 
 def test_what_windows_time_is_what_was_planned(monkeypatch):
     """Every pass draws the same chunks; an epoch of training does not."""
-    monkeypatch.setattr(probe, "chunked", cut_anyhow)
+    monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     hyper, snapshots = Hyper(recency=Recency(Decay(1, 3, 0.2), 16)), GRAPHS["growth"]
-    for one in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
-        keeping = Keeping.of(one.schedule)
+    for each in probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]):
+        keeping = WindowRetention.of(each.schedule)
         drawn = [keeping.epoch(3, number).depth(16, keeping.decay, 1) for number in range(4)]
         assert all((depth == drawn[0]).all() for depth in drawn)
-    others = [Keeping(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
+    others = [WindowRetention(hyper.recency.decay).epoch(3, number).depth(16, hyper.recency.decay, 1) for number in range(4)]
     assert any((depth != others[0]).any() for depth in others)
 
 
 def test_old_snapshots_are_small_ones_and_large_ones(monkeypatch):
     """Probes of the dataset: its least and its most edges come first as well as last."""
-    monkeypatch.setattr(probe, "chunked", cut_anyhow)
+    monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)
     snapshots, hyper = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.2), 16))
     edges = np.diff(snapshots.ptr)
-    for one in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
-        found = np.diff(one.snapshots.ptr)
-        assert {found[0], found[-1]} == {edges.min(), edges.max()}
-        assert (np.diff(found) >= 0).all() == one.label.startswith("rising") and len(found) > hyper.recency.decay.window + 1
+    for each in list(probes(snapshots, model_shape("t-gcn", 8, 8, 1), hyper, 1, ["blocks"]))[:4]:
+        result = np.diff(each.snapshots.ptr)
+        assert {result[0], result[-1]} == {edges.min(), edges.max()}
+        assert (np.diff(result) >= 0).all() == each.label.startswith("rising") and len(result) > hyper.recency.decay.window + 1
 
 
 def covers(found, asked):
@@ -135,8 +135,8 @@ def covers(found, asked):
         there = [(p.schedule, chosen(p.schedule, op, width, lane)) for p in found]
         for column in RANGED:
             seen = np.concatenate([getattr(schedule, column)[rows] for schedule, rows in there])
-            wanted = getattr(asked, column)[chosen(asked, op, width, lane)]
-            assert seen.min() * 0.9 <= wanted.min() and wanted.max() <= seen.max() * 1.1, (asked.name, Op(op), Lane(lane), column)
+            queries = getattr(asked, column)[chosen(asked, op, width, lane)]
+            assert seen.min() * 0.9 <= queries.min() and queries.max() <= seen.max() * 1.1, (asked.name, Op(op), Lane(lane), column)
 
 
 def chosen(schedule, op, width, lane):
@@ -163,7 +163,7 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     reuses = [(Reuse(), 1), (Reuse(pipeline=True), 2), (Reuse(snapshots=True), 1), (Reuse(snapshots=True, groups=True), 2)]
     asked = []
     for form, (reuse, each) in product(Form, reuses):
-        forms = plain(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else plain(count)
+        forms = uniform_forms(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else uniform_forms(count)
         asked.append(lower("asked", work, deal(work.groups, 1, each), reuse, UNUSED, forms))
     for key, ranges in spans(asked).items():
         for name, (low, high) in ranges.items():
@@ -182,8 +182,8 @@ def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     held = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
     each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in held.items()}
     fits = tuple(
-        Fit(one.op, one.width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8, lane=one.lane, variant=one.variant)
-        for one, (low, high) in each.items()
+        Fit(item.op, item.width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8, lane=item.lane, variant=item.variant)
+        for item, (low, high) in each.items()
     )
     work = Workload("toy", statistics_of(snapshots), shape, hyper)
     for name in ("real-type1", "real-g+"):
@@ -192,13 +192,13 @@ def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
 
 def spans(schedules):
     """Least and most of every descriptor, by curve."""
-    found = {}
+    results = {}
     for schedule in schedules:
         for curve, rows in curves(schedule, np.arange(len(schedule))):
             if Op[curve.op] not in COLLECTIVES:
-                into = found.setdefault(curve, {})
+                into = results.setdefault(curve, {})
                 for name in RANGED:
                     column = getattr(schedule, name)[rows]
                     low, high = into.get(name, (column.min(), column.max()))
                     into[name] = min(low, column.min()), max(high, column.max())
-    return found
+    return results

@@ -62,7 +62,7 @@ def test_how_two_ranks_meet(
     """On cores of their own where they compute on these; our launcher watches gloo."""
     there(monkeypatch, gpus)
     met, pins = [], []
-    monkeypatch.setattr(rank, "pin", lambda *given: pins.append(given))
+    monkeypatch.setattr(rank, "pin_to_cores", lambda *given: pins.append(given))
     monkeypatch.setattr(dist, "init_process_group", lambda backend, meeting, timeout, **given: met.append((backend, timeout)))
     rank._meet(Membership(1, 2, 1, 2, str(tmp_path)), device, shares)
     assert met == [(backend, rank.WATCHED if backend == "gloo" else None)] and bool(pins) == pinned

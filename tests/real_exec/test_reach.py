@@ -14,40 +14,40 @@ import psutil
 import pytest
 import torch.distributed as dist
 
-from chronoscale.real_exec.ranks.handle import Ranks
 from chronoscale.real_exec.ranks.launch import start
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 
 ELSEWHERE = "127.0.0.2"  # where a socket answers that is bound to all addresses, and none that is bound to 127.0.0.1
 
 
 def listening(processes: list[psutil.Process]) -> list[tuple[str, int]]:
     """Address and port of every TCP socket of theirs that takes connections, as `ss -ltnp` shows them."""
-    found = []
+    results = []
     for process in processes:
-        for one in process.net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN:
-                found.append((one.laddr.ip, one.laddr.port))
-    return found
+        for each in process.net_connections("tcp"):
+            if each.status == psutil.CONN_LISTEN:
+                results.append((each.laddr.ip, each.laddr.port))
+    return results
 
 
 def answers(ports: list[int]) -> list[int]:
     """Those that somebody from elsewhere can connect to."""
-    found = []
+    results = []
     for port in ports:
         with socket.socket() as client:
             if client.connect_ex((ELSEWHERE, port)) == 0:
-                found.append(port)
-    return found
+                results.append(port)
+    return results
 
 
 @contextmanager
-def talking(folder: Path) -> Iterator[Ranks]:
+def talking(folder: Path) -> Iterator[RankGroup]:
     """Two ranks that exchange rows, and have done so."""
     (path := folder / "job").write_text(json.dumps({"operation": "all_to_all", "loses": 1, "how": "never"}))
     ranks = start("lost_rank", path, 2, 1)
     try:
         while not all(page.read().done for page in ranks.pages):
-            ranks.hear(0.01)
+            ranks.wait_for_end(0.01)
             assert not ranks.ended
         yield ranks
     finally:
@@ -57,12 +57,12 @@ def talking(folder: Path) -> Iterator[Ranks]:
 def test_ranks_listen_on_loopback_alone_and_meet_where_others_cannot_look(tmp_path: Path) -> None:
     with talking(tmp_path) as ranks, socket.create_server(("0.0.0.0", 0)) as seen:
         family = [psutil.Process(pid) for pid in (os.getpid(), ranks.server.pid, *ranks.pids)]
-        found = listening(family)
+        result = listening(family)
         port = seen.getsockname()[1]
-        assert ("0.0.0.0", port) in found and answers([port]) == [port]  # what would be noticed
-        found.remove(("0.0.0.0", port))
-        assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
-        assert answers([port for _, port in found]) == []
+        assert ("0.0.0.0", port) in result and answers([port]) == [port]  # what would be noticed
+        result.remove(("0.0.0.0", port))
+        assert {address for address, _ in result} <= {"127.0.0.1", "::1"}
+        assert answers([port for _, port in result]) == []
         assert ranks.folder.stat().st_mode & 0o777 == 0o700 and ranks.folder.stat().st_uid == os.getuid()
 
 

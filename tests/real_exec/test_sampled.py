@@ -14,18 +14,18 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import fast
 from rival_cases import CASES, COSTS, EPOCHS, GRAPHS, INPUTS, NODES, RANKS, SEED, Case, learner_of
 
-from chronoscale.batching.snapshots.sampling import Sampling
+from chronoscale.batching.snapshots.sampling import NeighbourSampling
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
-from chronoscale.real_exec.snapshots.sampled.share import Share
-from chronoscale.real_exec.snapshots.scored import windowed
+from chronoscale.real_exec.snapshots.sampled.share import EpochShare
+from chronoscale.real_exec.snapshots.scoring import window_splits
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.baselines.snapshots.dynagraph import sampling_of
@@ -36,24 +36,24 @@ from chronoscale.strategies.schedule import Lane, Op
 
 def sampled(case: Case, epoch: int) -> list[torch.Tensor]:
     """Normalised adjacency of what an epoch draws, by its definition: [v, u] of u -> v, of v's d in-neighbours k count d / k times."""
-    found, drawn = [], sampling_of(case.hyper, epoch)
+    result, drawn = [], sampling_of(case.hyper, epoch)
     for t, snapshot in enumerate(GRAPHS):
         into, out = np.zeros(NODES), np.zeros(NODES)
         for u, v in zip(snapshot.src, snapshot.dst, strict=True):
             into[v] += 1
             out[u] += 1
         matrix = np.diag(1 / np.sqrt((into + 1) * (out + 1)))
-        for u, v, kept in zip(snapshot.src, snapshot.dst, drawn.kept(snapshot, t), strict=True):
-            if kept:
+        for u, v, remaining in zip(snapshot.src, snapshot.dst, drawn.edge_mask(snapshot, t), strict=True):
+            if remaining:
                 matrix[v, u] = into[v] / min(into[v], case.fanout) / np.sqrt((into[v] + 1) * (out[u] + 1))
-        found.append(torch.from_numpy(matrix))
-    return found
+        result.append(torch.from_numpy(matrix))
+    return result
 
 
 @cache
 def oracle(case: Case, epochs: int = EPOCHS):
     """Losses [epochs, windows] and weights: every window from the zero state."""
-    features = None if case.task == "degrees" else Material(GRAPHS, INPUTS).features(0)
+    features = None if case.task == "degrees" else SnapshotMaterial(GRAPHS, INPUTS).features(0)
     trainer = DenseTrainer(GRAPHS, features, SnapshotModel(case.shape, SEED), case.hyper)
     losses = []
     for epoch in range(epochs):
@@ -76,11 +76,11 @@ def oracle(case: Case, epochs: int = EPOCHS):
 def test_losses_are_the_oracles(rivals, case, ranks):
     expected, trained = oracle(case)
     for rank in range(ranks):
-        found = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
-        np.testing.assert_allclose(found["losses"], expected, rtol=1e-4)
+        result = json.loads((rivals / f"sampled-{ranks}-{rank}.json").read_text())[case.label]
+        np.testing.assert_allclose(result["losses"], expected, rtol=1e-4)
         own = np.load(rivals / f"sampled-{ranks}-{rank}.npz")[case.label]
         assert apart(own, trained, SnapshotModel(case.shape, SEED)) < 1e-3
-        assert found["equal"] and found["left"] == 0 and (found["exchanged"] > 0) == (ranks > 1)
+        assert result["equal"] and result["left"] == 0 and (result["exchanged"] > 0) == (ranks > 1)
 
 
 def test_samples_change_from_epoch_to_epoch():
@@ -92,7 +92,7 @@ def test_samples_change_from_epoch_to_epoch():
 
 def program_of(case: Case):
     schedule = strategy("dynagraph").plan(case.workload(), 1, COSTS)
-    material = Material(GRAPHS, case.shape.inputs, task=case.task)
+    material = SnapshotMaterial(GRAPHS, case.shape.inputs, task=case.task)
     return SampledProgram(schedule, material, Learner(SnapshotModel(case.shape, SEED), Context()), case.hyper, Context())
 
 
@@ -131,13 +131,13 @@ class Post:
 @pytest.mark.parametrize("ranks", [2, 3, 7])
 def test_features_follow_their_nodes(ranks):
     """Epoch by epoch, also from the middle on: a rank has the features of its nodes, and took from others what it had not."""
-    material, post = Material(GRAPHS, 2, task="degrees"), Post(ranks)
+    material, post = SnapshotMaterial(GRAPHS, 2, task="degrees"), Post(ranks)
     material.read(range(4))
 
     def dealt(rank):
-        share = Share(material, 4, rank, ranks, torch.device("cpu"))
+        share = EpochShare(material, 4, rank, ranks, torch.device("cpu"))
         for epoch in (0, 1, 5, 6):
-            share.begin(Sampling(3, 7, epoch))
+            share.begin(NeighbourSampling(3, 7, epoch))
             before, own = share._before.nodes(rank), share.layout.nodes(rank)
             size = share.deal(SimpleNamespace(all_to_all=partial(post.all_to_all, rank)))
             torch.testing.assert_close(share._features, torch.cat([material.features(t)[own] for t in range(4)], 1))
@@ -152,36 +152,36 @@ def test_features_follow_their_nodes(ranks):
 def test_all_neighbours_drawn_is_full_history_that_inherits_nothing(model):
     """The same windows, of a sequence too short for two segments."""
     case = Case(model, 2, "degrees", 1000, window=6)
-    work, material = case.workload(), Material(GRAPHS, 2, task="degrees")
+    work, material = case.workload(), SnapshotMaterial(GRAPHS, 2, task="degrees")
     schedules = [planner.plan(work, 1, COSTS) for planner in (strategy("dynagraph"), replace(FULL_HISTORY, inherits=False))]
     learners = [learner_of(case, Context()) for _ in schedules]
     sampled = SampledProgram(schedules[0], material, learners[0], case.hyper, Context())
     whole = WindowProgram(schedules[1], material, work.chunking.chunks, learners[1], case.hyper, Context())
     for _ in range(2):
-        found, expected = (execute(*one, CpuLanes(False), "cpu").losses for one in zip(schedules, (sampled, whole), strict=True))
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        result, expected = (execute(*each, CpuLanes(False), "cpu").losses for each in zip(schedules, (sampled, whole), strict=True))
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_windows_are_judged_from_the_zero_state():
     case = replace(CASES[0], window=2)
-    material = Material(GRAPHS, 2, task="degrees")
+    material = SnapshotMaterial(GRAPHS, 2, task="degrees")
     held = replace(case.hyper, held=replace(case.hyper.held, test=0.2))
-    judge = windowed(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
+    judge = window_splits(material, held, Context(), strategy("dynagraph").plan(case.workload(), 1, COSTS))
     model = SnapshotModel(case.shape, SEED)
     grouped = GroupEvaluation(material, replace(held, group_size=2), Context())
-    assert judge.test == range(9, 11) and judge.tested(model) == grouped.scores(model, range(9, 11))
+    assert judge.test == range(9, 11) and judge.test_scores(model) == grouped.scores(model, range(9, 11))
 
 
 def test_rows_of_two_windows():
     """One rank, one layer, three snapshots to read: the second window samples, sends and aggregates its newest snapshot alone."""
     case = Case("t-gcn", 1, "degrees", 3, window=2)
     schedule = strategy("dynagraph").plan(replace(case.workload(), stats=statistics_of(GRAPHS.head(4))), 1, COSTS)
-    told = [(Op(o).name, int(i), int(s)) for o, i, s in zip(schedule.op, schedule.iteration, schedule.step, strict=True)]
+    reported = [(Op(o).name, int(i), int(s)) for o, i, s in zip(schedule.op, schedule.iteration, schedule.step, strict=True)]
     compute = [("TRANSFORM", 0), ("TEMPORAL", 0), ("TRANSFORM", 1), ("TEMPORAL", 1), ("BACKWARD", 1), ("BACKWARD", 0), ("OPTIMIZE", -1)]
     bring = [("SAMPLE", 0), ("H2D", 0), ("SAMPLE", 1), ("H2D", 1)]
     first = [*bring, ("AGGREGATE", 0), *compute[:2], ("AGGREGATE", 1), *compute[2:]]
     second = [*bring[2:], *compute[:2], ("AGGREGATE", 1), *compute[2:]]
-    assert told == [(op, 0, step) for op, step in first] + [(op, 1, step) for op, step in second]
+    assert reported == [(op, 0, step) for op, step in first] + [(op, 1, step) for op, step in second]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 64])
@@ -189,14 +189,14 @@ def test_rows_of_two_windows():
 def test_plans_balance_and_ranks_agree(case, ranks):
     """Memory comes back; no row of one rank waits for another's but in collectives; each has all ranks."""
     schedule = strategy("dynagraph").plan(case.workload(), ranks, COSTS)
-    taken, given = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
-    np.testing.assert_array_equal(taken, given)
+    taken, arguments = (np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free))
+    np.testing.assert_array_equal(taken, arguments)
     owner = np.repeat(schedule.rank, np.diff(schedule.dep_ptr))
     assert (schedule.rank[schedule.dep] == owner).all()
     _, together = np.unique(schedule.collective[schedule.collective >= 0], return_counts=True)
     assert (together == ranks).all() and (len(together) > 0) == (ranks > 1)
     assert (schedule.lane[schedule.op == Op.SAMPLE] == Lane.HOST).all()
-    edges = [sampling_of(case.hyper).kept(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
+    edges = [sampling_of(case.hyper).edge_mask(s, t).sum() for t, s in enumerate(GRAPHS)][: len(GRAPHS) - 1]
     assert schedule.edges[(schedule.op == Op.AGGREGATE) & (schedule.layer == 0)].sum() == sum(edges) + len(edges) * NODES
 
 

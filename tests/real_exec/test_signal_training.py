@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 import torch
 
-from chronoscale.batching.signals.standard import scaler
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import fit_scaler
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
-from chronoscale.real_exec.execution.context import Context, joined
+from chronoscale.real_exec.binding import bind_program, run_preparation
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import lanes_for
-from chronoscale.real_exec.execution.programs import bound, prepared
+from chronoscale.real_exec.execution.lanes import make_lanes
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch, start, wait
 from chronoscale.real_exec.signals.feeds import FEEDS
-from chronoscale.real_exec.signals.program import WindowProgram
+from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import feed_of
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 from chronoscale.real_exec.training.plans import TEST
@@ -76,10 +76,10 @@ def schedules(name: str, ranks: int, out: Path, hyper: Hyper = HYPER) -> tuple[S
     return planner.plan(workload(hyper), ranks, COSTS), path
 
 
-def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[WindowProgram, np.ndarray]:
+def trained(name: str, folder: Path, out: Path, epochs: int = 2, hyper: Hyper = HYPER) -> tuple[SignalProgram, np.ndarray]:
     """Losses [epochs, steps] of one rank."""
     schedule, prepare = schedules(name, 1, out, hyper)
-    with joined(Settings(seed=1, device="cpu")) as context:
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program, lanes = program_of(item_of(name, folder, prepare, hyper), schedule, context), context.lanes(schedule)
         return program, np.stack([execute(schedule, program, lanes, "cpu").losses for _ in range(epochs)])
 
@@ -88,22 +88,22 @@ def item_of(name: str, folder: Path, prepare: Path, hyper: Hyper, schedule: str 
     return Item(name, schedule, str(folder), hyper, prepare=str(prepare))
 
 
-def program_of(item: Item, schedule: Schedule, context: Context) -> WindowProgram:
+def program_of(item: Item, schedule: Schedule, context: Context) -> SignalProgram:
     """An epoch's, its preparation done."""
-    prepared(item, MODEL, context)
-    program = bound(item, schedule, MODEL, context)
-    assert isinstance(program, WindowProgram)
+    run_preparation(item, MODEL, context)
+    program = bind_program(item, schedule, MODEL, context)
+    assert isinstance(program, SignalProgram)
     return program
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
     data, windows = signal(dtype), Windows(STEPS, 4, 3)
-    scale = scaler(data, windows)
+    scale = fit_scaler(data, windows)
     whole = np.where(data.missing, np.nan, data.values)
     whole = ((whole - scale.mean.astype(dtype)) / scale.deviation.astype(dtype)).astype(dtype)
     for local in (False, True):
-        for starts in Deal(windows.train, 1, 8, local, seed=1).starts(0, 0):
+        for starts in WindowAssignment(windows.train, 1, 8, local, seed=1).starts(0, 0):
             expected = np.stack([whole[s : s + 7] for s in starts])
             for kind, make in FEEDS.items():
                 if kind is stores.PART and not local:
@@ -112,8 +112,8 @@ def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
                 if kind is stores.DEVICE:
                     feed.transfer()
                 feed.materialise()
-                found = feed.cut(feed.read(starts), starts) if kind is stores.PART else feed.read(starts)
-                np.testing.assert_array_equal(found.numpy(), expected, err_msg=kind)
+                result = feed.cut(feed.read(starts), starts) if kind is stores.PART else feed.read(starts)
+                np.testing.assert_array_equal(result.numpy(), expected, err_msg=kind)
 
 
 def test_a_block_must_be_contiguous() -> None:
@@ -132,14 +132,14 @@ def test_a_mapped_signal_does_not_gather_in_memory(tmp_path: Path) -> None:
 
     def held() -> int:
         maps = Path("/proc/self/smaps").read_text().split("values.npy\n")[1:]
-        return sum(int(one.split("Rss:")[1].split()[0]) << 10 for one in maps)
+        return sum(int(each.split("Rss:")[1].split()[0]) << 10 for each in maps)
 
     np.testing.assert_array_equal(mapped.values[::64], values[::64])
     before = held()
     feed = FEEDS[stores.PART](mapped, Windows(1 << 12, 4, 3), "series", CPU)
     feed.materialise()
-    found = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
-    np.testing.assert_allclose(found, values[9:4006], atol=2)
+    result = feed.read(np.arange(9, 4000)).numpy() * feed.scale.deviation + feed.scale.mean
+    np.testing.assert_allclose(result, values[9:4006], atol=2)
     assert before > 1 << 22 and held() < 1 << 20
 
 
@@ -147,18 +147,18 @@ def test_strategies_that_must_agree_end_at_identical_losses(folder: Path, tmp_pa
     program, losses = trained("pgt", folder, tmp_path)
     assert losses.shape == (2, 6) and np.isfinite(losses).all() and losses[1].mean() < losses[0].mean()
     for name in SAME[1:]:
-        other, found = trained(name, folder, tmp_path)
-        np.testing.assert_array_equal(found, losses, err_msg=name)
+        other, result = trained(name, folder, tmp_path)
+        np.testing.assert_array_equal(result, losses, err_msg=name)
         assert torch.equal(other.errors.sums, program.errors.sums)
 
 
 def test_loss_and_validation_by_hand(folder: Path, tmp_path: Path) -> None:
     schedule, prepare = schedules("index", 1, tmp_path)
     data, windows = signal(), Windows(STEPS, 4, 3)
-    with joined(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
+    with open_context(Settings(seed=1, device="cpu", learning_rate=1e-12)) as context:  # a rate that changes nothing
         program = program_of(item_of("index", folder, prepare, HYPER), schedule, context)
-        losses = execute(schedule, program, lanes_for(CPU), "cpu").losses
-    scale = scaler(data, windows)
+        losses = execute(schedule, program, make_lanes(CPU), "cpu").losses
+    scale = fit_scaler(data, windows)
     mean, deviation = scale.mean[0], scale.deviation[0]
 
     def errors(starts: np.ndarray) -> np.ndarray:
@@ -177,13 +177,13 @@ def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -
     """Plain gradient descent, where Adam would hide a gradient's scale, against autograd through the mean over readings."""
     hyper = replace(HYPER, batches=1)
     schedule, prepare = schedules("index", 1, tmp_path, hyper)
-    data, scale = signal(), scaler(signal(), Windows(STEPS, 4, 3))
-    with joined(Settings(seed=1, device="cpu")) as context:
+    data, scale = signal(), fit_scaler(signal(), Windows(STEPS, 4, 3))
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program = program_of(item_of("index", folder, prepare, hyper), schedule, context)
         program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
         before = deepcopy(program.model)
         before.zero_grad()
-        execute(schedule, program, lanes_for(CPU), "cpu")
+        execute(schedule, program, make_lanes(CPU), "cpu")
     x = torch.from_numpy(np.stack([np.where(data.missing, np.nan, data.values)[s : s + 7] for s in program.deals[0].starts(0, 0)[0]]))
     inputs = ((x[:, :4] - torch.from_numpy(scale.mean)) / torch.from_numpy(scale.deviation)).nan_to_num().float()
     known = ~x[:, 4:, :, 0].isnan()
@@ -194,9 +194,9 @@ def test_a_step_follows_the_gradient_of_the_mean(folder: Path, tmp_path: Path) -
 
 def test_a_preparation_happens_once_for_all_that_share_it(folder: Path, tmp_path: Path) -> None:
     item = item_of("index", folder, schedules("index", 1, tmp_path)[1], HYPER)
-    with joined(Settings(device="cpu")) as context:
-        assert len(prepared(item, MODEL, context)) == 1
-        assert prepared(replace(item, label="again"), MODEL, context) == []
+    with open_context(Settings(device="cpu")) as context:
+        assert len(run_preparation(item, MODEL, context)) == 1
+        assert run_preparation(replace(item, label="again"), MODEL, context) == []
 
 
 def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
         schedule.save(tmp_path / f"{name}.parquet")
         items.append(item_of(name, folder, prepare, half, str(tmp_path / f"{name}.parquet")))
     launch(Job("two", tuple(items), str(tmp_path), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, tmp_path)
-    program, one = trained("index", folder, tmp_path)
+    program, first = trained("index", folder, tmp_path)
     for name in ("index", "dist-index", "ddp"):
-        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), one, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), first, rtol=1e-4, err_msg=name)
         validated = json.loads((tmp_path / f"{name}-scores.json").read_text())  # of all ranks' windows
         assert len(validated) == 2 and validated[-1] == pytest.approx(program.errors.scores, rel=1e-4), name
     local = np.load(tmp_path / "gen-dist-index-losses.npy")
@@ -220,7 +220,7 @@ def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
 
 def test_test_errors_are_of_all_ranks_windows(folder: Path, tmp_path: Path) -> None:
     """Two ranks with half the batch each test as one does."""
-    found = []
+    results = []
     for ranks in (1, 2):
         out, hyper = tmp_path / str(ranks), replace(HYPER, batch_size=HYPER.batch_size // ranks)
         (out / "epochs").mkdir(parents=True)
@@ -230,8 +230,8 @@ def test_test_errors_are_of_all_ranks_windows(folder: Path, tmp_path: Path) -> N
         job = Job("train", (item,), str(out), MODEL, 1, settings=Settings(seed=1, device="cpu"))
         job.save(out / "job.json")
         wait(start(ENTRY, out / "job.json", ranks, 1), "train")
-        found.append(json.loads((out / TEST).read_text()))
-    assert list(found[0]) == ["mae", "rmse", "mape"] and found[0] == pytest.approx(found[1], rel=1e-4)
+        results.append(json.loads((out / TEST).read_text()))
+    assert list(results[0]) == ["mae", "rmse", "mape"] and results[0] == pytest.approx(results[1], rel=1e-4)
 
 
 class Alike:
@@ -254,8 +254,8 @@ def test_a_step_follows_the_mean_over_ranks(variant: str, folder: Path, tmp_path
     item, context = item_of("index", folder, prepare, hyper), Context(Settings(seed=1), collective=Alike())
     feed = feed_of(item, schedule, context)
     feed.materialise()
-    program = bound(item, schedule, MODEL, context)
-    assert isinstance(program, WindowProgram)
+    program = bind_program(item, schedule, MODEL, context)
+    assert isinstance(program, SignalProgram)
     program.learner.optimizer = torch.optim.SGD(program.model.parameters(), 1.0)
     before = deepcopy(program.model)
     before.zero_grad()
@@ -273,7 +273,7 @@ def test_the_next_block_is_read_while_a_batch_trains(folder: Path, tmp_path: Pat
     """The first batch's forward pass waits until the second one's block has been read, which only another thread can do meanwhile."""
     schedule, prepare = schedules("gen-dist-index", 1, tmp_path)
     read = threading.Event()
-    with joined(Settings(seed=1, device="cpu")) as context:
+    with open_context(Settings(seed=1, device="cpu")) as context:
         program = program_of(item_of("gen-dist-index", folder, prepare, HYPER), schedule, context)
         run, met = program.run, []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,26 +14,23 @@ from hypothesis import strategies as st
 from spread_ranks import sharing, spread_program
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.errors import UserError
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.streams.material import Material
-from chronoscale.real_exec.streams.models.smoothing import Smoothing
-from chronoscale.real_exec.streams.spread import kept
-from chronoscale.real_exec.streams.spread.common import Common, gathered
-from chronoscale.real_exec.streams.spread.held import Held
-from chronoscale.real_exec.streams.spread.history import NEWER, History
-from chronoscale.real_exec.streams.spread.kept import Kept
-from chronoscale.real_exec.streams.spread.packing import Column, packed, unpacked
+from chronoscale.real_exec.streams.material import StreamMaterial
+from chronoscale.real_exec.streams.models.base import Smoothing
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
-from chronoscale.real_exec.streams.spread.tuning import Tuning, tuned_alpha, tuned_theta
+from chronoscale.real_exec.streams.spread.shared_history import NEWER, SharedHistory
+from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes, gather_rows
+from chronoscale.real_exec.streams.spread.tuning import Tuning, next_alpha, next_theta
 from chronoscale.strategies.schedule import Lane, Op
-from chronoscale.strategies.streams.phase import pending_bytes, state_bytes
-from chronoscale.strategies.streams.spread_phase import BACK, IDS, ROWS
+from chronoscale.strategies.streams.rows.phase import pending_bytes, state_bytes
+from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS
 
 TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integers(0, 3), max_size=2).map(tuple)), min_size=1, max_size=5)
@@ -45,20 +41,20 @@ columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integer
 def test_what_is_packed_is_unpacked(of: list[Column], rows: int, seed: int, turned: bool) -> None:
     """Of any types and shapes, aligned or not, none at all, and every bit."""
     rng = np.random.default_rng(seed)
-    values = [torch.from_numpy(rng.integers(0, 256, (rows, max(one.bytes, 1)), np.uint8)) for one in of]
+    values = [torch.from_numpy(rng.integers(0, 256, (rows, max(each.bytes, 1)), np.uint8)) for each in of]
     given_to = []
-    for one, raw in zip(of, values, strict=True):
-        if one.dtype is torch.bool:
+    for each, raw in zip(of, values, strict=True):
+        if each.dtype is torch.bool:
             raw = raw & 1
-        made = raw[:, : one.bytes].clone().flatten().view(one.dtype).view(rows, *one.shape)
-        given_to.append(made.flip(0).contiguous().flip(0) if turned else made)
-    found = packed(given_to)
-    assert found.dtype is torch.uint8 and found.shape == (rows, sum(one.bytes for one in of))
-    for before, after in zip(given_to, unpacked(found, of), strict=True):
+        built = raw[:, : each.bytes].clone().flatten().view(each.dtype).view(rows, *each.shape)
+        given_to.append(built.flip(0).contiguous().flip(0) if turned else built)
+    result = pack(given_to)
+    assert result.dtype is torch.uint8 and result.shape == (rows, sum(each.bytes for each in of))
+    for before, after in zip(given_to, unpack(result, of), strict=True):
         assert after.dtype is before.dtype and after.shape == before.shape
         assert after.contiguous().numpy().tobytes() == before.contiguous().numpy().tobytes()
-    again = unpacked(found.t().contiguous().t(), of)  # of other strides
-    assert all(one.numpy().tobytes() == other.contiguous().numpy().tobytes() for one, other in zip(again, given_to, strict=True))
+    again = unpack(result.t().contiguous().t(), of)  # of other strides
+    assert all(each.numpy().tobytes() == other.contiguous().numpy().tobytes() for each, other in zip(again, given_to, strict=True))
 
 
 class SlowHistory:
@@ -70,8 +66,8 @@ class SlowHistory:
 
     def expected(self, node: int, time: float) -> np.ndarray:
         passed = (time - self.time[node]) / self.gap[node] if self.gap[node] else 0.0
-        found: np.ndarray = self.memory[node] + self.increment[node] * min(max(passed, 0.0), 1.0)
-        return found
+        result: np.ndarray = self.memory[node] + self.increment[node] * min(max(passed, 0.0), 1.0)
+        return result
 
     def observe(self, node: int, memory: np.ndarray, time: float) -> None:
         if time < self.time[node]:
@@ -93,15 +89,15 @@ heard = st.lists(st.tuples(st.integers(0, 2), st.tuples(numbers, numbers), st.in
 @given(heard, st.integers(-5, 5), st.floats(0, 2))
 def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, alpha: float) -> None:
     """Observed one after another and reset; what is expected at any time, and what has turned."""
-    fast, slow = History(3, 2, begun), SlowHistory(3, 2, begun)
+    fast, slow = SharedHistory(3, 2, begun), SlowHistory(3, 2, begun)
     fast.observe(torch.arange(3), torch.ones(3, 2), torch.full((3,), 9.0, dtype=torch.float64))
     fast.reset()
     for node, memory, time in heard:
         fast.observe(torch.tensor([node]), torch.tensor([memory]), torch.tensor([time + begun], dtype=torch.float64))
         slow.observe(node, np.array(memory), time + begun)
         at = begun + 25.0 - time
-        found = fast.expected(torch.tensor([node, 1]), torch.tensor([at, begun], dtype=torch.float64))
-        np.testing.assert_allclose(found, [slow.expected(node, at), slow.expected(1, begun)], atol=1e-4)
+        result = fast.expected(torch.tensor([node, 1]), torch.tensor([at, begun], dtype=torch.float64))
+        np.testing.assert_allclose(result, [slow.expected(node, at), slow.expected(1, begun)], atol=1e-4)
     tables = fast.tables()
     np.testing.assert_allclose(tables["synchronised"], slow.memory, atol=1e-6)
     np.testing.assert_allclose(tables["increment"], slow.increment, atol=1e-4)
@@ -113,20 +109,20 @@ def test_history(heard: list[tuple[int, tuple[float, float], int]], begun: int, 
     turned = 1 - np.where(lengths > 0, products / np.maximum(lengths, 1e-8), 0.0)
     near, aged = (np.abs(turned - alpha) < 1e-5) & slow.seen, np.where(slow.seen, turned > alpha, own.numpy().any(1))
     assert tables["seen"].tolist() == slow.seen
-    assert ((fast.aged(torch.arange(3), own, alpha).numpy() == aged) | near).all()
+    assert ((fast.has_changed(torch.arange(3), own, alpha).numpy() == aged) | near).all()
 
 
-PARTS = Parts(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
+PARTS = EventPartition(np.array([0, 1, SHARED, 0, SHARED, SHARED, 1, 1, 0], np.int32), np.zeros(60, np.int32), 2)
 NODES = np.array([2, 4, 5])
 
 
-def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> Held:
+def held(folder: Path, rank: int, model: str = "tgn", features: int = 0) -> MemoryPart:
     path = folder if (folder / "events.json").exists() else prepared(folder / f"{model}{rank}", stream(features=features))
     context = Context()
-    return Held(Material.on(Prepared.load(path), choice(model), hyper(model), context), PARTS, rank)
+    return MemoryPart(StreamMaterial.on(PreparedStream.load(path), choice(model), hyper(model), context), PARTS, rank)
 
 
-def drawn(one: Held, seed: int) -> Held:
+def drawn(one: MemoryPart, seed: int) -> MemoryPart:
     """With anything in its tables."""
     some = torch.Generator().manual_seed(seed)
     for table in one.state.tables().values():
@@ -140,36 +136,38 @@ def drawn(one: Held, seed: int) -> Held:
 @pytest.mark.parametrize("features", [0, 2])
 def test_rows_that_others_ask_for(tmp_path, model, features) -> None:
     """Nodes of a part and shared ones, as they would be read there; as many bytes as a plan counts."""
-    one = drawn(held(tmp_path, 0, model, features), 1)
-    assert one.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and one.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
-    assert one.shared.tolist() == NODES.tolist()
+    first = drawn(held(tmp_path, 0, model, features), 1)
+    assert first.place.tolist() == [0, -1, 1, 2, 3, 4, -1, -1, 5] and first.common.tolist() == [-1, -1, 0, -1, 1, 2, -1, -1, -1]
+    assert first.shared.tolist() == NODES.tolist()
     for nodes in (np.array([8, 2, 0, 5]), np.array([], np.int64)):
-        rows = one.served(nodes)
-        assert rows.shape == (len(nodes), one.row)
-        pending, heard, given_to = one.opened(rows)
-        expected, time = one.read(nodes)
-        assert all(torch.equal(a, b) for a, b in zip(pending, expected, strict=True)) and torch.equal(heard, time)
-        assert (given_to is None) == (features == 0 or one._features is None)
+        rows = first.pack_rows(nodes)
+        assert rows.shape == (len(nodes), first.row)
+        pending, received, given_to = first.unpack_rows(rows)
+        expected, time = first.read(nodes)
+        assert all(torch.equal(a, b) for a, b in zip(pending, expected, strict=True)) and torch.equal(received, time)
+        assert (given_to is None) == (features == 0 or first._features is None)
         if given_to is not None:
-            np.testing.assert_array_equal(given_to, one._features[nodes])
-    shape = one.state.memory.shape[1]
-    material_shape = Material.on(Prepared.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()).shape
-    assert material_shape.memory == shape and one.row == state_bytes(material_shape) + 4 * material_shape.features
-    pending, heard, _ = one.opened(one.served(NODES))
-    assert sum(part.nbytes for part in (*pending, heard)) == 3 * pending_bytes(material_shape)
+            np.testing.assert_array_equal(given_to, first._features[nodes])
+    shape = first.state.memory.shape[1]
+    material_shape = StreamMaterial.on(
+        PreparedStream.load(tmp_path / f"{model}0" / "prepared"), choice(model), hyper(model), Context()
+    ).shape
+    assert material_shape.memory == shape and first.row == state_bytes(material_shape) + 4 * material_shape.features
+    pending, received, _ = first.unpack_rows(first.pack_rows(NODES))
+    assert sum(part.nbytes for part in (*pending, received)) == 3 * pending_bytes(material_shape)
 
 
-def said(one: Held, history: History, alpha: float, nodes: list[int]) -> list[int]:
+def said(one: MemoryPart, history: SharedHistory, alpha: float, nodes: list[int]) -> list[int]:
     """Of shared nodes those that have turned, by hand."""
-    found = []
+    results = []
     for node in nodes:
         if not history.seen[one.common[node]]:  # anything is news
-            found.append(node)
+            results.append(node)
             continue
         a, b = one.state.memory[one.place[node]].double(), history.memory[one.common[node]].double()
         if 1 - float(a @ b) / max(float(a.norm() * b.norm()), 1e-8) > alpha:
-            found.append(node)
-    return found
+            results.append(node)
+    return results
 
 
 @settings(deadline=None, max_examples=30)
@@ -179,58 +177,58 @@ def test_the_newest_of_what_ranks_say_wins(tmp_path_factory, seed, alpha, reache
     folder = tmp_path_factory.mktemp("held")
     sides = [drawn(held(folder, rank), seed + rank) for rank in (0, 1)]
     rng, width = np.random.default_rng(seed), sides[0].state.memory.shape[1]
-    for one in sides:  # few different times
-        for table in (one.state.updated, one.state.mailed):
+    for each in sides:  # few different times
+        for table in (each.state.updated, each.state.mailed):
             table.copy_(torch.from_numpy(rng.integers(0, 3, table.shape).astype(np.float64)))
-    histories = [History(3, width, 0.0) for _ in sides]
+    histories = [SharedHistory(3, width, 0.0) for _ in sides]
     for history in histories:
         history.observe(torch.tensor([0, 2]), torch.ones(2, width), torch.tensor([-1.0, -1.0], dtype=torch.float64))
-    common = [Common(one, history, alpha, reaches) for one, history in zip(sides, histories, strict=True)]
-    spoken = [said(one, history, alpha, nodes) for one, history, nodes in zip(sides, histories, (first, second), strict=True)]
-    words = [one.words(np.array(nodes, np.int64)) for one, nodes in zip(common, (first, second), strict=True)]
-    assert [one.changed for one in common] == [len(first), len(second)] and [one.spoken for one in common] == [*map(len, spoken)]
-    before = [{name: table.clone() for name, table in one.state.tables().items()} for one in sides]
-    for one in common:
-        one.hear(torch.cat(words))
+    common = [SharedNodes(each, history, alpha, reaches) for each, history in zip(sides, histories, strict=True)]
+    spoken = [said(each, history, alpha, nodes) for each, history, nodes in zip(sides, histories, (first, second), strict=True)]
+    words = [each.changed_rows(np.array(nodes, np.int64)) for each, nodes in zip(common, (first, second), strict=True)]
+    assert [each.changes for each in common] == [len(first), len(second)] and [each.sent_changes for each in common] == [*map(len, spoken)]
+    before = [{name: table.clone() for name, table in each.state.tables().items()} for each in sides]
+    for each in common:
+        each.apply(torch.cat(words))
     for node in range(9):
         tellers = [rank for rank in (0, 1) if node in spoken[rank]]
-        place = [int(one.place[node]) for one in sides]
-        for rank, one in enumerate(sides):
+        place = [int(each.place[node]) for each in sides]
+        for rank, each in enumerate(sides):
             if place[rank] < 0:
                 continue
             source = rank
             if tellers:
                 newest = [float(max(before[q]["updated"][place[q]], before[q]["mailed"][place[q], -1])) for q in (0, 1)]
                 source = max(tellers, key=lambda q: (newest[q], q))
-                number = int(one.common[node])
+                number = int(each.common[node])
                 assert torch.equal(histories[rank].memory[number], before[source]["memory"][place[source]])
                 assert histories[rank].time[number] == newest[source]
                 source = source if newest[source] > newest[rank] and reaches else rank
-            for name, table in one.state.tables().items():
+            for name, table in each.state.tables().items():
                 assert torch.equal(table[place[rank]], before[source][name][place[source]]), (node, rank, name)
 
 
 def test_nothing_is_told(tmp_path) -> None:
     """By one rank, or all: nothing to hear changes nothing."""
-    one = drawn(held(tmp_path, 0), 3)
-    common = Common(one, History(3, one.state.memory.shape[1], 0.0), 2.0, True)
-    one.state.memory.zero_()  # empty memory is no news
-    before = {name: table.clone() for name, table in one.state.tables().items()}
-    words = gathered(Context().collective, common.words(NODES), None, torch.device("cpu"))
-    assert len(words) == 0 and common.spoken == 0 and common.changed == 3
-    common.hear(words)
-    assert all(torch.equal(table, before[name]) for name, table in one.state.tables().items())
+    first = drawn(held(tmp_path, 0), 3)
+    common = SharedNodes(first, SharedHistory(3, first.state.memory.shape[1], 0.0), 2.0, True)
+    first.state.memory.zero_()  # empty memory is no news
+    before = {name: table.clone() for name, table in first.state.tables().items()}
+    words = gather_rows(Context().collective, common.changed_rows(NODES), None, torch.device("cpu"))
+    assert len(words) == 0 and common.sent_changes == 0 and common.changes == 3
+    common.apply(words)
+    assert all(torch.equal(table, before[name]) for name, table in first.state.tables().items())
 
 
 def test_smoothing_is_learnt() -> None:
     """gamma, nine tenths at first, has the gradient of eq. 21."""
-    made = Smoothing()
+    built = Smoothing()
     own, expected = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
-    mixed = made(own, expected)
+    mixed = built(own, expected)
     torch.testing.assert_close(mixed, 0.9 * own + 0.1 * expected)
     weight = torch.randn(4, 3)
     (mixed * weight).sum().backward()
-    (slope,) = made.weight.grad
+    (slope,) = built.weight.grad
     torch.testing.assert_close(slope, 0.09 * (weight * (own - expected)).sum().detach())
     torch.testing.assert_close(own.grad, 0.9 * weight)
 
@@ -240,48 +238,48 @@ def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     """Which hears of nothing, so that nothing is expected of shared nodes, and gamma stays where it begins."""
     folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), hyper("tgn", events=sharing())
     schedule = planned(folder, chosen, asked, name)
-    made = spread_program(folder, schedule, chosen, asked, Context())
-    execute(schedule, made, CpuLanes(False), "cpu")
-    assert (made.learner.model.smoothing is not None) == learns and made.steps.history is None
-    assert not learns or torch.equal(made.learner.model.smoothing.weight, Smoothing().weight)
-    assert made.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
+    built = spread_program(folder, schedule, chosen, asked, Context())
+    execute(schedule, built, CpuLanes(False), "cpu")
+    assert (built.learner.model.smoothing is not None) == learns and built.steps.history is None
+    assert not learns or torch.equal(built.learner.model.smoothing.weight, Smoothing().weight)
+    assert built.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
 
 
 def test_tuning() -> None:
     """By hand: eq. 22 and eq. 23, within their bounds."""
-    assert tuned_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and tuned_theta(0.4, 3.0, 1.0) == 0.8 and tuned_theta(0.1, 1.0, 90.0) == 0.01
-    assert tuned_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
-    assert tuned_alpha(0.3, 9.0, 1.0) == 0 and tuned_alpha(0.3, 1.0, 9.0) == 1
-    made = Tuning()
-    assert (made.theta(0.3), made.alpha(0.4)) == (0.3, 0.4)
+    assert next_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and next_theta(0.4, 3.0, 1.0) == 0.8 and next_theta(0.1, 1.0, 90.0) == 0.01
+    assert next_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
+    assert next_alpha(0.3, 9.0, 1.0) == 0 and next_alpha(0.3, 1.0, 9.0) == 1
+    built = Tuning()
+    assert (built.theta(0.3), built.alpha(0.4)) == (0.3, 0.4)
     rows = {
         (Op.AGGREGATE, 0): 1.0, (Op.FORWARD, -1): 0.5, (Op.ALLTOALL, ROWS): 3.0, (Op.ALLTOALL, IDS): 50.0, (Op.ALLTOALL, BACK): 50.0,
         (Op.MEMORY_UPDATE, -1): 2.0, (Op.ALLGATHER, -1): 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
     }  # fmt: skip
     for (op, layer), seconds in rows.items():
         for _ in range(2):
-            made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
-    assert made.theta(0.5) == pytest.approx(0.25) and made.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
+            built.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+    assert built.theta(0.5) == pytest.approx(0.25) and built.alpha(0.5) == pytest.approx(0.5 + math.log(1.5))
 
 
 def took(made: Tuning, embedding: float, fetching: float) -> None:
     """A batch."""
     for op, layer, seconds in ((Op.AGGREGATE, 0, embedding), (Op.ALLTOALL, ROWS, fetching)):
-        made.took(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
-    made.over()
+        made.add(Task(0, op, Lane.COMPUTE, 0, 0, 0, layer, 0, ()), seconds)
+    made.decay()
 
 
 def test_tuning_follows_a_change_and_not_one_batch() -> None:
     """Of a hundred batches alike, one that fetches twice as fast moves theta by a tenth or so; thirty of them bring it to twice as much."""
-    made = Tuning()
+    built = Tuning()
     for _ in range(100):
-        took(made, 1.0, 1.0)
-    assert made.theta(0.1) == pytest.approx(0.1)
-    took(made, 2.0, 1.0)
-    assert 0.105 < made.theta(0.1) < 0.115
+        took(built, 1.0, 1.0)
+    assert built.theta(0.1) == pytest.approx(0.1)
+    took(built, 2.0, 1.0)
+    assert 0.105 < built.theta(0.1) < 0.115
     for _ in range(29):
-        took(made, 2.0, 1.0)
-    assert made.theta(0.1) == pytest.approx(0.2, rel=0.05)
+        took(built, 2.0, 1.0)
+    assert built.theta(0.1) == pytest.approx(0.2, rel=0.05)
 
 
 def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,137 +287,60 @@ def test_what_is_tuned_in_two_epochs_stays(tmp_path, monkeypatch: pytest.MonkeyP
     folder, chosen, asked = prepared(tmp_path, stream()), choice("tgn"), replace(hyper("tgn"), events=sharing(adaptive=True))
     schedule = planned(folder, chosen, asked, "memshare")
     tuned: list[tuple[int, float]] = []
-    made = spread_program(folder, schedule, chosen, asked, Context())
+    built = spread_program(folder, schedule, chosen, asked, Context())
 
     def theta(self: Tuning, theta: float) -> float:
-        tuned.append((made.epoch, theta))
+        tuned.append((built.epoch, theta))
         return 0.9 * theta
 
     monkeypatch.setattr(Tuning, "theta", theta)
-    first = made.theta
+    first = built.theta
     for _ in range(4):
-        execute(schedule, made, CpuLanes(False), "cpu")
+        execute(schedule, built, CpuLanes(False), "cpu")
     steps = schedule.iterations
     assert [epoch for epoch, _ in tuned] == [0] * steps + [1] * steps
-    assert made.theta == pytest.approx(first * 0.9 ** (2 * steps))
+    assert built.theta == pytest.approx(first * 0.9 ** (2 * steps))
     tuned.clear()
-    made = spread_program(folder, schedule, chosen, asked, Context())
-    made.epoch = 2
-    execute(schedule, made, CpuLanes(False), "cpu")
+    built = spread_program(folder, schedule, chosen, asked, Context())
+    built.epoch = 2
+    execute(schedule, built, CpuLanes(False), "cpu")
     assert not tuned
-
-
-def context(rank: int) -> Context:
-    return Context(rank=rank)
-
-
-def tables(epochs: int, rank: int) -> Mapping[str, torch.Tensor]:
-    return {"memory": torch.full((3, 2), float(10 * epochs + rank)), "sent": torch.tensor([True, False])}
-
-
-class Killed(Exception):
-    pass
-
-
-@pytest.mark.parametrize("bests", [[0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 0, 2, 2, 2], [0, 1, 1, 3, 3]])
-@pytest.mark.parametrize("stop", range(40))
-def test_a_run_that_is_killed_finds_its_memory(tmp_path, monkeypatch, bests: list[int], stop: int) -> None:
-    """Before any of the writes and deletions of two ranks, the checkpoint and the best model: what either says is there, of both ranks."""
-    said: dict[str, Mapping[str, torch.Tensor]] = {}
-    left, unlink, replaced = [stop], Path.unlink, kept.replaced
-
-    def step() -> None:
-        if not left[0]:
-            raise Killed
-        left[0] -= 1
-
-    def counted(path: Path, content: bytes) -> None:
-        step()
-        replaced(path, content)
-
-    def removed(path: Path, missing_ok: bool = False) -> None:
-        if path.exists():
-            step()
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(kept, "replaced", counted)
-    monkeypatch.setattr(Path, "unlink", removed)
-    sides = [Kept(tmp_path, context(rank)) for rank in (0, 1)]
-    try:
-        for done, best in enumerate(bests, 1):
-            before = bests[done - 2] if done > 1 else -1
-            for rank, one in enumerate(sides):
-                one.write(done, tables(done, rank), {best + 1, before + 1})
-            for what in ("best", "checkpoint"):
-                if what == "checkpoint" or best == done - 1:
-                    step()
-                    said[what] = sides[0].record()
-    except Killed:
-        pass
-    for what, record in said.items():
-        for rank in (0, 1):
-            found = Kept(tmp_path, context(rank)).read(record)
-            expected = tables(int(record["epoch"]), rank)
-            assert all(torch.equal(found[name], table) for name, table in expected.items()), what
-    assert len([*(tmp_path / "memory").glob("[0-9]*")]) <= 8
-
-
-def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
-    one = Kept(tmp_path, context(0))
-    for epochs in (1, 2):
-        one.write(epochs, tables(epochs, 0), {1})
-    first, second = (tmp_path / "memory" / f"00000{epochs}-0000.pt" for epochs in (1, 2))
-    assert first.exists() and second.exists()
-    remedy = "delete the training folder to train from the first epoch on"
-    with pytest.raises(UserError) as found:
-        one.read({"epoch": torch.tensor(7)})
-    assert str(found.value) == f"{tmp_path}/memory/000007-0000.pt: no such file, a memory of this rank is expected; {remedy}"
-    second.write_bytes(second.read_bytes()[:100])
-    with pytest.raises(UserError) as found:
-        one.read(one.record())
-    said = str(found.value)
-    assert said.startswith(f"{second}: not a readable memory of this rank (") and said.endswith(remedy) and "\n" not in said
-    second.write_bytes(first.read_bytes())
-    with pytest.raises(RuntimeError, match=r"000002-0000\.pt is of epoch 1, expected 2"):
-        one.read(one.record())
-    with pytest.raises(KeyError):
-        one.read({})
 
 
 def replica(folder: Path, rank: int, name: str = "disttgl") -> SpreadProgram:
     """One of two ranks, which asks the other for nothing before its epoch ends."""
     chosen, asked = choice("tgn"), hyper("tgn", events=sharing())
-    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, context(rank))
+    return spread_program(folder, planned(folder, chosen, asked, name, ranks=2), chosen, asked, Context(rank=rank))
 
 
 def test_replicas_take_turns(tmp_path) -> None:
     """In epoch e, rank r has span r + e of time with the memory of the spans before; with the first span it begins anew."""
     folder = prepared(tmp_path, stream())
     for rank in (0, 1):
-        made = replica(folder, rank)
-        for made.epoch in range(4):
-            made.held.state.memory.fill_(3)
-            made.begin()
-            turn = (rank + made.epoch) % 2
-            assert made.turn == turn and made.tasks == tasks_of(made._schedule, turn)
-            assert bool(made.held.state.memory.any()) == (turn == 1)
-            seen = [made.allotments[0].own(i, made.turn) for i in range(made.allotments[0].iterations)]
-            half = made.data.trained // 2
-            assert np.concatenate(seen).tolist() == list((range(half), range(half, made.data.trained))[turn])
+        built = replica(folder, rank)
+        for built.epoch in range(4):
+            built.memory_part.state.memory.fill_(3)
+            built.begin()
+            turn = (rank + built.epoch) % 2
+            assert built.turn == turn and built.tasks == tasks_of(built._schedule, turn)
+            assert bool(built.memory_part.state.memory.any()) == (turn == 1)
+            row_frequencies = [built.allotments[0].rank_events(i, built.turn) for i in range(built.allotments[0].iterations)]
+            half = built.data.training_events // 2
+            assert np.concatenate(row_frequencies).tolist() == list((range(half), range(half, built.data.training_events))[turn])
         plain = replica(folder, rank, "tgl-dist")
         plain.epoch = 1
-        plain.held.state.memory.fill_(3)
+        plain.memory_part.state.memory.fill_(3)
         plain.begin()
-        assert plain.turn == rank and not plain.held.state.memory.any()
+        assert plain.turn == rank and not plain.memory_part.state.memory.any()
 
 
 def test_negatives_count_for_what_they_weigh(tmp_path) -> None:
     """In the loss; destinations for one."""
-    made = replica(prepared(tmp_path, stream()), 0)
-    made.begin()
-    made.run(next(task for task in made.tasks if task.op is Op.SAMPLE))
-    batch, logits = made.batch(0), torch.randn(7, 2)
+    built = replica(prepared(tmp_path, stream()), 0)
+    built.begin()
+    built.run(next(task for task in built.tasks if task.op is Op.SAMPLE))
+    batch, logits = built.batch(0), torch.randn(7, 2)
     plain = torch.nn.functional.softplus(torch.stack([-logits[:, 0], logits[:, 1]], 1))
-    torch.testing.assert_close(made._loss(batch, logits), plain.sum())
+    torch.testing.assert_close(built._loss(batch, logits), plain.sum())
     batch.weight = torch.rand(7, 1)
-    torch.testing.assert_close(made._loss(batch, logits), (plain[:, 0] + batch.weight[:, 0] * plain[:, 1]).sum())
+    torch.testing.assert_close(built._loss(batch, logits), (plain[:, 0] + batch.weight[:, 0] * plain[:, 1]).sum())

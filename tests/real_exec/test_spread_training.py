@@ -9,14 +9,14 @@ from stream_case import choice, hyper, planned, prepared, stream
 from stream_ranks import GLOBAL
 from stream_ranks import found as alone
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.phase import TRAIN, VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK, ROWS, SpreadPhase, contribution_bytes
+from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Workload
 
 CASES = dict(cases())
@@ -61,10 +61,10 @@ def whole(ranks):
 @pytest.mark.parametrize(("label", "count"), runs(label for label in SPREAD if CASES[label][1:3] in COMPARED))
 def test_ranks_with_parts_are_one_with_all(ranks, whole, label, count):
     """However the stream is cut, whatever is shared. Rounding may turn two neighbours of a ranking round."""
-    one = whole[CASES[label][1:3]]
+    first = whole[CASES[label][1:3]]
     for rank in range(count):
         other = ranks[1][label, str(count), str(rank)]
-        for name, value in one.items():
+        for name, value in first.items():
             here = ~np.isnan(other[name]) if name in ("memory", "updated", "mail", "mailed", "sent") else np.ones(value.shape, bool)
             atol = 0.02 if name.startswith("score ") else 1e-4
             np.testing.assert_allclose(other[name][here], value[here], atol=atol, err_msg=f"{label}, {count} ranks, rank {rank}: {name}")
@@ -73,9 +73,9 @@ def test_ranks_with_parts_are_one_with_all(ranks, whole, label, count):
 @pytest.mark.parametrize(("label", "count"), runs(label for label in OTHERS if CASES[label][0] in PIPELINED))
 def test_lanes_that_overlap_change_no_bit(ranks, label, count):
     for rank in range(count):
-        one, other = (ranks[1][f"{label}{way}", str(count), str(rank)] for way in ("", ",beside"))
-        assert one.keys() == other.keys()
-        assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
+        first, other = (ranks[1][f"{label}{way}", str(count), str(rank)] for way in ("", ",beside"))
+        assert first.keys() == other.keys()
+        assert all(np.array_equal(first[key], other[key], equal_nan=True) for key in first)
 
 
 @pytest.mark.parametrize(("label", "count"), runs(CASES))
@@ -87,29 +87,35 @@ def test_every_node_is_where_it_belongs(ranks, label, count):
 
 def phases(folder, schedule, case, count):
     """Batches that are trained on, and those that validate, with what was counted of them."""
-    _, model, layers, given = case
-    given, data, sharing = hyper(model, GLOBAL // count, events=given), statistics_of(Prepared.load(folder)), Sharing.of(schedule)
-    shape = shape_for(choice(model, layers=layers), data, given)
-    sampling = sharing.sampling(given, shape, data)
+    _, model, layers, arguments = case
+    arguments, data, sharing = (
+        hyper(model, GLOBAL // count, events=arguments),
+        stream_statistics(PreparedStream.load(folder)),
+        Sharing.of(schedule),
+    )
+    shape = shape_for(choice(model, layers=layers), data, arguments)
+    sampling = sharing.sampling(arguments, shape, data)
     for step in (TRAIN, VALIDATE):
-        work = data.spreading(sharing.spread(given), count, given.variant).work(step == VALIDATE, given.batch_size, sampling, 0, 1, True)
-        yield SpreadPhase(Workload("small", data, shape, given), sampling, work, count, step, 0, sharing=sharing)
+        work = data.spreading(sharing.spread(arguments), count, arguments.variant).work(
+            step == VALIDATE, arguments.batch_size, sampling, 0, 1, True
+        )
+        yield SpreadPhase(Workload("small", data, shape, arguments), sampling, work, count, step, 0, sharing=sharing)
 
 
 @pytest.mark.parametrize(("label", "count"), runs(CASES))
 def test_bytes_are_those_counted(ranks, label, count):
     """Of every batch of the first epoch, trained on or validating: rows that a rank gets and gives, contributions that it gets, and what
     all ranks say of shared nodes; the schedule has the larger of what comes and what goes."""
-    case = name, model, layers, given = CASES[label]
+    case = name, model, layers, arguments = CASES[label]
     folder = ranks[0] / "prepared"
-    schedule = planned(folder, choice(model, layers=layers), hyper(model, GLOBAL // count, events=given), name, ranks=count)
-    found = [ranks[1][label, str(count), str(rank)] for rank in range(count)]
+    schedule = planned(folder, choice(model, layers=layers), hyper(model, GLOBAL // count, events=arguments), name, ranks=count)
+    results = [ranks[1][label, str(count), str(rank)] for rank in range(count)]
     sharing, begin, total, changes = Sharing.of(schedule), 0, np.zeros(2, np.int64), 0
     for phase in phases(folder, schedule, case, count):
         work, each = phase.work, contribution_bytes(phase.shape)
-        come, go, back, sent = (
-            (one * (not sharing.replicated)).reshape(-1, count)
-            for one in (
+        arrived, go, back, sent = (
+            (item * (not sharing.replicated)).reshape(-1, count)
+            for item in (
                 phase.row() * work.asked_nodes + phase.edge() * work.asked_edges,
                 phase.row() * work.served_nodes + phase.edge() * work.served_edges,
                 each * work.come,
@@ -117,23 +123,23 @@ def test_bytes_are_those_counted(ranks, label, count):
             )
         )
         for rank in range(count):
-            measured = found[rank]["exchanged"][begin : begin + phase.iterations]
-            assert measured.tolist() == np.stack([come, go, back], axis=2)[:, rank].tolist(), f"rank {rank}"
+            measured = results[rank]["exchanged"][begin : begin + phase.iterations]
+            assert measured.tolist() == np.stack([arrived, go, back], axis=2)[:, rank].tolist(), f"rank {rank}"
             rows = (schedule.op == Op.ALLTOALL) & (schedule.rank == rank) & (schedule.step == phase.step)
-            for layer, moved in ((ROWS, np.maximum(come, go)), (BACK, np.maximum(back, sent))):
+            for layer, moved in ((ROWS, np.maximum(arrived, go)), (BACK, np.maximum(back, sent))):
                 planned_bytes = schedule.bytes[rows & (schedule.layer == layer)]
                 assert planned_bytes.tolist() == ([] if sharing.replicated else moved[:, rank].tolist())
-        begin, total, changes = begin + phase.iterations, total + np.array([come.sum(), back.sum()]), changes + int(work.shared.sum())
-    assert not found[0]["exchanged"][begin:].any()
-    assert [found[0]["first fetched_bytes"], found[0]["first returned_bytes"]] == total.tolist()
-    told, spoken = (int(found[0][f"first shared_{what}"]) for what in ("changes", "spoken"))
+        begin, total, changes = begin + phase.iterations, total + np.array([arrived.sum(), back.sum()]), changes + int(work.shared.sum())
+    assert not results[0]["exchanged"][begin:].any()
+    assert [results[0]["first fetched_bytes"], results[0]["first returned_bytes"]] == total.tolist()
+    reported, spoken = (int(results[0][f"first shared_{what}"]) for what in ("changes", "spoken"))
     if not sharing.shared or sharing.synchronised == "never":
-        assert told == spoken == 0
+        assert reported == spoken == 0
     elif sharing.synchronised == "all":
-        assert told == spoken == changes > 0
+        assert reported == spoken == changes > 0
     else:  # APAN's mail alone changes no memory
-        assert 0 <= spoken <= told <= changes and (told == changes or model == "apan")
+        assert 0 <= spoken <= reported <= changes and (reported == changes or model == "apan")
 
 
 def test_the_stream_is_as_large_as_it_is(ranks):
-    assert statistics_of(Prepared.load(ranks[0] / "prepared")).num_nodes == 9
+    assert stream_statistics(PreparedStream.load(ranks[0] / "prepared")).num_nodes == 9

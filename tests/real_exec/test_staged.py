@@ -21,23 +21,23 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.snapshots import material
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
+from chronoscale.real_exec.snapshots.material_files import map_material, write_material
 from chronoscale.real_exec.snapshots.model import learner_of
-from chronoscale.real_exec.snapshots.plans import plan_folder
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.shipment import adopt, ship
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.snapshots.published_plans import plan_folder
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY, train
-from chronoscale.strategies.costing.calibrated import Calibrated, factor
+from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.planning.time_limit import plan_within
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op, Schedule
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.trace import Source
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
@@ -67,14 +67,14 @@ def give(job: Job, number: int, name: str, ranks: int = 1) -> None:
 
 
 def losses(job: Job) -> np.ndarray:
-    return np.array([record.losses for record in records(Path(job.out))])
+    return np.array([record.losses for record in epoch_records(Path(job.out))])
 
 
-def material_of(job: Job) -> Material:
+def material_of(job: Job) -> SnapshotMaterial:
     return material.material_of(job.items[0], job.model, CONTEXT)
 
 
-def program_of(job: Job, schedule: Schedule, prepared: Material, rank: int = 0) -> SnapshotProgram:
+def program_of(job: Job, schedule: Schedule, prepared: SnapshotMaterial, rank: int = 0) -> SnapshotProgram:
     return SnapshotProgram(schedule, prepared, learner_of(job.model, CONTEXT), job.items[0].hyper, replace(CONTEXT, rank=rank))
 
 
@@ -91,13 +91,13 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     job = replace(job, model=replace(job.model, name=name, layers=layers))
     sent, received = material_of(job), material_of(job)
     work = replace(WORK, model=model_shape(name, 8, 8, layers))
-    forms = plain(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
+    forms = uniform_forms(len(GRAPHS), Form[form], form == "MAP" or must_track(work))
     schedule = lower("x", work, deal(work.groups, 2, 2), Reuse(snapshots=True, groups=True), COSTS, forms)
     for rank in (0, 1):
         program_of(job, schedule, sent, rank)
     held = {kind: set(list(stored)[:1]) for kind, stored in sent.stores().items()}
-    ship(tmp_path / "forms", sent.stores(), held)
-    adopt(tmp_path / "forms", received.stores(), pin=False)
+    write_material(tmp_path / "forms", sent.stores(), held)
+    map_material(tmp_path / "forms", received.stores(), pin=False)
 
     def flat(form):
         if isinstance(form, torch.Tensor) or not hasattr(form, "__dataclass_fields__"):
@@ -115,7 +115,7 @@ def test_what_is_shipped_is_what_would_be_prepared(job, tmp_path, name, layers, 
     assert seen > 50
     (tmp_path / "forms" / "data.bin").write_bytes(b"short")
     with pytest.raises(UserError, match="forms: not a readable shipment"):
-        adopt(tmp_path / "forms", material_of(job).stores(), pin=False)
+        map_material(tmp_path / "forms", material_of(job).stores(), pin=False)
 
 
 @pytest.mark.slow
@@ -125,13 +125,13 @@ def test_a_plan_is_taken_up_at_an_epochs_end_and_what_was_shipped_is_not_built_a
     give(job, 1, "real-type1")
     prepared = material_of(job)
     program_of(job, strategy("real-type1").plan(WORK, 1, COSTS), prepared)
-    ship(plan_folder(Path(job.out), 1) / "forms", prepared.stores(), {})
+    write_material(plan_folder(Path(job.out), 1) / "forms", prepared.stores(), {})
     for room in ("_whole", "_change", "_map"):
-        monkeypatch.setattr(Material, room, lambda *_: pytest.fail("built, not mapped"))
+        monkeypatch.setattr(SnapshotMaterial, room, lambda *_: pytest.fail("built, not mapped"))
     train(job)
-    found = records(Path(job.out))
-    assert [r.epoch for r in found] == [0, 1, 2, 3] and [r.plan for r in found] == [0, 0, 1, 1]
-    assert [r.strategy for r in found] == ["psg", "psg", "real-type1", "real-type1"]
+    result = epoch_records(Path(job.out))
+    assert [r.epoch for r in result] == [0, 1, 2, 3] and [r.plan for r in result] == [0, 0, 1, 1]
+    assert [r.strategy for r in result] == ["psg", "psg", "real-type1", "real-type1"]
 
 
 def test_interrupted_training_is_the_same_training(job):
@@ -168,14 +168,14 @@ def test_two_ranks_switch_together(job):
     worker = start(ENTRY, path, 2, 1)
     waiting = threading.Thread(target=wait, args=(worker, "train"))
     waiting.start()
-    while len(records(Path(job.out))) < 3 and waiting.is_alive():
+    while len(epoch_records(Path(job.out))) < 3 and waiting.is_alive():
         time.sleep(0.01)
     give(job, 1, "real-type1", ranks=2)
     waiting.join()
-    found = records(Path(job.out))
-    plans = [record.plan for record in found]
-    assert len(found) == 40 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
-    assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(found))
+    result = epoch_records(Path(job.out))
+    plans = [record.plan for record in result]
+    assert len(result) == 40 and plans == sorted(plans) and set(plans) == {0, 1} and plans.index(1) >= 3
+    assert all(before.end_ns <= after.start_ns - after.switch_ns for before, after in pairwise(result))
 
 
 def test_refusals(job):
@@ -192,8 +192,8 @@ def test_refusals(job):
 
 @pytest.mark.slow
 def test_a_planner_gets_its_time_and_no_more():
-    found = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
-    assert found is not None and (found.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()
+    result = plan_within(60, strategy("real-g"), WORK, 2, COSTS)
+    assert result is not None and (result.op == strategy("real-g").plan(WORK, 2, COSTS).op).all()
     with pytest.raises(UserError, match="at least one GPU"):
         plan_within(60, strategy("psg"), WORK, 0, COSTS)
     with pytest.raises(MachineError, match="the planner of 'dead' died"):
@@ -207,10 +207,10 @@ def test_calibrated_costs_use_what_was_seen_and_scale_the_rest():
     for code in np.unique(schedule.op):
         rows = schedule.tasks(Op(code))
         ns[rows] = 3 * COSTS.predict(schedule, rows)[0]
-    assert factor([(schedule, ns)], COSTS) == pytest.approx(3)
-    costs = Calibrated(FittedCosts("here", (seen,), {}), COSTS, 3.0)
-    found, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
-    assert (found == 77).all() and source is Source.FITTED
+    assert scale_factor([(schedule, ns)], COSTS) == pytest.approx(3)
+    costs = CalibratedCosts(FittedCosts("here", (seen,), {}), COSTS, 3.0)
+    result, source = costs.predict(schedule, schedule.tasks(Op.AGGREGATE))
+    assert (result == 77).all() and source is Source.FITTED
     rows = schedule.tasks(Op.TEMPORAL)
-    found, source = costs.predict(schedule, rows)
-    assert (found == ns[rows]).all() and source is Source.EXTRAPOLATED
+    result, source = costs.predict(schedule, rows)
+    assert (result == ns[rows]).all() and source is Source.EXTRAPOLATED

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notation import write
 
-from chronoscale.real_exec.execution.lanes import CpuLanes, since
+from chronoscale.real_exec.execution.lanes import CpuLanes, possible_starts
 from chronoscale.real_exec.execution.task import tasks_of
-from chronoscale.simulator.processes import starts
+from chronoscale.simulator.processes import start_times
 from chronoscale.simulator.timeline import Timeline
 from chronoscale.strategies.cluster import CPU_STREAMS, Device, Link
 
@@ -19,8 +19,14 @@ TEXT = "h: GATHER@HOST\na: AGGREGATE@COMPUTE <- h\nb: TEMPORAL@COMPUTE\nx: H2D@H
 
 def test_the_gap_before_a_row_is_its_own() -> None:
     times = np.array([[10, 25, 60, 12, 90], [20, 50, 80, 70, 99]])
-    assert since(times, [0, 0, 0, 1, 0], [[], [], [], [], [3]]).tolist() == [10, 20, 50, 12, 80]
-    assert since(times, [0, 1, 0, 1, 0], [[], [0], [], [1], [3]]).tolist() == [10, 20, 20, 12, 80]  # 12: never later than it did start
+    assert possible_starts(times, [0, 0, 0, 1, 0], [[], [], [], [], [3]]).tolist() == [10, 20, 50, 12, 80]
+    assert possible_starts(times, [0, 1, 0, 1, 0], [[], [0], [], [1], [3]]).tolist() == [
+        10,
+        20,
+        20,
+        12,
+        80,
+    ]  # 12: never later than it did start
 
 
 def test_rows_of_one_thread_fill_it() -> None:
@@ -42,6 +48,6 @@ def test_a_replay_of_what_was_timed_is_what_was_timed(ns: list[int], gaps: list[
         first = i in (thread.index(0), thread.index(1)) and not needs[i]
         times[0, i] = ready + (0 if first else gaps[i])
         times[1, i] = free[thread[i]] = times[0, i] + ns[i]
-    begin = since(times, thread, needs)
+    begin = possible_starts(times, thread, needs)
     timeline = Timeline.of(schedule, TWO, times[1] - begin)
-    assert timeline.begin(starts(timeline)[0]).tolist() == begin.tolist()
+    assert timeline.begin(start_times(timeline)[0]).tolist() == begin.tolist()

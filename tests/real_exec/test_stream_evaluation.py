@@ -11,7 +11,7 @@ from slow_scores import area, precision, reciprocal
 from stream_case import choice, hyper, planned, prepared, program, stream
 from stream_oracle import StreamOracle, perceptron
 
-from chronoscale.datasets.streams.draws import key_of
+from chronoscale.datasets.streams.draws import derive_key
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -20,8 +20,8 @@ from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.training import epoch_loop
-from chronoscale.real_exec.training.best import BEST, best_of
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import EventHyper
 
@@ -33,15 +33,15 @@ class Judged:
         self.given, chosen = hyper(model, 9), choice(model)
         self.schedule = planned(folder, chosen, self.given, "tgl-unique")
         self.made = program(folder, self.schedule, chosen, self.given)
-        self.data, made = self.made.data, self.made
+        self.data, built = self.made.data, self.made
         self.oracle = StreamOracle(
-            made.learner.model,
+            built.learner.model,
             *self.columns(self.data.training),
             self.data.whole.stream.num_nodes,
             lambda parameters: torch.optim.SGD(parameters, 0.05),
             list(self.given.fanout),
             edge=np.array(self.data.training.stream.features),
-            features=made.material.node_features,
+            features=built.material.node_features,
             duration=self.given.events.duration,
         )
 
@@ -62,9 +62,9 @@ class Judged:
         self.sees(self.data.training)
         self.oracle.reset()
         self.oracle.updated = dict.fromkeys(range(self.oracle.nodes), float(self.data.whole.stream.t[0]))
-        made, deal = self.made, self.made.deals[0]
-        spans = [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
-        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.trained), number, made.seed)[:, 0])
+        built, deal = self.made, self.made.deals[0]
+        spans = [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
+        losses = self.oracle.train(spans, self.data.negatives_of_training(range(self.data.training_events), number, built.seed)[:, 0])
         self.sees(self.data.whole)
         return done, losses
 
@@ -76,18 +76,18 @@ class Judged:
             logits = self.oracle.logits(first, last, np.maximum(others[first - part.start : last - part.start], 0))
             self.oracle.write(first, last)
             rows += logits.detach().tolist()
-        src, dst, found = self.oracle.src, self.oracle.dst, {}
+        src, dst, result = self.oracle.src, self.oracle.dst, {}
         new = [bool(self.data.new[src[e]] or self.data.new[dst[e]]) for e in part]
         assert any(new) and not all(new)
         for ending in ("", "_new"):
             chosen = [k for k in range(len(part)) if (new[k] or not ending) and others[k, 0] >= 0]
             positive, first = [rows[k][0] for k in chosen], [rows[k][1] for k in chosen]
-            found |= {f"ap{ending}": precision(positive, first), f"auc{ending}": area(positive, first)}
+            result |= {f"ap{ending}": precision(positive, first), f"auc{ending}": area(positive, first)}
             many = [[x for x, other in zip(rows[k][2:], others[k, 1:], strict=True) if other >= 0] for k in chosen]
             if any(many):
-                some = [(one, row) for one, row in zip(positive, many, strict=True) if row]
-                found[f"mrr{ending}"] = reciprocal(*zip(*some, strict=True))
-        return found
+                some = [(each, row) for each, row in zip(positive, many, strict=True) if row]
+                result[f"mrr{ending}"] = reciprocal(*zip(*some, strict=True))
+        return result
 
 
 @pytest.mark.parametrize("model", ["tgn", "tgat", "apan"])
@@ -109,13 +109,13 @@ def test_scores_are_those_of_the_oracles_logits(tmp_path, model):
 @pytest.mark.parametrize("model", ["tgn", "apan", "tgat"])
 def test_tests_go_on_from_behind_the_events_that_validate(tmp_path, model):
     """Also where epochs end before them."""
-    folder, found = prepared(tmp_path, stream(seed=3, nodes=16, events=130)), []
+    folder, result = prepared(tmp_path, stream(seed=3, nodes=16, events=130)), []
     for validates in (True, False):
         job = job_of(tmp_path, model, validate=validates)
         epoch_loop.train(job)
-        found.append(json.loads((Path(job.out) / "test.json").read_text()))
+        result.append(json.loads((Path(job.out) / "test.json").read_text()))
         shutil.rmtree(job.out)
-    assert found[0] == pytest.approx(found[1]) and set(found[0]) == {"ap", "auc", "mrr"} and folder.exists()
+    assert result[0] == pytest.approx(result[1]) and set(result[0]) == {"ap", "auc", "mrr"} and folder.exists()
 
 
 def test_roots_in_parts_score_alike(tmp_path, monkeypatch):
@@ -131,23 +131,23 @@ def test_roots_in_parts_score_alike(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["tgn", "dysat"])
 def test_labels_are_scored_event_by_event(tmp_path, model):
     """Every event in a batch of its own; memory is written where the program writes it."""
-    folder, given, chosen = prepared(tmp_path, stream(labels=True), task="node"), hyper(model), choice(model)
-    made = program(folder, planned(folder, chosen, given), chosen, given)
-    execute(planned(folder, chosen, given), made, CpuLanes(False), "cpu")
-    logits, steps = [], made.steps
+    folder, arguments, chosen = prepared(tmp_path, stream(labels=True), task="node"), hyper(model), choice(model)
+    built = program(folder, planned(folder, chosen, arguments), chosen, arguments)
+    execute(planned(folder, chosen, arguments), built, CpuLanes(False), "cpu")
+    logits, steps = [], built.steps
     forward = steps.forward
 
     def one_by_one(batch):
         for e in batch.events:
-            alone = steps.sample(batch.source, range(e, e + 1), np.empty((1, 0), np.int32), batch.events.start, 0)
-            logits.append(forward(alone)[0].tolist())
+            single = steps.sample(batch.source, range(e, e + 1), np.empty((1, 0), np.int32), batch.events.start, 0)
+            logits.append(forward(single)[0].tolist())
         return forward(batch)
 
     steps.forward = one_by_one
-    found, labels = evaluate(made), made.data.whole.stream.labels[made.data.split.test.start :].tolist()
-    gaps = [(one - zero, label) for (zero, one), label in zip(logits, labels, strict=True)]
-    assert found["accuracy"] == pytest.approx(np.mean([(gap > 0) == label for gap, label in gaps]))
-    assert found["auc"] == pytest.approx(area(*([gap for gap, label in gaps if label == kind] for kind in (1, 0))))
+    result, labels = evaluate(built), built.data.whole.stream.labels[built.data.split.test.start :].tolist()
+    gaps = [(each - zero, label) for (zero, each), label in zip(logits, labels, strict=True)]
+    assert result["accuracy"] == pytest.approx(np.mean([(gap > 0) == label for gap, label in gaps]))
+    assert result["auc"] == pytest.approx(area(*([gap for gap, label in gaps if label == kind] for kind in (1, 0))))
 
 
 @pytest.mark.parametrize("model", ["tgn", "tgat", "dysat"])
@@ -166,13 +166,13 @@ def test_labels_are_told_by_sources(tmp_path, model):
 
 def job_of(folder, model="tgn", repeats=1, patience=0, **other):
     """Of a stored stream, to be trained in this process."""
-    chosen, given = choice(model), hyper(model, events=EventHyper(patience=patience), **other)
+    chosen, arguments = choice(model), hyper(model, events=EventHyper(patience=patience), **other)
     if not (folder / "prepared").exists():
         prepared(folder, stream())
-    planned(folder / "prepared", chosen, given).save(folder / "schedule.parquet")
+    planned(folder / "prepared", chosen, arguments).save(folder / "schedule.parquet")
     out = folder / "out"
     (out / "epochs").mkdir(parents=True, exist_ok=True)
-    item = Item("tgn", str(folder / "schedule.parquet"), str(folder / "prepared"), given)
+    item = Item("tgn", str(folder / "schedule.parquet"), str(folder / "prepared"), arguments)
     return Job("training", (item,), str(out), chosen, repeats, settings=Settings(device="cpu", learning_rate=0.02))
 
 
@@ -181,10 +181,10 @@ def plans_of(job):
 
 
 def test_the_best_epoch_is_the_first_of_its_score():
-    assert best_of([{"ap": 0.5}, {"ap": 0.7}, {"ap": 0.7}, {"ap": 0.6}]) == 1
-    assert best_of([{"auc": 0.9, "ap": 0.5}, {"auc": 0.1, "ap": 0.6}]) == 1  # AP comes first
-    assert best_of([{"accuracy": 0.5}, {"accuracy": 0.4}]) == 0
-    assert best_of([{}, {}, {}]) == 2  # nothing validates
+    assert best_epoch([{"ap": 0.5}, {"ap": 0.7}, {"ap": 0.7}, {"ap": 0.6}]) == 1
+    assert best_epoch([{"auc": 0.9, "ap": 0.5}, {"auc": 0.1, "ap": 0.6}]) == 1  # AP comes first
+    assert best_epoch([{"accuracy": 0.5}, {"accuracy": 0.4}]) == 0
+    assert best_epoch([{}, {}, {}]) == 2  # nothing validates
 
 
 def test_the_best_epoch_is_kept_and_tested(tmp_path):
@@ -195,8 +195,8 @@ def test_the_best_epoch_is_kept_and_tested(tmp_path):
         plan = plans.at(len(scores))
         execute(plan.schedule, plan.program, CpuLanes(False), "cpu")
         scores.append({"ap": value})
-        assert not plans.over(scores)
-        tables = {name: table.clone() for name, table in plans.kept().items()}
+        assert not plans.after_epoch(scores)
+        tables = {name: table.clone() for name, table in plans.extra_state().items()}
         states.append((tables, {name: value.clone() for name, value in plans.learner.model.state_dict().items()}))
     assert not torch.equal(states[1][0]["memory"], states[2][0]["memory"])
     plans._program.state.restore(states[1][0])
@@ -214,7 +214,7 @@ def test_training_ends_when_nothing_gets_better(tmp_path, patience, ends):
     plans, values, seen = plans_of(job_of(tmp_path, patience=patience)), (0.4, 0.6, 0.6, 0.5, 0.7, 0.2), []
     for value in values:
         seen.append({"ap": value})
-        if plans.over(seen):
+        if plans.after_epoch(seen):
             break
     assert len(seen) == ends
 
@@ -222,17 +222,17 @@ def test_training_ends_when_nothing_gets_better(tmp_path, patience, ends):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["tgn", "tgat"])
 def test_training_goes_on_where_it_was_cut_off(tmp_path, model):
-    found = []
+    results = []
     for name, parts in (("whole", (4,)), ("cut", (1, 2, 4))):
         (tmp_path / name).mkdir()
         for repeats in parts:
             epoch_loop.train(job_of(tmp_path / name, model, repeats))
         out = tmp_path / name / "out"
         best = torch.load(out / BEST, weights_only=True)
-        found.append(([(one.losses, one.scores) for one in records(out)], best, json.loads((out / "test.json").read_text())))
-    (losses, best, tested), (others, other, again) = found
+        results.append(([(each.losses, each.scores) for each in epoch_records(out)], best, json.loads((out / "test.json").read_text())))
+    (losses, best, tested), (others, other, again) = results
     assert len(losses) == 4 and losses == others and tested == again and best["epoch"] == other["epoch"]
-    assert best["epoch"] == best_of([scores for _, scores in losses])
+    assert best["epoch"] == best_epoch([scores for _, scores in losses])
     for part in ("model", "state"):
         assert all(torch.equal(value, other[part][name]) for name, value in best[part].items())
 
@@ -249,23 +249,23 @@ def test_a_damaged_best_epoch_is_one_line(tmp_path):
 def test_draws_of_an_epoch_are_its_own(tmp_path):
     """Neighbours are drawn anew in each epoch, and for what is evaluated never."""
     folder, chosen = prepared(tmp_path, stream(seed=3, events=200)), choice("tgat")
-    given = hyper("tgat", events=EventHyper(policy="uniform"))
-    made, seen = program(folder, planned(folder, chosen, given), chosen, given), []
-    sample = made.steps.sample
+    arguments = hyper("tgat", events=EventHyper(policy="uniform"))
+    built, seen = program(folder, planned(folder, chosen, arguments), chosen, arguments), []
+    sample = built.steps.sample
 
     def noted(source, part, others, before, seed):
         batch = sample(source, part, others, before, seed)
-        seen.append((part.start, seed, others.tolist(), batch.found.edges.tolist()))
+        seen.append((part.start, seed, others.tolist(), batch.neighbourhood.edges.tolist()))
         return batch
 
-    made.steps.sample = noted
+    built.steps.sample = noted
     epochs = []
     for _ in range(2):
-        execute(planned(folder, chosen, given), made, CpuLanes(False), "cpu")
+        execute(planned(folder, chosen, arguments), built, CpuLanes(False), "cpu")
         epochs.append(seen[:])
         seen.clear()
-    trained = made.deals[0].iterations
-    assert {seed for _, seed, *_ in epochs[0][:trained]} == {key_of(0, 0)} != {seed for _, seed, *_ in epochs[1][:trained]}
-    assert [one[2] for one in epochs[0][:trained]] != [one[2] for one in epochs[1][:trained]]
-    assert [one[3] for one in epochs[0][:trained]] != [one[3] for one in epochs[1][:trained]]
+    trained = built.deals[0].iterations
+    assert {seed for _, seed, *_ in epochs[0][:trained]} == {derive_key(0, 0)} != {seed for _, seed, *_ in epochs[1][:trained]}
+    assert [each[2] for each in epochs[0][:trained]] != [each[2] for each in epochs[1][:trained]]
+    assert [each[3] for each in epochs[0][:trained]] != [each[3] for each in epochs[1][:trained]]
     assert epochs[0][trained:] == epochs[1][trained:]

@@ -9,11 +9,11 @@ import torch
 from pairwise import fast, pairwise
 from stream_case import choice, hyper, planned, prepared, program, stream
 
-from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.streams import batch as batches
-from chronoscale.real_exec.streams import cache as caches
+from chronoscale.real_exec.streams import feature_cache as caches
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.workload import EventHyper
@@ -59,15 +59,15 @@ class Watched:
         def began(steps, batch):
             if not batch.below:
                 hops = [part for tree in batch.trees for hop in tree.hops for part in hop if isinstance(part, torch.Tensor)]
-                kept = [batch.features, batch.memory, batch.times, batch.heard, *(batch.pending or ()), *hops]
+                remaining = [batch.features, batch.memory, batch.times, batch.last_update, *(batch.memory_rows or ()), *hops]
                 self.read.append(
-                    [part.detach().clone() for part in [*kept, *(p for tree in batch.trees for p in tree.levels)] if part is not None]
+                    [part.detach().clone() for part in [*remaining, *(p for tree in batch.trees for p in tree.levels)] if part is not None]
                 )
             begin(steps, batch)
 
         with monkeypatch.context() as patch:
-            patch.setattr(batches, "sent", counting)
-            patch.setattr(caches, "sent", counting)
+            patch.setattr(batches, "to_device", counting)
+            patch.setattr(caches, "to_device", counting)
             patch.setattr(Steps, "_begin", began)
             self.done = execute(self.schedule, self.made, CpuLanes(threaded), "cpu")
 
@@ -80,8 +80,8 @@ def same(one: Watched, other: Watched) -> bool:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[int, Path]:
     """Streams with features of nodes, and without."""
-    made = {width: tmp_path_factory.mktemp("loading") for width in (0, 3)}
-    return {width: prepared(folder, stream(features=width, events=80)) for width, folder in made.items()}
+    built = {width: tmp_path_factory.mktemp("loading") for width in (0, 3)}
+    return {width: prepared(folder, stream(features=width, events=80)) for width, folder in built.items()}
 
 
 @pytest.mark.sample(3)
@@ -115,8 +115,8 @@ def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_pa
     folder = prepared(tmp_path, stream(features=3, events=80), hidden=0.2)
     own = given("tgat", 0.4, 100)
     merged = "tgl-unique" if name in MERGED else "tgl"
-    first, other = (Watched(monkeypatch, folder, "tgat", one, own) for one in (merged, name))
-    assert 0 < first.made.data.trained < first.made.data.split.train_end
+    first, other = (Watched(monkeypatch, folder, "tgat", each, own) for each in (merged, name))
+    assert 0 < first.made.data.training_events < first.made.data.split.train_end
     assert same(first, other) and (first.done.losses == other.done.losses).all()
     np.testing.assert_array_equal([size for _, size in other.sent], other.schedule.bytes[other.schedule.tasks(Op.H2D)])
 
@@ -125,20 +125,20 @@ def test_hidden_nodes_leave_events_with_numbers_of_their_own(monkeypatch, tmp_pa
 @pytest.mark.parametrize("name", ["etc", "simple", "fast"])
 def test_a_second_thread_for_transfers_changes_no_bit(monkeypatch, folders, name):
     own = given("tgn", 0.3)
-    one, other = (Watched(monkeypatch, folders[3], "tgn", name, own, threaded=threaded) for threaded in (False, True))
-    assert (one.done.losses == other.done.losses).all() and one.done.scores == other.done.scores
+    first, other = (Watched(monkeypatch, folders[3], "tgn", name, own, threaded=threaded) for threaded in (False, True))
+    assert (first.done.losses == other.done.losses).all() and first.done.scores == other.done.scores
 
 
 @pytest.mark.slow
 def test_caches_are_hit_and_refilled(monkeypatch, folders):
     """What the tests above compare is not that nothing was cached."""
     seen = {name: Watched(monkeypatch, folders[3], "tgat", name, given("tgat", 0.5, 100)) for name in SLOTS}
-    sent = {name: one.schedule.rows[one.schedule.tasks(Op.H2D)].sum() for name, one in seen.items()}
+    sent = {name: each.schedule.rows[each.schedule.tasks(Op.H2D)].sum() for name, each in seen.items()}
     assert sent["fast"] < sent["fast-compressed"] == sent["etc"] < sent["tgl"]
     assert sent["fast"] <= sent["fast-even"] and sent["fast-cached"] < sent["tgl"] > sent["taser"] > sent["fast"]
     changing, still = (seen[name].schedule for name in ("simple", "taser"))
-    kept = [one.rows[(one.op == Op.GATHER) & (one.lane == Lane.COMPUTE)].sum() for one in (changing, still)]
-    assert kept[0] > kept[1] and sent["simple"] < sent["tgl"]
+    remaining = [each.rows[(each.op == Op.GATHER) & (each.lane == Lane.COMPUTE)].sum() for each in (changing, still)]
+    assert remaining[0] > remaining[1] and sent["simple"] < sent["tgl"]
     assert seen["fast"].schedule.bytes[seen["fast"].schedule.op == Op.GATHER].any()
 
 
@@ -156,18 +156,18 @@ def test_the_cache_is_what_was_asked_for_beforehand_and_no_more(folders):
     """Of as many batches as are sampled, evenly over the epoch: with all of them no other choice of rows has more hits."""
     own = given("tgat", 0.3, 10**6)
     schedule = planned(folders[3], choice("tgat"), own, "fast")
-    made = program(folders[3], schedule, choice("tgat"), own)
-    cached, data = made.steps.residents.cached, made.data
+    built = program(folders[3], schedule, choice("tgat"), own)
+    cached, data = built.steps.residents.cached, built.data
     asked_nodes, asked_edges = np.zeros(9, int), np.zeros(80, int)
     for validates in (False, True):
-        deal, source = made.deals[validates], data.whole if validates else data.training
+        deal, source = built.deals[validates], data.whole if validates else data.training
         for iteration in range(deal.iterations):
-            part = deal.own(iteration, 0)
-            found = made.steps.find(source, part, data.told_from(validates, 0, 0)(part), part.start, key_of(0, FIXED if validates else 0))[
-                1
-            ]
-            asked_nodes[np.unique(found.nodes)] += 1
-            asked_edges[np.unique(found.edges)] += 1
+            part = deal.rank_events(iteration, 0)
+            result = built.steps.find(
+                source, part, data.negatives_of(validates, 0, 0)(part), part.start, derive_key(0, FIXED_EPOCH if validates else 0)
+            )[1]
+            asked_nodes[np.unique(result.nodes)] += 1
+            asked_edges[np.unique(result.edges)] += 1
     bytes_of = {"nodes": 12, "edges": 8}
     room = round(0.3 * (9 * 12 + 80 * 8))
     used = cached.nodes.size * bytes_of["nodes"] + cached.edges.size * bytes_of["edges"]
@@ -185,14 +185,14 @@ def test_features_are_those_of_the_events_that_were_sampled(monkeypatch, tmp_pat
 
     def began(steps, batch):
         if not batch.below:
-            table = torch.from_numpy(np.array(batch.source.stream.features))[batch.found.edges]
-            for tree, found in zip(batch.trees, batch.found.trees, strict=True):
-                for hop, sampled in zip(tree.hops, found.hops, strict=True):
+            table = torch.from_numpy(np.array(batch.source.stream.features))[batch.neighbourhood.edges]
+            for tree, result in zip(batch.trees, batch.neighbourhood.trees, strict=True):
+                for hop, sampled in zip(tree.hops, result.hops, strict=True):
                     there = hop.there.numpy()
                     seen.append(there.sum())
                     assert torch.equal(hop.edge[there], table[sampled.edge[there]])
             nodes = torch.from_numpy(np.array(steps.material.data.whole.stream.node_features))
-            assert torch.equal(batch.features, nodes[batch.found.nodes])
+            assert torch.equal(batch.features, nodes[batch.neighbourhood.nodes])
         begin(steps, batch)
 
     monkeypatch.setattr(Steps, "_begin", began)

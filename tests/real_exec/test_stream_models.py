@@ -18,11 +18,11 @@ from chronoscale.cuda_ext.native import cpp_operators
 from chronoscale.cuda_ext.operators import encoding, gates, slots
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
-from chronoscale.strategies.streams.work import embed_work, layer_work, score_work, update_work
+from chronoscale.strategies.streams.rows.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
 
 NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
@@ -62,7 +62,7 @@ class Given:
             self.oracle.logits(batch * size, (batch + 1) * size, self.others)
             self.oracle.write(batch * size, (batch + 1) * size)
 
-    def pending(self) -> Pending:
+    def pending(self) -> MemoryRows:
         """Of all nodes; garbage where no mail is."""
         shape, oracle, random = self.oracle.shape, self.oracle, self.random
         mail, elapsed = random.normal(size=(NODES, shape.mails, shape.mail)), random.normal(size=(NODES, shape.mails))
@@ -72,7 +72,7 @@ class Given:
                 mail[node, slot], elapsed[node, slot] = raw.numpy(), time - oracle.updated[node]
                 there[node, slot], sent[node, slot] = True, source
         memory = torch.stack([oracle.memory[v] for v in range(NODES)])
-        return Pending(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
+        return MemoryRows(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
 
     def roots(self) -> list[tuple[int, float]]:
         """Sources, destinations, then the others event by event; with their times."""
@@ -121,8 +121,8 @@ def logits_of(model: StreamModel, batch: Given) -> Tensor:
     """[B, 3]: of destinations and the two others."""
     features = None if batch.features is None else torch.from_numpy(batch.features)
     rows = model.inputs(features, model.update(batch.pending()) if model.shape.memory else None)
-    found, count = through(model, rows, batch.trees(), batch.waited()), batch.last - batch.first
-    return model.score(found[:count], torch.cat([found[count : 2 * count, None], found[2 * count :].view(count, 2, -1)], 1))
+    result, count = through(model, rows, batch.trees(), batch.waited()), batch.last - batch.first
+    return model.score(result[:count], torch.cat([result[count : 2 * count, None], result[2 * count :].view(count, 2, -1)], 1))
 
 
 @pytest.mark.parametrize("features", [0, FEATURES])
@@ -131,11 +131,11 @@ def logits_of(model: StreamModel, batch: Given) -> Tensor:
 def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int, features: int) -> None:
     model = build(name, layers, features, edge)
     batch = Given(model)
-    found, expected = logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others)
-    torch.testing.assert_close(found, expected)
-    truth = torch.zeros_like(found)
+    result, expected = logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others)
+    torch.testing.assert_close(result, expected)
+    truth = torch.zeros_like(result)
     truth[:, 0] = 1
-    for logits in (found, expected):
+    for logits in (result, expected):
         binary_cross_entropy_with_logits(logits, truth).backward()
     for part, parameter in model.named_parameters():
         torch.testing.assert_close(
@@ -162,19 +162,19 @@ def test_mails_are_the_oracles(name: str) -> None:
     oracle.write(0, 1)
     edge = torch.from_numpy(batch.edge[:1])
     for own, other in ((oracle.src[0], oracle.dst[0]), (oracle.dst[0], oracle.src[0])):
-        found = model.mail(oracle.memory[own][None], oracle.memory[other][None], edge)
-        assert found.shape == (1, model.shape.mail) and torch.equal(found[0], oracle.boxes[own][-1][0])
+        result = model.mail(oracle.memory[own][None], oracle.memory[other][None], edge)
+        assert result.shape == (1, model.shape.mail) and torch.equal(result[0], oracle.boxes[own][-1][0])
 
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_a_node_without_mail_keeps_its_memory_bit_for_bit(name: str) -> None:
     pending = Given(build(name)).pending()
     memory = torch.randn(NODES, HIDDEN)
-    pending = Pending(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
-    alone = ~pending.there.any(1)
+    pending = MemoryRows(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
+    single = ~pending.there.any(1)
     after = build(name).float().update(pending)
-    assert alone.any() and not alone.all()
-    assert torch.equal(after[alone], memory[alone]) and (after[~alone] != memory[~alone]).any(1).all()
+    assert single.any() and not single.all()
+    assert torch.equal(after[single], memory[single]) and (after[~single] != memory[~single]).any(1).all()
 
 
 @pytest.mark.parametrize(("name", "layers"), CASES)
@@ -196,12 +196,12 @@ def test_what_stands_in_empty_slots_changes_nothing(name: str, layers: int) -> N
             hop.slot[~hop.there] = int(garbage > 0) * int(hop.slot.max())
         leaf = pending.memory.requires_grad_() if model.shape.memory else torch.from_numpy(batch.features).requires_grad_()
         rows = model.inputs(*((None, model.update(pending)) if model.shape.memory else (leaf, None)))
-        found = through(model, rows, trees, batch.waited())
-        found.square().sum().backward()
-        results.append([found, leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)])
-    for one, other in zip(*results, strict=True):
-        assert torch.isfinite(one).all()
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+        result = through(model, rows, trees, batch.waited())
+        result.square().sum().backward()
+        results.append([result, leaf.grad, *(p.grad for p in model.parameters() if p.grad is not None)])
+    for each, other in zip(*results, strict=True):
+        assert torch.isfinite(each).all()
+        torch.testing.assert_close(each, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["tgn", "dysat"])
@@ -219,9 +219,9 @@ def test_targets_do_not_see_each_other(name: str) -> None:
 def test_a_target_without_neighbours_is_merged_with_zeros() -> None:
     model, own = build("tgat"), torch.randn(2, FEATURES).double()
     hop = Hop(torch.zeros(2, 3).long(), torch.zeros(2, 3).bool(), torch.rand(2, 3).double(), torch.randn(2, 3, EDGE).double())
-    found = model.layer(0, [own, torch.randn(1, FEATURES).double()], Tree([torch.arange(2), torch.arange(1)], [hop]))[0]
+    result = model.layer(0, [own, torch.randn(1, FEATURES).double()], Tree([torch.arange(2), torch.arange(1)], [hop]))[0]
     layer = model.layers[0]
-    torch.testing.assert_close(found, layer.out(layer.merge(torch.cat([torch.zeros(2, HIDDEN).double(), own], 1)).relu()))
+    torch.testing.assert_close(result, layer.out(layer.merge(torch.cat([torch.zeros(2, HIDDEN).double(), own], 1)).relu()))
 
 
 @pytest.mark.sample(3)
@@ -240,8 +240,8 @@ def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
 
         def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
             rows = model.inputs(features, None if pending is None else model.update(pending))
-            found = through(model, rows, trees, waited)
-            return model.score(found[:2], found[2:6].view(2, 2, -1)), model.classify(found)
+            result = through(model, rows, trees, waited)
+            return model.score(result[:2], result[2:6].view(2, 2, -1)), model.classify(result)
 
     def run(features: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
         state = {f"model.{name}": parameter for name, parameter in zip(names, parameters, strict=True)}
@@ -263,14 +263,14 @@ def test_parameters_are_counted(name: str, layers: int, features: int, edge: int
 def test_parameters_come_from_the_seed_alone(name: str) -> None:
     shape = shape_of(name, outputs=2)
     torch.manual_seed(1)
-    one = stream_model(shape, 3).state_dict()
+    first = stream_model(shape, 3).state_dict()
     state = torch.get_rng_state()
     torch.randn(9)
     other, third = stream_model(shape, 3).state_dict(), stream_model(shape, 4).state_dict()
     torch.manual_seed(1)
     assert torch.equal(state, torch.get_rng_state())
-    assert all(torch.equal(value, other[key]) for key, value in one.items())
-    assert any(not torch.equal(value, third[key]) for key, value in one.items())
+    assert all(torch.equal(value, other[key]) for key, value in first.items())
+    assert any(not torch.equal(value, third[key]) for key, value in first.items())
 
 
 @pytest.mark.parametrize("name", ["tgn", "tgat", "dysat", "apan"])
@@ -286,8 +286,8 @@ def test_waiting_is_standardised() -> None:
     model = build("jodie")
     model.standardise(5.0, 0.0)  # all gaps equal
     row = torch.randn(1, HIDDEN).double()
-    found = model.embed([row], torch.tensor([7.0]).double())
-    torch.testing.assert_close(found, (1 + 2 * model.projection) * row)
+    result = model.embed([row], torch.tensor([7.0]).double())
+    torch.testing.assert_close(result, (1 + 2 * model.projection) * row)
     torch.testing.assert_close(model.embed([row], torch.tensor([5.0]).double()), row)
 
 
@@ -321,8 +321,8 @@ def test_the_clock_is_right_however_long_ago() -> None:
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (slots, gates, encoding):
-        monkeypatch.setattr(module, "select", lambda device, pinned: reference)  # products that torch can count
-    monkeypatch.setattr(cpp_operators, "operators", lambda: None)
+        monkeypatch.setattr(module, "select_kernels", lambda device, pinned: reference)  # products that torch can count
+    monkeypatch.setattr(cpp_operators, "load_operators", lambda: None)
     model = build(name, layers, features, edge)
     batch, shape = Given(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())
@@ -337,10 +337,10 @@ def test_flops_are_those_of_the_products(name: str, layers: int, features: int, 
         work = [layer_work(shape, number, len(target), FANOUTS[k])[0] for k, target in enumerate(below)]
         assert counter.get_total_flops() == sum(work)
     with FlopCounterMode(display=False) as counter:
-        found = model.embed([below[0]] * shape.windows, batch.waited())
+        result = model.embed([below[0]] * shape.windows, batch.waited())
     assert counter.get_total_flops() == embed_work(shape, roots)[0]
     with FlopCounterMode(display=False) as counter:
-        model.score(found[:2], found[2:8].view(2, 3, -1))
+        model.score(result[:2], result[2:8].view(2, 3, -1))
     assert counter.get_total_flops() == score_work(shape, 6, 2)[0]
 
 

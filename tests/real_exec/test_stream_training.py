@@ -11,7 +11,7 @@ from stream_case import MODELS, choice, hyper, one_pass, planned, prepared, prog
 from stream_oracle import StreamOracle
 from stream_ranks import LOADING, MERGED, run
 
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
@@ -24,7 +24,7 @@ NAMES = ("sequential", "tgl", "tgl-unique")
 
 def oracle_of(folder, model, given, made):
     """With the parameters that the program begins with."""
-    events = Prepared.load(folder).whole.stream
+    events = PreparedStream.load(folder).whole.stream
     features = made.material.node_features
     start = deepcopy(made.learner.model)
     return StreamOracle(
@@ -40,7 +40,7 @@ def oracle_of(folder, model, given, made):
 
 
 def batches(deal):
-    return [(whole.start, whole.stop) for whole in map(deal.together, range(deal.iterations))]
+    return [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in ("tgat", "dysat")])
@@ -48,13 +48,13 @@ def test_a_probe_finds_every_node_heard_of(tmp_path, model):
     """An epoch finds none."""
     folder, chosen = prepared(tmp_path, stream()), choice(model)
     for every in (1, 3):
-        given = hyper(model, events=EventHyper(every=every))
-        made = program(folder, planned(folder, chosen, given), chosen, given)
-        for made.epoch in (0, 1):
-            made.begin()
-            pending, _ = made.state.read(torch.arange(9))
+        arguments = hyper(model, events=EventHyper(every=every))
+        built = program(folder, planned(folder, chosen, arguments), chosen, arguments)
+        for built.epoch in (0, 1):
+            built.begin()
+            pending, _ = built.state.read(torch.arange(9))
             assert bool(pending.there.all()) is bool(pending.there.any()) is (every > 1)
-            assert bool(made.state.memory.any()) is bool(made.state.mail.any()) is (every > 1)
+            assert bool(built.state.memory.any()) is bool(built.state.mail.any()) is (every > 1)
 
 
 @pytest.mark.parametrize("model", ["tgn", "tgat", "dysat", "apan"])
@@ -88,15 +88,15 @@ def test_what_dropout_leaves_out_follows_from_the_epoch(tmp_path, monkeypatch, m
 
 @pytest.mark.parametrize(("model", "meanwhile"), [("tgn", 1), ("dysat", 2)])
 def test_torch_has_its_threads_again_after_an_epoch(tmp_path, model, meanwhile):
-    folder, chosen, given = prepared(tmp_path, stream()), choice(model), hyper(model)
+    folder, chosen, arguments = prepared(tmp_path, stream()), choice(model), hyper(model)
     before, seen = torch.get_num_threads(), set()
-    schedule = planned(folder, chosen, given)
+    schedule = planned(folder, chosen, arguments)
     torch.set_num_threads(2)
     try:
-        made = program(folder, schedule, chosen, given, Context(Settings(threads=2)))
-        run = made.run
-        made.run = lambda task: (seen.add(torch.get_num_threads()), run(task))
-        execute(schedule, made, CpuLanes(False), "cpu")
+        built = program(folder, schedule, chosen, arguments, Context(Settings(threads=2)))
+        run = built.run
+        built.run = lambda task: (seen.add(torch.get_num_threads()), run(task))
+        execute(schedule, built, CpuLanes(False), "cpu")
         assert seen == {meanwhile if "cpu" in backends() else 2} and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -117,26 +117,26 @@ CASES = [
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "layers", "name", "clock"), pairwise(CASES))
 def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
-    folder, given, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers, clock=clock)
-    schedule = planned(folder, chosen, given, name)
-    made = program(folder, schedule, chosen, given)
-    oracle = oracle_of(folder, model, given, made)
-    done = execute(schedule, made, CpuLanes(False), "cpu")
-    data = made.data
-    drawn = data.negatives_of_training(range(data.trained), 0, 0)[:, 0]
-    losses = oracle.train(batches(made.deals[0]), drawn)
+    folder, arguments, chosen = prepared(tmp_path, stream()), hyper(model), choice(model, layers=layers, clock=clock)
+    schedule = planned(folder, chosen, arguments, name)
+    built = program(folder, schedule, chosen, arguments)
+    oracle = oracle_of(folder, model, arguments, built)
+    done = execute(schedule, built, CpuLanes(False), "cpu")
+    data = built.data
+    drawn = data.negatives_of_training(range(data.training_events), 0, 0)[:, 0]
+    losses = oracle.train(batches(built.deals[0]), drawn)
     np.testing.assert_allclose(done.losses, losses, rtol=1e-4)
     fixed = data.negatives("validation").dst
-    for first, last in batches(made.deals[1]):
+    for first, last in batches(built.deals[1]):
         at = slice(first - data.split.validation.start, last - data.split.validation.start)
         logits = oracle.logits(first, last, np.maximum(fixed[at], 0)).detach().numpy()
         oracle.write(first, last)
-        np.testing.assert_allclose(made._outcome._logits[at].numpy(), logits, atol=1e-4)
-    if made.material.shape.memory:
+        np.testing.assert_allclose(built._predictions._logits[at].numpy(), logits, atol=1e-4)
+    if built.material.shape.memory:
         memory, updated, mail, mailed = oracle.tables()
-        np.testing.assert_allclose(made.state.memory, memory, atol=1e-4)
-        np.testing.assert_allclose(made.state.mail, mail, atol=1e-4)
-        assert (made.state.updated.numpy() == updated).all() and (made.state.mailed.numpy() == mailed).all()
+        np.testing.assert_allclose(built.state.memory, memory, atol=1e-4)
+        np.testing.assert_allclose(built.state.mail, mail, atol=1e-4)
+        assert (built.state.updated.numpy() == updated).all() and (built.state.mailed.numpy() == mailed).all()
 
 
 @pytest.mark.sample(3)
@@ -144,9 +144,9 @@ def test_an_epoch_is_the_oracles(tmp_path, model, layers, name, clock):
 @pytest.mark.parametrize("model", ["tgn", "apan", "dysat"])
 def test_a_second_thread_changes_no_bit(tmp_path, model, name):
     folder = prepared(tmp_path, stream())
-    (one, alone), (other, beside) = (one_pass(folder, model, name, threaded) for threaded in (False, True))
-    assert (alone.losses == beside.losses).all() and alone.scores == beside.scores
-    for table, same in zip(one.state.tables().values(), other.state.tables().values(), strict=True):
+    (first, single), (other, beside) = (one_pass(folder, model, name, threaded) for threaded in (False, True))
+    assert (single.losses == beside.losses).all() and single.scores == beside.scores
+    for table, same in zip(first.state.tables().values(), other.state.tables().values(), strict=True):
         assert torch.equal(table, same)
 
 
@@ -168,19 +168,19 @@ def ranks(tmp_path_factory, request):
             labels[2] |= {f"{call[name]},loading" for name in ("one", "other")}
     run(folder, 0, 1, labels.pop(1))
     run_on_ranks("stream_ranks", folder, {count: sorted(asked) for count, asked in labels.items()})
-    found = sorted(folder.glob("*-*-*.npz"))
-    return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in found}
+    result = sorted(folder.glob("*-*-*.npz"))
+    return {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in result}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "count"), fast(SPREAD, lambda _, run: run[1] == 2))
 def test_ranks_are_one_with_a_larger_batch(ranks, model, count):
-    alone = ranks[model, "1", "0"]
+    single = ranks[model, "1", "0"]
     for rank in range(count):
-        one = ranks[model, str(count), str(rank)]
-        assert one.keys() == alone.keys()
-        for name, value in one.items():
-            np.testing.assert_allclose(value, alone[name], atol=1e-4, err_msg=f"rank {rank}: {name}")
+        first = ranks[model, str(count), str(rank)]
+        assert first.keys() == single.keys()
+        for name, value in first.items():
+            np.testing.assert_allclose(value, single[name], atol=1e-4, err_msg=f"rank {rank}: {name}")
 
 
 @pytest.mark.parametrize(("one", "other"), fast(WAYS, lambda _, ways: ways[1] in ("etc", "simple", "fast", "fast-merged")))

@@ -9,8 +9,8 @@ import pytest
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.membership import Membership
-from chronoscale.real_exec.ranks.positions import Phase, Position, Positions
-from chronoscale.real_exec.ranks.supervision import Patience, Process, Watch
+from chronoscale.real_exec.ranks.positions import Phase, Position, PositionPage
+from chronoscale.real_exec.ranks.supervision import Patience, ProcessState, Watch
 from chronoscale.strategies.schedule import Lane, Op
 
 
@@ -23,7 +23,7 @@ class Scene:
 
     def __init__(self, folder: Path, ranks: int, patience: Patience) -> None:
         self.now, self.ended = 0.0, dict[int, int]()
-        self.processes = [Process(0.0, False) for _ in range(ranks)]
+        self.processes = [ProcessState(0.0, False) for _ in range(ranks)]
         positions.make_file(folder, ranks)
         self.pages = positions.pages(folder, ranks)
         self.watch = Watch(self.pages, range(ranks), patience, lambda: self.now, lambda pid: self.processes[pid])
@@ -42,12 +42,12 @@ class Scene:
             raise Stay
 
         with pytest.raises(Stay):
-            self.pages[rank].marked(run)(task(row, op))
+            self.pages[rank].record_rows(run)(task(row, op))
 
     def compute(self, *ranks: int) -> None:
         """A second of it."""
         for rank in ranks:
-            self.processes[rank] = Process(self.processes[rank].busy_s + 1.0, False)
+            self.processes[rank] = ProcessState(self.processes[rank].busy_s + 1.0, False)
 
     def after(self, seconds: float) -> str:
         """Look once a second, and say what hangs."""
@@ -62,28 +62,28 @@ def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
     first, second = positions.pages(tmp_path, 2)
     seen: list[Position] = []
     second.enter_pass("a schedule")
-    second.say("train: epoch 1 of 2")
-    copies = second.marked(lambda one: seen.append(second.read()))
-    second.marked(lambda one: copies(task(4, Op.H2D, Lane.H2D)))(task(0, Op.SEND, Lane.COMM))
+    second.set_text("train: epoch 1 of 2")
+    copies = second.record_rows(lambda one: seen.append(second.read()))
+    second.record_rows(lambda one: copies(task(4, Op.H2D, Lane.H2D)))(task(0, Op.SEND, Lane.COMM))
     assert seen == [Position(Phase.PASS, 1, False, ((4, Op.H2D), (0, Op.SEND)), (), "train: epoch 1 of 2")]
     assert str(seen[0]) == "at row 4 (H2D) and row 0 (SEND), train: epoch 1 of 2" and not seen[0].waiting
     after = second.read()
     assert after.rows == () and len(after.done) == 2 and str(after) == "while looking for its next row, train: epoch 1 of 2"
-    second.say("short")
+    second.set_text("short")
     second.enter(Phase.LEAVING)
     assert second.read() == Position(Phase.LEAVING, 1, False, (), (), "short")
     assert first.read() == Position()
 
 
 def test_a_process_writes_where_its_launcher_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(positions, "_own", Positions(memoryview(bytearray(positions.PAGE))))
+    monkeypatch.setattr(positions, "_own", PositionPage(memoryview(bytearray(positions.PAGE))))
     positions.make_file(tmp_path, 3)
     pages = positions.pages(tmp_path, 3)
     positions.join(Membership())  # of nobody's
-    positions.own().enter(Phase.TESTING)
+    positions.own_page().enter(Phase.TESTING)
     assert [page.read().phase for page in pages] == [Phase.STARTING] * 3
     positions.join(Membership(1, 3, 1, 3, str(tmp_path)))
-    positions.own().enter(Phase.TESTING)
+    positions.own_page().enter(Phase.TESTING)
     assert [page.read().phase for page in pages] == [Phase.STARTING, Phase.TESTING, Phase.STARTING]
 
 
@@ -93,7 +93,7 @@ def test_the_same_row_in_the_next_pass_is_another_position(tmp_path: Path) -> No
     seen = []
     for _ in range(2):
         page.enter_pass("a schedule")
-        page.marked(lambda one: seen.append(page.read()))(task(7))
+        page.record_rows(lambda one: seen.append(page.read()))(task(7))
     page.enter_pass("another")
     seen.append(page.read())
     assert seen[0] != seen[1] and [position.passes for position in seen] == [1, 2, 3]
@@ -125,9 +125,9 @@ def test_a_rank_that_is_debugged_does_not_hang(tmp_path: Path) -> None:
     scene.begin(0, 1, 0, 1)
     scene.at(0, 5, Op.ALLREDUCE)
     scene.at(1, 4)
-    scene.processes[1] = Process(0.0, traced=True)
+    scene.processes[1] = ProcessState(0.0, traced=True)
     assert not scene.after(600)
-    scene.processes[1] = Process(0.0)
+    scene.processes[1] = ProcessState(0.0)
     assert "rank 1 has not moved" in scene.after(120)
 
 
@@ -180,7 +180,7 @@ def test_who_said_that_it_sleeps_moves(tmp_path: Path) -> None:
     scene.begin(0, 1, 0, 1)
     scene.at(0, 1, Op.ALLREDUCE)
     scene.at(1, 1, Op.ALLREDUCE)
-    scene.pages[1].sleep(int(100e9))
+    scene.pages[1].announce_sleep(int(100e9))
     assert not scene.after(105)
     assert scene.after(10).startswith("ranks have waited for each other for ")
 
@@ -212,7 +212,7 @@ def test_where_no_row_says_how_long_computing_is_moving(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 1, Patience(10.0))
     scene.pages[0].enter(Phase.PREPARING)
     for second in range(12):  # a library's heartbeat is no work
-        scene.processes[0] = Process(0.02 * second, False)
+        scene.processes[0] = ProcessState(0.02 * second, False)
         scene.after(1)
     assert scene.watch.hung
     scene = Scene(tmp_path, 1, Patience(10.0))
@@ -235,7 +235,7 @@ def test_a_stopped_rank_is_to_blame_wherever_it_is(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience(10.0))
     for rank in range(2):
         scene.pages[rank].enter(Phase.MEETING)
-    scene.processes[0] = Process(0.0, True)
+    scene.processes[0] = ProcessState(0.0, True)
     assert scene.after(12) == (
         "rank 0 has not moved for 11 s, it is stopped, while meeting the others around a pass; "
         "rank 1 waits while meeting the others around a pass"
@@ -252,12 +252,12 @@ def test_who_waits_for_one_that_has_ended_hangs(tmp_path: Path) -> None:
 
 def test_how_far_a_job_has_come_is_said_once_a_second(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience())
-    scene.pages[0].say("train: pass 1 of 2")
-    said = []
+    scene.pages[0].set_text("train: pass 1 of 2")
+    message = []
     for _ in range(8):
         scene.now += 0.25
-        said.append(scene.watch.look({}))
-    assert said == ["", "", "", "train: pass 1 of 2"] * 2
+        message.append(scene.watch.look({}))
+    assert message == ["", "", "", "train: pass 1 of 2"] * 2
 
 
 def test_who_prepares_with_others_is_not_blamed_while_one_of_them_computes(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_who_writes_to_a_slow_disk_moves(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 2, Patience(10.0))
     scene.ended[1] = 0
     scene.pages[0].enter(Phase.SAVING)
-    scene.processes[0] = Process(0.0, on_disk=True)
+    scene.processes[0] = ProcessState(0.0, on_disk=True)
     assert not scene.after(40)
 
 
@@ -283,7 +283,7 @@ def test_a_rank_that_is_stopped_ends_the_job_although_others_spin(tmp_path: Path
     scene = Scene(tmp_path, 2, Patience(10.0))
     for rank in range(2):
         scene.pages[rank].enter(Phase.LEAVING)
-    scene.processes[1] = Process(0.0, stopped=True)
+    scene.processes[1] = ProcessState(0.0, stopped=True)
     for _ in range(12):
         scene.compute(0)
         scene.after(1)

@@ -11,10 +11,10 @@ import pytest
 import torch
 from stream_case import choice, hyper, planned, prepared, stream
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
@@ -48,7 +48,7 @@ def test_rows_wait_for_what_they_depend_on(host: bool) -> None:
     rng = np.random.default_rng(0)
     lanes = [Lane.COMPUTE, Lane.COMM, Lane.HOST, Lane.H2D]
     rows = [task(i, lanes[rng.integers(4)], *rng.choice(i, min(i, 2), replace=False).tolist()) for i in range(200)]
-    found, order, of = CpuLanes(host, beside=True), list[int](), dict[Lane, set[int]]()
+    result, order, of = CpuLanes(host, beside=True), list[int](), dict[Lane, set[int]]()
     held = threading.Lock()
 
     def run(one: Task) -> None:
@@ -56,7 +56,7 @@ def test_rows_wait_for_what_they_depend_on(host: bool) -> None:
             order.append(one.task)
             of.setdefault(one.lane, set()).add(threading.get_ident())
 
-    start, end = found.run(rows, run)
+    start, end = result.run(rows, run)
     assert sorted(order) == list(range(200)) and all(len(threads) == 1 for threads in of.values())
     for row in rows:
         assert all(end[dep] <= start[row.task] for dep in row.deps)
@@ -84,17 +84,17 @@ def test_an_exception_ends_all(lane: Lane) -> None:
 
 
 def test_lanes_that_share_a_thread() -> None:
-    beside, both = lanes_for(CPU, Threads(communication=True)).streams, lanes_for(CPU, Threads(True, True)).streams
-    assert lanes_for(CPU).streams == (tuple(Lane),)
+    beside, both = make_lanes(CPU, Threads(communication=True)).streams, make_lanes(CPU, Threads(True, True)).streams
+    assert make_lanes(CPU).streams == (tuple(Lane),)
     for streams in (beside, both):
-        assert streams[0] == (Lane.COMM,) and sorted(lane for one in streams for lane in one) == sorted(Lane)
+        assert streams[0] == (Lane.COMM,) and sorted(lane for stream in streams for lane in stream) == sorted(Lane)
     assert len(beside) == 2 and len(both) == 3
 
 
 def test_who_gets_a_thread() -> None:
     """Schedules whose exchanges may overlap: windows on several ranks, and pipelines of batches; no other schedule's do."""
     graphs = GrowthGraph.rmat(40, 120, 12, 0.1, 1).sequence().without_self_edges()
-    chunks = Counted(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
+    chunks = ExactChunking(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
     work = Workload("w", statistics_of(graphs), model_shape("t-gcn", 2, 4, 2, 2), Hyper(task="degrees"), chunking=chunks)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), False) == Threads(False, True)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), True) == Threads(True, True)
@@ -106,7 +106,7 @@ def test_who_gets_a_thread() -> None:
 @pytest.mark.parametrize("name", ["memshare", "mspipe", "disttgl", "tgl-dist", "memshare-negatives"])
 def test_who_gets_threads_where_memory_is_spread(tmp_path: Path, name: str) -> None:
     """Pipelines; where each row waits for the one before it, through rows of the host or not, a thread would be of no use."""
-    folder, given = prepared(tmp_path, stream(events=200)), hyper("tgn", events=EventHyper(sharing=SharingHyper(shared=0.25)))
+    folder, arguments = prepared(tmp_path, stream(events=200)), hyper("tgn", events=EventHyper(sharing=SharingHyper(shared=0.25)))
     beside = strategy(name).sharing.pipelined  # type: ignore[attr-defined]
-    assert Threads.of(planned(folder, choice("tgn"), given, name, 2), False) == Threads(beside, beside)
-    assert Threads.of(planned(folder, choice("tgn"), given, name, 1), False) == Threads()
+    assert Threads.of(planned(folder, choice("tgn"), arguments, name, 2), False) == Threads(beside, beside)
+    assert Threads.of(planned(folder, choice("tgn"), arguments, name, 1), False) == Threads()

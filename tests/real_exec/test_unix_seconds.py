@@ -18,7 +18,7 @@ from torch import Tensor
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.streams.spread.history import History
+from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.strategies.streams.models import stream_shape
 
@@ -31,12 +31,12 @@ def trained(folder: Path, model: str, name: str, begun: int) -> tuple[list[float
     events = stream()
     prepared(folder, replace(events, t=events.t + begun))
     spread = name != "tgl-unique"
-    chosen, given = choice(model), hyper(model, **({"events": sharing()} if spread else {}))
-    schedule = planned(folder / "prepared", chosen, given, name)
-    made = (spread_program if spread else program)(folder / "prepared", schedule, chosen, given, Context())
-    losses = [loss for _ in range(2) for loss in execute(schedule, made, CpuLanes(False), "cpu").losses]
-    state = made.held.state if spread else made.state
-    return losses, [parameter.detach() for parameter in made.learner.model.parameters()], state.tables()
+    chosen, arguments = choice(model), hyper(model, **({"events": sharing()} if spread else {}))
+    schedule = planned(folder / "prepared", chosen, arguments, name)
+    built = (spread_program if spread else program)(folder / "prepared", schedule, chosen, arguments, Context())
+    losses = [loss for _ in range(2) for loss in execute(schedule, built, CpuLanes(False), "cpu").losses]
+    state = built.memory_part.state if spread else built.state
+    return losses, [parameter.detach() for parameter in built.learner.model.parameters()], state.tables()
 
 
 CASES = [(model, "tgl-unique") for model in MODELS] + [("tgn", "memshare"), ("apan", "memshare")]
@@ -47,7 +47,7 @@ def test_a_later_stream_trains_to_the_same_bits(tmp_path: Path, model: str, name
     losses, parameters, tables = trained(tmp_path / "early", model, name, 0)
     others, shifted, moved = trained(tmp_path / "late", model, name, LATER)
     assert losses == others and np.isfinite(losses).all()
-    assert all(torch.equal(one, other) for one, other in zip(parameters, shifted, strict=True))
+    assert all(torch.equal(each, other) for each, other in zip(parameters, shifted, strict=True))
     for table in ("updated", "mailed"):
         assert torch.equal(tables[table] + LATER, moved[table])
 
@@ -61,14 +61,14 @@ def test_mails_a_second_apart_are() -> None:
             torch.tensor([LATER + second], dtype=torch.float64),
             torch.tensor([True]),
         )
-    pending, heard = state.read(torch.tensor([0, 1]))
+    pending, received = state.read(torch.tensor([0, 1]))
     assert pending.elapsed.tolist() == [[0.0, 0.0, 0.0], [1.0, 2.0, 5.0]]
-    assert heard.tolist() == [LATER, LATER + 5]
+    assert received.tolist() == [LATER, LATER + 5]
 
 
 def test_what_is_expected_follows_the_seconds() -> None:
     """Memory 0, 1, 2 at seconds 0, 10, 20: 2.5 is expected five seconds later."""
-    history = History(1, 1, float(LATER))
+    history = SharedHistory(1, 1, float(LATER))
     node = torch.tensor([0])
     for at in (0, 10, 20):
         history.observe(node, torch.tensor([[at / 10]]), torch.tensor([LATER + at], dtype=torch.float64))

@@ -20,10 +20,10 @@ NODES, WIDTH, HIDDEN = 9, 2, 6
 @pytest.fixture(scope="module")
 def upstream() -> ModuleType:
     """Its dcrnn.py alone: the package's own import needs more than this file does."""
-    found, other = (importlib.util.find_spec(name) for name in ("torch_geometric_temporal", "torch_geometric"))
-    if found is None or found.origin is None or other is None:
+    result, other = (importlib.util.find_spec(name) for name in ("torch_geometric_temporal", "torch_geometric"))
+    if result is None or result.origin is None or other is None:
         pytest.skip("torch_geometric_temporal is not installed")
-    path = Path(found.origin).parent / "nn" / "recurrent" / "dcrnn.py"
+    path = Path(result.origin).parent / "nn" / "recurrent" / "dcrnn.py"
     spec = importlib.util.spec_from_file_location("upstream_dcrnn", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -67,7 +67,7 @@ def test_as_published_cell(upstream: ModuleType, hops: int, batched: bool) -> No
             state = theirs(step, index, values, state)
             expected.append(state)
     state = None
-    for step, wanted in zip(x, expected, strict=True):
+    for step, queries in zip(x, expected, strict=True):
         weights = ours.weights()
-        state = ours(ours.diffused(walks(step), weights), state, weights, walks)
-        torch.testing.assert_close(state, wanted, rtol=1e-5, atol=1e-5)
+        state = ours(ours.narrow(walks(step), weights), state, weights, walks)
+        torch.testing.assert_close(state, queries, rtol=1e-5, atol=1e-5)

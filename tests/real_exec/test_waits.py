@@ -25,17 +25,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import chronoscale
 from chronoscale.cuda_ext.operators.aggregation import increment_
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.cuda_ext.operators.shrink import shrunk
+from chronoscale.cuda_ext.operators.shrink import shrink
 from chronoscale.cuda_ext.reference import slots as slots_reference
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.measurement.kernels import Unheard
-from chronoscale.real_exec.snapshots.material import Material, Wanted
+from chronoscale.real_exec.measurement.kernels import AbsentPeers
+from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.real_exec.snapshots.windows import remap
@@ -115,18 +115,18 @@ class Called(TorchFunctionMode):
         self.found = found
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        given, name = kwargs or {}, getattr(func, "__name__", "")
+        arguments, name = kwargs or {}, getattr(func, "__name__", "")
         ours = name in CALLS and func in (getattr(Tensor, name, None), getattr(torch, name, None))
-        made = name in MADE and func is getattr(torch, name) and given.get("device", "cpu") != "cpu"  # as text it is the host
-        moves = func is Tensor.to and any(isinstance(value, (str, torch.device)) for value in (*args[1:], *given.values()))
-        if ours or made or (moves and not given.get("non_blocking")):
+        built = name in MADE and func is getattr(torch, name) and arguments.get("device", "cpu") != "cpu"  # as text it is the host
+        moves = func is Tensor.to and any(isinstance(value, (str, torch.device)) for value in (*args[1:], *arguments.values()))
+        if ours or built or (moves and not arguments.get("non_blocking")):
             self.found.add((*place(), name))
-        return func(*args, **given)
+        return func(*args, **arguments)
 
 
 def waits(program: Program, passes: int = 1) -> Found:
     """What rows of the device do; those of the host may wait, and what is read after a pass is."""
-    found: Found = set()
+    result: Found = set()
     learner: Learner[Any] = program.learner  # type: ignore[attr-defined]
     learner.later, learner.optimizer.param_groups[0]["foreach"] = True, True  # as on a GPU
     getattr(program, "grid", program).shares = False
@@ -136,11 +136,11 @@ def waits(program: Program, passes: int = 1) -> Found:
             if task.hosted:
                 program.run(task)
                 continue
-            with emulated(), Called(found), Dispatched(found, learner.optimizer):
+            with emulated(), Called(result), Dispatched(result, learner.optimizer):
                 program.run(task)
         program.check()
         program.finish()
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -163,8 +163,8 @@ def windows(readings: Path, tmp_path: Path, model: str, feed: str, variant: str)
     work = Workload("w", SignalStatistics(49, 6, 2, 6, calendar=1), shape, hyper)
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
     item, context = Item("x", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet")), Context()
-    prepared(item, choice, context)
-    return bound(item, planner.plan(work, 1, UNUSED), choice, context)
+    run_preparation(item, choice, context)
+    return bind_program(item, planner.plan(work, 1, UNUSED), choice, context)
 
 
 WAYS = [("groups", way) for way in ("psg", "blad", "every")] + [("cells", name) for name in ("esdg", "distdgl")]
@@ -187,10 +187,10 @@ def test_snapshots(way: tuple[str, str], model: str) -> None:
 )
 def test_blocks(model: str, name: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
-    found = waits(blocks(model, name, ranks), passes=2)
+    result = waits(blocks(model, name, ranks), passes=2)
     if name == "flaredtdg-remap":  # a row that sends numbers what it sends, on the host
-        found -= {("cuda_ext/operators/graph.py", check, "_local_scalar_dense") for check in ("_check_ids", "_check_numbers")}
-    assert not found
+        result -= {("cuda_ext/operators/graph.py", check, "_local_scalar_dense") for check in ("_check_ids", "_check_numbers")}
+    assert not result
 
 
 FED = [*((model, "gpu-index") for model in FORECASTERS), *(("a3t-gcn", feed) for feed in ("pgt", "index", "dist-index", "gen-dist-index"))]
@@ -209,19 +209,19 @@ def test_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, ra
     folder = stream_case.prepared(tmp_path, stream_case.stream())
     chosen, given = stream_case.choice(model), stream_case.hyper(model)
     schedule = stream_case.planned(folder, chosen, given, "tgl", ranks)
-    assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=Unheard(ranks))))
+    assert not waits(stream_case.program(folder, schedule, chosen, given, Context(collective=AbsentPeers(ranks))))
 
 
 def test_shrinking() -> None:
     """Of a checked snapshot; numbers of rows, columns and entries are the host's."""
-    material, found = Material(GRAPHS, 6), set[tuple[str, str, str]]()
-    material.prepare([Wanted(2)])
-    graph = material.form(Wanted(2)).graph.check()
+    material, result = SnapshotMaterial(GRAPHS, 6), set[tuple[str, str, str]]()
+    material.prepare([SnapshotForm(2)])
+    graph = material.form(SnapshotForm(2)).graph.check()
     halo = CSR(graph.indptr[:31], graph.indices[: int(graph.indptr[30])], graph.values[: int(graph.indptr[30])], NODES).check()
-    with emulated(), Called(found), Dispatched(found, torch.optim.Adam([torch.zeros(1, requires_grad=True)])):
+    with emulated(), Called(result), Dispatched(result, torch.optim.Adam([torch.zeros(1, requires_grad=True)])):
         for whole, rest in ((graph, 0), (halo, 4)):
-            shrunk(whole, 20, rest, whole.nnz // 2).check()
-    assert not found
+            shrink(whole, 20, rest, whole.nnz // 2).check()
+    assert not result
 
 
 MOVING = {
@@ -234,19 +234,23 @@ MOVING = {
 @pytest.mark.parametrize("program", MOVING.values(), ids=MOVING)
 def test_transfers_do_not_hold_the_host(program: Any) -> None:
     """To a device that is none: all that goes there is sent without waiting."""
-    made, found, sent = program(), set[tuple[str, str, str]](), 0
+    built, result, sent = program(), set[tuple[str, str, str]](), 0
     elsewhere = torch.device("meta")
-    if isinstance(made, SnapshotProgram):
-        made.device = elsewhere
+    if isinstance(built, SnapshotProgram):
+        built.device = elsewhere
     else:
-        made.grid.device = elsewhere
-    for task in made.tasks:
+        built.grid.device = elsewhere
+    for task in built.tasks:
         if task.op is Op.H2D:
-            with Called(found):
-                made.run(task)
+            with Called(result):
+                built.run(task)
             sent += 1
-    held = [*made.board.features.values()] if isinstance(made, SnapshotProgram) else [features for _, features in made.grid._held.values()]
-    assert sent and held and all(features.device == elsewhere for features in held) and not found
+    held = (
+        [*built.device_state.features.values()]
+        if isinstance(built, SnapshotProgram)
+        else [features for _, features in built.grid._held.values()]
+    )
+    assert sent and held and all(features.device == elsewhere for features in held) and not result
 
 
 def test_a_row_that_several_ranks_return_is_added_up_in_their_order() -> None:
@@ -282,9 +286,9 @@ OFFENCES: dict[str, Any] = {
 def test_offences_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The looking itself: each once, in the place of a program."""
     monkeypatch.setattr(f"{__name__}.SOURCES", str(Path(__file__).parent))
-    found: Found = set()
+    result: Found = set()
     optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     values = torch.randn(4)
-    with Called(found), Dispatched(found, optimizer):
+    with Called(result), Dispatched(result, optimizer):
         OFFENCES[name](values)
-    assert name in {operation for _, _, operation in found}
+    assert name in {operation for _, _, operation in result}

@@ -9,12 +9,12 @@ from native_case import needs_cpu
 from stream_case import stream
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import Load, Loads
-from chronoscale.batching.streams.partitioning.partition import Parts
+from chronoscale.batching.streams.caching.resident_rows import BatchLoads, TableLoad
+from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.batching.streams.sampling import boundary, neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.real_exec.streams.batch import Batch
@@ -73,44 +73,44 @@ def by_hand(made: TemporalAttention, clock: Clock, target: Tensor, source: Tenso
 @pytest.mark.parametrize("operators", OPERATORS)
 @pytest.mark.parametrize(("scale", "edge"), [("linear", EDGE), ("both", EDGE), ("linear", 0), ("log", EDGE)])
 def test_a_slot_counts_as_often_as_its_weight_says(scale: str, edge: int, operators: Operators) -> None:
-    (made, clock), (target, source, hop) = layer(scale, edge), case(edge)
-    leaves = [target, source, *made.parameters(), *clock.parameters()]
-    found, wanted = made(target, source, hop, clock, operators), by_hand(made, clock, target, source, hop)
-    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-11)
-    into = torch.randn_like(found)
-    for got, expected in zip(*(torch.autograd.grad(out, leaves, into) for out in (found, wanted)), strict=True):
+    (built, clock), (target, source, hop) = layer(scale, edge), case(edge)
+    leaves = [target, source, *built.parameters(), *clock.parameters()]
+    result, queries = built(target, source, hop, clock, operators), by_hand(built, clock, target, source, hop)
+    torch.testing.assert_close(result, queries, rtol=0, atol=1e-11)
+    into = torch.randn_like(result)
+    for got, expected in zip(*(torch.autograd.grad(out, leaves, into) for out in (result, queries)), strict=True):
         torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
-    without = made(target, source, hop._replace(weight=None), clock, operators)
-    assert (found - without).abs().max() > 1e-3
+    without = built(target, source, hop._replace(weight=None), clock, operators)
+    assert (result - without).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("operators", OPERATORS)
 def test_without_weights_each_counts_once(operators: Operators) -> None:
-    (made, clock), (target, source, hop) = layer(), case()
-    one, none = (made(target, source, hop._replace(weight=weight), clock, operators) for weight in (torch.ones(7, 4).double(), None))
-    torch.testing.assert_close(one, none, rtol=0, atol=1e-14)
+    (built, clock), (target, source, hop) = layer(), case()
+    first, none = (built(target, source, hop._replace(weight=weight), clock, operators) for weight in (torch.ones(7, 4).double(), None))
+    torch.testing.assert_close(first, none, rtol=0, atol=1e-14)
 
 
 def test_a_weight_of_two_is_a_slot_twice() -> None:
-    (made, clock), (target, source, hop) = layer(), case()
+    (built, clock), (target, source, hop) = layer(), case()
     assert hop.edge is not None and hop.weight is not None
     twice = Hop(*(torch.cat([part, part[:, :1]], 1) for part in (hop.slot, hop.there, hop.elapsed, hop.edge)), 2 * hop.filled)
     weight = torch.ones(7, 4).double()
     weight[:, 0] = 2
-    torch.testing.assert_close(made(target, source, hop._replace(weight=weight), clock), made(target, source, twice, clock))
+    torch.testing.assert_close(built(target, source, hop._replace(weight=weight), clock), built(target, source, twice, clock))
 
 
 def test_weights_come_to_the_device_with_their_slots() -> None:
     data = stream(events=60)
-    source = Source(data, TCSR.of(data))
-    seat = Seat(Parts(np.zeros(9, np.int32), (np.arange(60) % 2).astype(np.int32), 2), 1)
+    source = IndexedStream(data, TCSR.of(data))
+    seat = LocalPart(EventPartition(np.zeros(9, np.int32), (np.arange(60) % 2).astype(np.int32), 2), 1)
     roots = source.roots(range(40, 47), np.zeros((7, 1), np.int32), 40)
     for of in (None, Boundary(0.4)):
-        found = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, seat=seat)
-        loads = Loads(*(Load(ids) for ids in (found.nodes, found.edges, found.nodes)))
-        batch = Batch.of(source, range(40, 47), np.zeros((7, 1), np.int32), roots[2], found, loads)
+        result = neighbourhood.sample(source.tcsr, data.t, roots, Sampling((3, 2), boundary=of), 1, local_part=seat)
+        loads = BatchLoads(*(TableLoad(ids) for ids in (result.nodes, result.edges, result.nodes)))
+        batch = Batch.of(source, range(40, 47), np.zeros((7, 1), np.int32), roots[2], result, loads)
         batch.send(torch.device("cpu"))
-        for hop, sent in zip(found.trees[0].hops, batch.trees[0].hops, strict=True):
+        for hop, sent in zip(result.trees[0].hops, batch.trees[0].hops, strict=True):
             assert (hop.weight is None) == (sent.weight is None) == (of is None)
             if hop.weight is not None and sent.weight is not None:
                 assert torch.equal(sent.weight, torch.from_numpy(hop.weight)) and (hop.weight > 1).any()
@@ -135,28 +135,28 @@ def test_both_sums_of_the_layer_are_unbiased(theta: float, decay: float) -> None
     data = EventStream(21, np.zeros(20, np.int32), np.arange(1, 21, dtype=np.int32), np.sort(rng.exponential(30, 20)))
     of = (rng.random(20) < 0.7).astype(np.int32)
     of[-3] = 0
-    seat, graph = Seat(Parts(np.append(0, of).astype(np.int32), of, 2), 0), TCSR.of(data, both=False)
+    seat, graph = LocalPart(EventPartition(np.append(0, of).astype(np.int32), of, 2), 0), TCSR.of(data, both=False)
     root = np.zeros(1, np.int32), np.full(1, 20, np.int32)
     drawn = [boundary.sample(graph, data.t, seat, *root, FANOUT, Boundary(theta, decay, complete=False), seed) for seed in range(SEEDS)]
     drawn.append(boundary.sample(graph, data.t, seat, *root, FANOUT, Boundary(1.0)))
     event, weight, counts = (
-        torch.from_numpy(np.concatenate([getattr(one, name) for one in drawn])) for name in ("event", "weight", "counts")
+        torch.from_numpy(np.concatenate([getattr(each, name) for each in drawn])) for name in ("event", "weight", "counts")
     )
     there, slot = torch.arange(FANOUT) < counts[:, None], event.clamp(min=0).long()
     across = WIDTH + 1 + TIME
     torch.manual_seed(1)
-    made, clock = TemporalAttention(WIDTH, 1, TIME, across, 1, 0.0).double(), Clock(TIME).double()
+    built, clock = TemporalAttention(WIDTH, 1, TIME, across, 1, 0.0).double(), Clock(TIME).double()
     with torch.no_grad():
-        made.value.weight.copy_(torch.eye(across))
-        made.merge.weight.copy_(torch.eye(across, across + WIDTH))
-        made.merge.bias.fill_(100)
-        made.out.weight.copy_(torch.eye(across))
-        made.out.bias.fill_(-100)
+        built.value.weight.copy_(torch.eye(across))
+        built.merge.weight.copy_(torch.eye(across, across + WIDTH))
+        built.merge.bias.fill_(100)
+        built.out.weight.copy_(torch.eye(across))
+        built.out.bias.fill_(-100)
         target, source = torch.randn(1, WIDTH).double().expand(SEEDS + 1, -1), torch.randn(20, WIDTH).double()
         source[17] = 0
         elapsed = (torch.tensor(data.t[-1]) - torch.from_numpy(data.t)[slot]).double()
         hop = Hop(slot, there, elapsed, (slot == 17).double()[..., None], int(there.sum()), weight.double())
-        ratio = made(target, source, hop, clock).numpy()
+        ratio = built(target, source, hop, clock).numpy()
     share = ratio[:, WIDTH : WIDTH + 1]
     sums = np.concatenate([ratio / share, 1 / share], 1)
     exact, sums = sums[-1], np.delete(sums[:-1], WIDTH, 1)  # the marked slot's own numerator is 1 always

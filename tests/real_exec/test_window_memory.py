@@ -8,14 +8,14 @@ import pytest
 from pairwise import fast
 from torch.profiler import ProfilerActivity, profile
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.simulator.engine import replay
@@ -40,11 +40,11 @@ CASES = [*((name, *model) for name in ("full-history", "flaredtdg", "recent-only
 @pytest.mark.parametrize(("name", "model", "layers"), fast(CASES, lambda number, _: number in (1, 8, 12, 18)))
 def test_the_planned_peak_is_what_torch_holds(name, model, layers, tmp_path):
     shape = model_shape(model, 2, 32, layers, 2)
-    work = Workload("memory", statistics_of(GRAPHS), shape, HYPER, chunking=Counted(GRAPHS, CHUNKS))
+    work = Workload("memory", statistics_of(GRAPHS), shape, HYPER, chunking=ExactChunking(GRAPHS, CHUNKS))
     schedule, machine = strategy(name).plan(work, 1, UNUSED), local_cpu(1, 1e12, Link(1e9, 0))
     machine = replace(machine, device=replace(machine.device, streams=INLINE))
     planned = peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device)))[0]
-    material, context = Material(GRAPHS, 2, task="degrees"), Context()
+    material, context = SnapshotMaterial(GRAPHS, 2, task="degrees"), Context()
     program = WindowProgram(schedule, material, CHUNKS, learner_of(ModelChoice(model, 32, layers, 2), context, 2), HYPER, context)
     execute(schedule, program, CpuLanes(False), "cpu")  # the optimiser's moments are there from now on
     program.epoch = 0  # the epoch that was planned

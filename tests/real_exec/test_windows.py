@@ -14,10 +14,10 @@ from window_oracle import WindowOracle
 
 from chronoscale.batching.snapshots.chunks import Chunks
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 LENGTH = 13
@@ -26,7 +26,7 @@ WHOLE = Decay(2, 3, 1.0)
 
 def of(strategy, model="t-gcn", layers=2, **asked):
     """The case of these settings."""
-    (case,) = (one for one in CASES if one == replace(Case(strategy, model, layers, **asked), ranks=one.ranks))
+    (case,) = (each for each in CASES if each == replace(Case(strategy, model, layers, **asked), ranks=each.ranks))
     return case
 
 
@@ -86,7 +86,7 @@ def found(folder, label, ranks, rank=0):
 def oracle(folder, shape, hyper, chunks, ranks, inherits=True):
     """Losses and weights of an independent trainer; strategies that keep the same share them. ranks: of the published loss."""
     sequence = store.load(folder / "growth")
-    features, cut = Material(sequence, INPUTS).features(0), Chunks(np.load(folder / f"chunks-{chunks}.npy"), chunks)
+    features, cut = SnapshotMaterial(sequence, INPUTS).features(0), Chunks(np.load(folder / f"chunks-{chunks}.npy"), chunks)
     published = hyper.variant == "as-published"
     trainer = WindowOracle(sequence, features, cut, SnapshotModel(shape, SEED), hyper, ranks, published, inherits)
     losses = np.concatenate([trainer.epoch(number) for number in range(EPOCHS)])
@@ -108,7 +108,7 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
 
 def test_epochs_differ_in_split_and_in_what_is_kept():
     """So that the second is none that was planned."""
-    first, second = (Epoch(3, number) for number in range(EPOCHS))
+    first, second = (EpochDraws(3, number) for number in range(EPOCHS))
     assert first.steps(LENGTH - 1, DECAY.window) != second.steps(LENGTH - 1, DECAY.window)
     assert (first.depth(16, DECAY, 1) != second.depth(16, DECAY, 1)).any()
 
@@ -118,10 +118,10 @@ COMPARED = [(case, case.ranks) for case in CASES if case.variant == "exact"]
 
 @pytest.mark.parametrize(("case", "ranks"), fast(COMPARED, lambda _, run: run[0] == of("flaredtdg")), ids=label)
 def test_ranks_agree(folder, case, ranks):
-    alone, _ = found(folder, case.label, 1)
+    single, _ = found(folder, case.label, 1)
     for count in ranks[1:]:
         for rank in range(count):
-            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], alone, rtol=1e-5)
+            np.testing.assert_allclose(found(folder, case.label, count, rank)[0], single, rtol=1e-5)
 
 
 OVERLAPS = ("flaredtdg", "flaredtdg-turns", "flaredtdg-no-overlap", "flaredtdg-remap")

@@ -5,21 +5,21 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports.charts.staged import Epoch, Staged
-from chronoscale.reports.findings import answers, basis, cautions, headline, ordered, sentence
-from chronoscale.reports.measured import Measured, Prediction, unsound
+from chronoscale.reports.findings import answers, basis, cautions, headline, order_sentence, sentence
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
+from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
+from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
 
-def said(*runs: Measured) -> list[str]:
+def said(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
-    found = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
-    return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in found]
+    answered = [(answer, basis(section, report.sections)) for section in report.sections for answer in answers(section)]
+    return [f"{answer.names} {sentence(answer, stands_on)}" for answer, stands_on in answered]
 
 
-def headlines(*runs: Measured) -> list[str]:
+def headlines(*runs: StrategyResult) -> list[str]:
     report = Report("t", runs=runs)
     return [headline(section, basis(section, report.sections)) for section in report.sections]
 
@@ -76,30 +76,30 @@ def test_one_strategy_has_nothing_to_beat() -> None:
 def test_a_headline_holds_everywhere_or_says_where(real: tuple[float, ...], text: str) -> None:
     runs = [point("executed", "psg", ranks, epoch) for ranks, epoch in ((2, 2.0), (4, 1.0), (8, 0.5))]
     runs += [point("executed", "real", ranks, epoch) for ranks, epoch in zip((2, 4, 8), real, strict=True)]
-    found = headlines(*runs)
-    assert found == [f"executed: {text.replace('1.25 to 2 ', '1.25 to 2.00 ')}"]
+    lines = headlines(*runs)
+    assert lines == [f"executed: {text.replace('1.25 to 2 ', '1.25 to 2.00 ')}"]
 
 
 def test_headlines_speak_of_what_was_executed_first_and_never_across_settings() -> None:
     runs = [point("simulated", "real", 2, 0.001, work="large"), point("simulated", "psg", 2, 0.002, work="large")]
     runs += [point("executed", "psg", 2, 0.1, work="small", machine="Xeon"), point("executed", "psg", 2, 0.2, work="large", machine="Xeon")]
-    found = headlines(*runs)
-    assert [line.partition(": on 2 ranks")[0] for line in found] == ["executed: small, Xeon", "executed: large, Xeon", "simulated: large"]
-    assert "real is fastest" in found[2] and found[2].endswith("(simulated, not validated).")
-    assert all("fastest" not in line for line in found[:2])  # alone in their settings
+    lines = headlines(*runs)
+    assert [line.partition(": on 2 ranks")[0] for line in lines] == ["executed: small, Xeon", "executed: large, Xeon", "simulated: large"]
+    assert "real is fastest" in lines[2] and lines[2].endswith("(simulated, not validated).")
+    assert all("fastest" not in line for line in lines[:2])  # alone in their settings
 
 
-def replayed(error: float, costs: str = "fitted on Xeon") -> Measured:
+def replayed(error: float, costs: str = "fitted on Xeon") -> StrategyResult:
     return predicted("psg", 1.0, 1.0, error=error, costs=costs)
 
 
 def predicted(
     name: str, told: float, took: float, spread: float = 0.0, error: float = 0.0, costs: str = "fitted on Xeon", **more: object
-) -> Measured:
+) -> StrategyResult:
     """An epoch of so many seconds, predicted and measured five times."""
     frame = pd.DataFrame([("TOTAL", 1e3 * told, error)], columns=["op", "predicted_ms", "error_pct"])
-    known = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
-    return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=known)
+    prediction = Prediction(frame, costs, "fitted", Coverage(**{"rows": 4, "compared": 4, "share": 1.0, **more}))  # type: ignore[arg-type]
+    return replace(point("executed", name, 2, took, spread, 5, work="g", machine="Xeon"), prediction=prediction)
 
 
 def test_a_simulated_claim_carries_its_fidelity_where_validate_knows_it() -> None:
@@ -120,16 +120,17 @@ def test_the_order_of_strategies_is_told_pair_by_pair() -> None:
     """Of three measured at 1, 2 and 2.1 s the last two are within their spread, and the first is predicted to be slower than the second."""
     runs = (predicted("a", 1.5, 1.0, 0.01), predicted("b", 1.2, 2.0, 0.06), predicted("c", 3.0, 2.1, 0.06))
     report = Report("t", runs=runs)
-    assert ordered(report.sections[0]) == (
-        "Order of strategies: on 2 ranks 1 of 2 pairs right, 1 not told apart by the repeats (Kendall’s τ 0.33)."
+    assert order_sentence(report.sections[0]) == (
+        "Predicted order of strategies: on 2 ranks 1 of 2 pairs right, 1 too close for the repeats to decide (Kendall’s τ 0.33)."
     )
     assert cautions(report) == [
-        "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times.",
+        "Predicted in the wrong order on 2 ranks: b takes 2.000 times as long as a, predicted 0.800 times. "
+        "Do not choose between them by simulation.",
     ]
-    assert ordered(Report("t", runs=runs[:1]).sections[0]) == ""
+    assert order_sentence(Report("t", runs=runs[:1]).sections[0]) == ""
     others = tuple(replace(run, run=f"run-{i}") for i in (1, 2) for run in runs[:2])
-    assert ordered(Report("t", runs=others).sections[0]) == (
-        "Order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
+    assert order_sentence(Report("t", runs=others).sections[0]) == (
+        "Predicted order of strategies: on run-1, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0); "
         "on run-2, 2 ranks 0 of 1 pairs right (Kendall’s τ -1.0)."
     )
 
@@ -149,12 +150,12 @@ def test_extrapolation_stands_in_the_headline() -> None:
 
 def test_what_failed_is_never_crowned_and_is_named() -> None:
     runs = (
-        point("executed", "real", 2, 0.1, n=5, failed=unsound([1.0, 0.5, math.nan, math.inf])),
+        point("executed", "real", 2, 0.1, n=5, failed=describe_bad_loss([1.0, 0.5, math.nan, math.inf])),
         point("executed", "psg", 2, 1.0, n=5),
         point("executed", "blad", 2, 0.5, n=5),
     )
     assert said(*runs) == ["blad is fastest: 500 ms an epoch, 2.00 times as fast as psg (1.00 s)."]
-    assert cautions(Report("t", runs=runs)) == ["Not compared, loss not finite at iteration 2: real on 2 ranks."]
+    assert cautions(Report("t", runs=runs)) == ["real on 2 ranks is not compared: loss not finite at iteration 2."]
     assert headlines(replace(runs[0])) == [""]
 
 
@@ -162,15 +163,15 @@ def test_what_failed_is_never_crowned_and_is_named() -> None:
 def test_a_training_that_failed_has_no_best(stopped: str, why: str) -> None:
     losses = (1.0, 1.0 if stopped else math.nan)
     epochs = [Epoch(i, "training", "index", 0, i, i + 1, loss, {"mae": 4.0, "rmse": 5.0}) for i, loss in enumerate(losses)]
-    run = Staged("run-1", 1, tuple(epochs), (), stopped=stopped)
+    run = TrainingRun("run-1", 1, tuple(epochs), (), stopped=stopped)
     assert run.failed == why
     assert run.table()["failed"].tolist() == [why] and "best_mae" not in run.table()
-    assert cautions(Report("t", staged=(run,))) == [f"Not compared, {why}: run-1."]
+    assert cautions(Report("t", staged=(run,))) == [f"run-1 is not compared: {why}."]
 
 
 def test_kinds_are_answered_apart() -> None:
-    found = [(section.kind, answer.ranks) for section in mixed().sections for answer in answers(section)]
-    assert found == [("executed", 1), ("executed", 2), ("simulated", 1), ("simulated", 2)]
+    ranks_by_kind = [(section.kind, answer.ranks) for section in mixed().sections for answer in answers(section)]
+    assert ranks_by_kind == [("executed", 1), ("executed", 2), ("simulated", 1), ("simulated", 2)]
 
 
 def test_cautions_come_from_the_numbers_and_say_where() -> None:
@@ -181,12 +182,15 @@ def test_cautions_come_from_the_numbers_and_say_where() -> None:
     )
     assert cautions(Report("t", runs=runs, notes=("Mine.",))) == [
         "Mine.",
-        "executed: Fewer than 5 repeats: psg on 2 ranks.",
-        "executed: Spread of 10% or more of the epoch: psg on 2 ranks.",
-        "simulated: Durations from a datasheet: the simulated figures of psg on 2 ranks.",
-        "simulated: Durations extrapolated beyond a profile: the simulated figures of real on 2 ranks.",
+        "executed: Fewer than 5 repeats, too few to tell a difference from noise: psg on 2 ranks. Set `repeats` higher.",
+        "executed: Spread of 10% or more of the epoch, so smaller differences mean nothing: psg on 2 ranks.",
+        "simulated: Durations from a datasheet, which no measurement here confirms: the simulated figures of psg on 2 ranks.",
+        "simulated: Durations extrapolated beyond a profile, which no measurement here confirms: the simulated figures of real on 2 ranks.",
     ]
-    assert cautions(Report("t", runs=runs[:1]))[0] == "Fewer than 5 repeats: psg on 2 ranks."
+    assert (
+        cautions(Report("t", runs=runs[:1]))[0]
+        == "Fewer than 5 repeats, too few to tell a difference from noise: psg on 2 ranks. Set `repeats` higher."
+    )
 
 
 def test_sound_measurements_need_no_caution() -> None:

@@ -8,7 +8,7 @@ import pytest
 from report_samples import point
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.reports import folder
+from chronoscale.reports import report_folder
 from chronoscale.reports.report import Report
 
 SMALL = Report("Small", runs=(point("executed", "psg", 1, 1.0),))
@@ -21,55 +21,55 @@ def files(path: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_what_is_written_is_what_was_rendered(tmp_path: Path) -> None:
-    made = folder.write(SMALL, tmp_path / "new" / "report")
-    assert made == tmp_path / "new" / "report" / "index.html"
-    assert {name: (made.parent / name).read_bytes() for name in files(made.parent)} == folder.render(SMALL)
+    index = report_folder.write(SMALL, tmp_path / "new" / "report")
+    assert index == tmp_path / "new" / "report" / "index.html"
+    assert {name: (index.parent / name).read_bytes() for name in files(index.parent)} == report_folder.render(SMALL)
 
 
 @pytest.mark.slow
 def test_a_rewrite_leaves_nothing_of_the_old_report_and_everything_of_others(tmp_path: Path) -> None:
-    folder.write(SMALL, tmp_path)
+    report_folder.write(SMALL, tmp_path)
     (tmp_path / "trace.parquet").write_text("mine")
     (tmp_path / "tables" / "mine.csv").write_text("mine")
-    folder.write(NEW, tmp_path)
+    report_folder.write(NEW, tmp_path)
     assert files(tmp_path) == {"index.html", "report.md", "report.json", "trace.parquet", "tables/mine.csv"}
-    assert (tmp_path / "index.html").read_bytes() == folder.render(NEW)["index.html"]
+    assert (tmp_path / "index.html").read_bytes() == report_folder.render(NEW)["index.html"]
 
 
 @pytest.mark.parametrize("held", ["index.html", "thesis.tex", ".git", "report.json"])
 def test_a_folder_that_holds_something_else_is_refused_and_kept(tmp_path: Path, held: str) -> None:
     (tmp_path / held).write_text("[1]")
     with pytest.raises(UserError, match=rf"holds {held}, and no report of ours; empty it, or name another"):
-        folder.write(SMALL, tmp_path)
+        report_folder.write(SMALL, tmp_path)
     assert files(tmp_path) == {held} and (tmp_path / held).read_text() == "[1]"
 
 
 def test_a_file_of_others_in_our_folder_is_not_overwritten(tmp_path: Path) -> None:
-    folder.write(NEW, tmp_path)
+    report_folder.write(NEW, tmp_path)
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "comparison.csv").write_text("mine")
     with pytest.raises(UserError, match=r"tables/comparison\.csv: not written by a report"):
-        folder.write(SMALL, tmp_path)
+        report_folder.write(SMALL, tmp_path)
     assert (tmp_path / "tables" / "comparison.csv").read_text() == "mine"
 
 
 def test_a_list_of_files_reaches_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    folder.write(NEW, tmp_path / "out")
+    report_folder.write(NEW, tmp_path / "out")
     data = json.loads((tmp_path / "out" / "report.json").read_text())
     (tmp_path / "out" / "report.json").write_text(json.dumps({**data, "files": [*data["files"], "../mine"]}))
-    folder.write(NEW, tmp_path / "out")
+    report_folder.write(NEW, tmp_path / "out")
     assert (tmp_path / "mine").exists()
 
 
 def test_an_empty_folder_will_do(tmp_path: Path) -> None:
-    folder.write(NEW, tmp_path)
+    report_folder.write(NEW, tmp_path)
     assert (tmp_path / "index.html").exists()
 
 
 @pytest.mark.slow
 def test_a_failure_leaves_the_old_page_and_a_folder_that_can_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = folder.write(NEW, tmp_path).read_bytes()
+    old = report_folder.write(NEW, tmp_path).read_bytes()
     replaced = os.replace
 
     def fail(source: Path, target: Path) -> None:
@@ -80,14 +80,14 @@ def test_a_failure_leaves_the_old_page_and_a_folder_that_can_be_written_again(tm
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", fail)
         with pytest.raises(MachineError, match="No space left"):
-            folder.write(SMALL, tmp_path)
+            report_folder.write(SMALL, tmp_path)
     assert (tmp_path / "index.html").read_bytes() == old
     assert not list(tmp_path.glob(".report-*"))
-    folder.write(SMALL, tmp_path)
-    assert files(tmp_path) == set(folder.render(SMALL))
+    report_folder.write(SMALL, tmp_path)
+    assert files(tmp_path) == set(report_folder.render(SMALL))
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="needs a folder"):
-        folder.write(NEW, tmp_path / "out")
+        report_folder.write(NEW, tmp_path / "out")

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from report_samples import executed_only, mixed, point
 
-from chronoscale.reports import folder, page
-from chronoscale.reports.formats import MARKED
-from chronoscale.reports.measured import Prediction
+from chronoscale.reports import html_page, report_folder
 from chronoscale.reports.report import Report
+from chronoscale.reports.strategy_result import Prediction
+from chronoscale.reports.table_formats import MARKED
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -55,11 +55,11 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, bytes]:
     """The files of `mixed()`, drawn once."""
-    return folder.render(mixed())
+    return report_folder.render(mixed())
 
 
 def read(report: Report) -> Reader:
-    return Reader(folder.render(report)["index.html"].decode())
+    return Reader(report_folder.render(report)["index.html"].decode())
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_page_is_well_formed_and_fetches_nothing(drawn: dict[str, bytes]) -> Non
     assert reader.scripts == 0
     assert [url for url in reader.fetched if not url.startswith("data:image/png")] == []
     assert len(reader.ids) == len(set(reader.ids))
-    assert "url(http" not in page.STYLE.read_text() and "@import" not in page.STYLE.read_text()
+    assert "url(http" not in html_page.STYLE.read_text() and "@import" not in html_page.STYLE.read_text()
 
 
 def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
@@ -88,8 +88,8 @@ def test_page_has_every_part(drawn: dict[str, bytes]) -> None:
 
 
 def test_the_first_thing_that_is_said_is_what_was_executed(drawn: dict[str, bytes]) -> None:
-    found = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
-    assert found == ["executed", "simulated"]
+    kinds = re.findall(r'<p class="headline"><span class="kind">(\w+)</span>', drawn["index.html"].decode())
+    assert kinds == ["executed", "simulated"]
     assert "## executed" in (text := drawn["report.md"].decode()) and text.index("## executed") < text.index("## simulated")
 
 
@@ -100,17 +100,17 @@ def test_a_report_is_data_too(drawn: dict[str, bytes]) -> None:
     assert (executed["kind"], simulated["kind"]) == ("executed", "simulated")
     assert [answer["ranks"] for answer in executed["answers"]] == [1, 2] and executed["answers"][0]["leaders"]
     assert {*executed["tables"].values(), *simulated["figures"]} <= set(drawn)
-    failed = folder.render(Report("t", runs=(point("executed", "psg", 1, 1.0, run="a", failed="loss not finite at iteration 2"),)))
+    failed = report_folder.render(Report("t", runs=(point("executed", "psg", 1, 1.0, run="a", failed="loss not finite at iteration 2"),)))
     assert json.loads(failed["report.json"])["sections"][0]["not_compared"] == [
         {"strategy": "psg", "ranks": 1, "run": "a", "why": "loss not finite at iteration 2"}
     ]
-    assert b"Not compared, loss not finite at iteration 2: psg on 1 rank." in failed["index.html"]
+    assert b"psg on 1 rank is not compared: loss not finite at iteration 2." in failed["index.html"]
 
 
 @pytest.mark.slow
 def test_simulated_is_said_where_it_holds_and_nowhere_else() -> None:
-    assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in folder.render(executed_only()).values())
-    files = folder.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated")))
+    assert not any("simulated" in content.decode("utf-8", "ignore").lower() for content in report_folder.render(executed_only()).values())
+    files = report_folder.render(replace(mixed(), runs=tuple(run for run in mixed().runs if run.kind == "simulated")))
     text = files["index.html"].decode()
     for caption in re.findall(r"<figcaption>(.*?)</figcaption>", text):
         assert "Simulated with durations from a datasheet" in caption
@@ -126,7 +126,7 @@ def test_names_are_escaped() -> None:
     runs = (point("executed", evil, 2, 1.0, run=evil, work=evil), point("executed", "psg", 2, 2.0, run=evil, work=evil, failed=evil))
     runs = (replace(runs[0], losses=losses, prediction=prediction), runs[1], point("executed", evil, 4, 0.5, run=evil, work=evil))
     report = Report(f"{evil} wins", evil, runs, (evil,), {evil: {evil: evil}})
-    files = folder.render(report)
+    files = report_folder.render(report)
     reader = Reader(files["index.html"].decode())
     assert evil in reader.text and "<i>" not in files["index.html"].decode()
     assert "&lt;i&gt;&amp;$x_1^2$" in files["figures/epoch_time.svg"].decode()
@@ -160,13 +160,13 @@ def test_infinity_and_nan_are_shown() -> None:
     )
     reader = read(Report("t", runs=(point("simulated", "psg", 2, 1.0), idle)))
     assert "∞" in reader.text and "–" in reader.text
-    assert "At least one rank has no work (imbalance ∞): psg on 8 ranks." in reader.text
+    assert "At least one rank has no work (imbalance ∞): psg on 8 ranks. Fewer ranks would do." in reader.text
 
 
 @pytest.mark.slow
 def test_extrapolated_numbers_are_marked_and_explained() -> None:
     runs = [point("simulated", "psg", ranks, 1.0, source="extrapolated") for ranks in (1, 2)]
-    files = folder.render(Report("t", runs=tuple(runs)))
+    files = report_folder.render(Report("t", runs=tuple(runs)))
     for name in ("index.html", "report.md"):
         text = files[name].decode()
         assert text.count(MARKED) == 3 and text.count("†") > 20 and "durations extrapolated, not validated" in text
@@ -174,4 +174,4 @@ def test_extrapolated_numbers_are_marked_and_explained() -> None:
 
 @pytest.mark.slow
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, bytes]) -> None:
-    assert folder.render(mixed()) == drawn
+    assert report_folder.render(mixed()) == drawn

@@ -7,20 +7,22 @@ from dataclasses import replace
 import pytest
 from report_samples import point
 
-from chronoscale.reports import folder, progress, tables
-from chronoscale.reports.charts.staged import Epoch, Staged
+from chronoscale.reports import report_folder, tables
+from chronoscale.reports.charts.training import progress
 from chronoscale.reports.findings import cautions
-from chronoscale.reports.formats import to_csv, to_html
+from chronoscale.reports.readable_table import readable_table
 from chronoscale.reports.report import Report
+from chronoscale.reports.table_formats import to_csv, to_html
+from chronoscale.reports.training_run import Epoch, TrainingRun
 
 NAN = math.nan
 EPOCHS = ({"mrr": 0.5, "ap": 0.9, "ap_new": NAN}, {"mrr": 0.7, "ap": 0.95, "ap_new": NAN}, {"mrr": 0.6, "ap": 0.8, "ap_new": NAN})
 TESTED = {"tgn": {"mrr": 0.4, "ap": 0.75, "accuracy": 0.625}, "EdgeBank": {"ap": 0.8}}
 
 
-def staged(*scores: dict[str, float], **more: object) -> Staged:
-    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0, found) for i, found in enumerate(scores)]
-    return Staged("run", 1, tuple(epochs), (), **more)  # type: ignore[arg-type]
+def staged(*scores: dict[str, float], **more: object) -> TrainingRun:
+    epochs = [Epoch(i, "training", "index", 0, i, i + 1, 1.0, values) for i, values in enumerate(scores)]
+    return TrainingRun("run", 1, tuple(epochs), (), **more)  # type: ignore[arg-type]
 
 
 def test_the_best_epoch_is_the_one_with_the_highest_score() -> None:
@@ -69,40 +71,40 @@ def test_a_comparison_has_a_column_for_every_score_that_occurs() -> None:
 def test_scores_are_measured_also_beside_extrapolated_times() -> None:
     run = replace(point("simulated", "psg", 1, 1.0, source="extrapolated"), scores={"ap": 0.9})
     section = Report("t", runs=(run,)).sections[0]
-    marked = tables.reading(section, tables.comparison(section)).marked
+    marked = readable_table(section, tables.comparison(section)).marked
     assert (0, "epoch_s") in marked and (0, "ap") not in marked
 
 
 def test_a_test_stands_beside_naive_predictions() -> None:
     run = staged(*EPOCHS, tested=TESTED)
     assert run.compared().columns.tolist() == ["predictor", "ap", "mrr", "accuracy"]
-    table = tables.tested(Report("t", staged=(run,)).sections[0])
+    table = tables.test_scores(Report("t", staged=(run,)).sections[0])
     assert table.columns.tolist()[-4:] == ["predictor", "ap", "mrr", "accuracy"]
     assert table["ap"].tolist() == [0.75, 0.8] and math.isnan(table["accuracy"][1])
 
 
 def test_the_figure_says_which_way_is_better() -> None:
-    drawn = progress.drawing([staged(*EPOCHS)], "progress")
-    assert "validation AP" in drawn.svg and "MAE" not in drawn.svg
-    assert drawn.caption == "Mean loss of every epoch, and AP of the validation that ends it: average precision; higher is better."
-    errors = progress.drawing([staged({"mae": 2.0})], "progress")
+    drawing = progress([staged(*EPOCHS)], "progress")
+    assert "validation AP" in drawing.svg and "MAE" not in drawing.svg
+    assert drawing.caption == "Mean loss of every epoch, and AP of the validation that ends it: average precision; higher is better."
+    errors = progress([staged({"mae": 2.0})], "progress")
     assert "validation MAE" in errors.svg and errors.caption.endswith("mean absolute error in units of the data; lower is better.")
-    assert progress.drawing([staged({})], "progress").caption == "Mean loss of every epoch."
+    assert progress([staged({})], "progress").caption == "Mean loss of every epoch."
 
 
 def test_a_page_has_headings_and_units() -> None:
     run = staged({"ap": 0.91234, "ap_new": 0.5, "accuracy": 0.625}, tested=TESTED)
     report = Report("t", runs=(replace(point("executed", "psg", 1, 1.0, n=5), scores={"ap": 0.91234}),), staged=(run,))
-    page = folder.render(report)["index.html"].decode()
+    page = report_folder.render(report)["index.html"].decode()
     for heading in ("AP", "best AP", "last AP (new nodes)", "last accuracy"):
         assert f'<th class="n">{heading}</th>' in page
     assert "<h3>Test period</h3>" in page and '<td class="n">62.5 %</td>' in page and '<td class="n">0.9123</td>' in page
     assert "0.91234" in to_csv(run.table()) and "0.625" in to_csv(run.compared()) and "0.9123" in to_html(run.table())
-    (section,) = json.loads(folder.render(report)["report.json"])["sections"]
+    (section,) = json.loads(report_folder.render(report)["report.json"])["sections"]
     assert section["tables"]["errors"] == "tables/errors.csv"
 
 
 def test_a_failed_run_has_no_best_score_and_is_not_compared() -> None:
     run = staged(*EPOCHS, stopped="rank 0: the validation AP")
     assert "best_ap" not in run.table() and run.table()["failed"].tolist() == ["rank 0: the validation AP"]
-    assert cautions(Report("t", staged=(run,))) == ["Not compared, rank 0: the validation AP: run."]
+    assert cautions(Report("t", staged=(run,))) == ["run is not compared: rank 0: the validation AP."]

@@ -9,15 +9,17 @@ import pytest
 from report_samples import SCHEDULES, TRACES, mixed, point
 
 from chronoscale.reports import tables
-from chronoscale.reports.charts.staged import Epoch, Staged
-from chronoscale.reports.formats import around, number, seconds, size, to_csv, to_html, to_latex, to_markdown
+from chronoscale.reports.numbers import around, number, seconds, size
+from chronoscale.reports.readable_table import readable_table
 from chronoscale.reports.report import Report
+from chronoscale.reports.table_formats import to_csv, to_html, to_latex, to_markdown
+from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
 
 
 def rows(report: Report) -> dict[tuple[str, int, str], dict[str, object]]:
-    found = [row for section in report.sections for row in tables.comparison(section).to_dict("records")]
-    return {(row["strategy"], row["ranks"], row["kind"]): row for row in found}
+    all_rows = [row for section in report.sections for row in tables.comparison(section).to_dict("records")]
+    return {(row["strategy"], row["ranks"], row["kind"]): row for row in all_rows}
 
 
 def cells(markdown: str) -> list[list[str]]:
@@ -26,10 +28,10 @@ def cells(markdown: str) -> list[list[str]]:
 
 
 def test_comparison_says_what_the_metrics_say() -> None:
-    found = rows(mixed())
+    by_key = rows(mixed())
     for (strategy, ranks), trace in TRACES.items():
         expected = Summary.of([trace])
-        row = found[strategy, ranks, "simulated"]
+        row = by_key[strategy, ranks, "simulated"]
         for name in ("epoch_s", "repeats", "imbalance", "utilisation", "h2d_bytes", "collective_s", "sources", "device"):
             assert row[name] == getattr(expected, name)
 
@@ -54,20 +56,20 @@ def test_speedup_and_efficiency_by_hand() -> None:
             point("simulated", "real", 16, 1.0),
         ),
     )
-    found = rows(report)
+    by_key = rows(report)
     assert report.sections[0].strategies == ("psg", "real")
-    assert found["real", 4, "simulated"]["speedup"] == 2.0
-    assert found["real", 8, "simulated"]["speedup"] == 1.6
-    assert math.isnan(found["real", 16, "simulated"]["speedup"])  # psg did not run there
-    assert found["real", 4, "simulated"]["parallel_efficiency"] == 1.0
-    assert found["real", 8, "simulated"]["parallel_efficiency"] == 0.8
-    assert found["real", 16, "simulated"]["parallel_efficiency"] == 0.5
-    assert found["psg", 8, "simulated"]["parallel_efficiency"] == 1.0
+    assert by_key["real", 4, "simulated"]["speedup"] == 2.0
+    assert by_key["real", 8, "simulated"]["speedup"] == 1.6
+    assert math.isnan(by_key["real", 16, "simulated"]["speedup"])  # psg did not run there
+    assert by_key["real", 4, "simulated"]["parallel_efficiency"] == 1.0
+    assert by_key["real", 8, "simulated"]["parallel_efficiency"] == 0.8
+    assert by_key["real", 16, "simulated"]["parallel_efficiency"] == 0.5
+    assert by_key["psg", 8, "simulated"]["parallel_efficiency"] == 1.0
 
 
 def test_the_first_strategy_is_the_base_without_psg() -> None:
-    found = rows(Report("t", runs=(point("executed", "tgn", 2, 3.0), point("executed", "fast", 2, 1.5))))
-    assert found["fast", 2, "executed"]["speedup"] == 2.0
+    by_key = rows(Report("t", runs=(point("executed", "tgn", 2, 3.0), point("executed", "fast", 2, 1.5))))
+    assert by_key["fast", 2, "executed"]["speedup"] == 2.0
 
 
 def test_the_spread_of_a_ratio_adds_in_quadrature() -> None:
@@ -83,8 +85,8 @@ def test_settings_do_not_mix() -> None:
         point("simulated", "real", 2, 2.0),
         point("simulated", "real", 2, 3.0, machine="slow"),
     )
-    found = [tables.comparison(section)["speedup"].tolist() for section in Report("t", runs=runs).sections]
-    assert found == [[1.0], [1.0, 2.0], [1.0]]
+    speedups = [tables.comparison(section)["speedup"].tolist() for section in Report("t", runs=runs).sections]
+    assert speedups == [[1.0], [1.0, 2.0], [1.0]]
 
 
 def test_a_run_has_one_result_a_point() -> None:
@@ -95,9 +97,9 @@ def test_a_run_has_one_result_a_point() -> None:
 def test_markdown_reads_back_to_the_csv() -> None:
     for table in [table for section in mixed().sections for table in tables.tables(section).values()]:
         exact = list(csv.reader(io.StringIO(to_csv(table))))
-        shown = cells(to_markdown(table))
-        assert shown[0] == exact[0] and len(shown) == len(exact)
-        for ours, theirs in zip(shown[1:], exact[1:], strict=True):
+        cell_rows = cells(to_markdown(table))
+        assert cell_rows[0] == exact[0] and len(cell_rows) == len(exact)
+        for ours, theirs in zip(cell_rows[1:], exact[1:], strict=True):
             for cell, value in zip(ours, theirs, strict=True):
                 if cell == "–":
                     assert value == ""
@@ -109,20 +111,20 @@ def test_markdown_reads_back_to_the_csv() -> None:
 
 def test_fidelity_stacks_its_frames() -> None:
     section = mixed().sections[0]
-    shown = tables.reading(section, tables.fidelity(section))
-    assert list(shown.table.columns) == ["strategy", "ranks", "op", *section.runs[0].prediction.frame.columns[1:]]  # type: ignore[union-attr]
+    readable = readable_table(section, tables.fidelity(section))
+    assert list(readable.table.columns) == ["strategy", "ranks", "op", *section.runs[0].prediction.frame.columns[1:]]  # type: ignore[union-attr]
     for run in section.runs:
-        part = shown.table[(shown.table["strategy"] == run.strategy) & (shown.table["ranks"] == run.ranks)]
+        part = readable.table[(readable.table["strategy"] == run.strategy) & (readable.table["ranks"] == run.ranks)]
         pd.testing.assert_frame_equal(part[list(run.prediction.frame.columns)].reset_index(drop=True), run.prediction.frame)  # type: ignore[union-attr]
 
 
 def test_pairs_of_strategies_and_what_was_compared() -> None:
     """`mixed`: predictions are the traces that executions are multiples of, so that the order is right."""
     section = mixed().sections[0]
-    found = tables.order(section)
-    assert found[["faster", "slower", "order"]].drop_duplicates().to_numpy().tolist() == [["real-reuse", "psg", "right"]]
-    assert found["ranks"].tolist() == [1, 2] and (found["kendall_tau"] == 1.0).all()
-    for ranks, row in found.set_index("ranks").iterrows():
+    order = tables.order(section)
+    assert order[["faster", "slower", "order"]].drop_duplicates().to_numpy().tolist() == [["real-reuse", "psg", "right"]]
+    assert order["ranks"].tolist() == [1, 2] and (order["kendall_tau"] == 1.0).all()
+    for ranks, row in order.set_index("ranks").iterrows():
         one, two = (TRACES[name, ranks].span_ns for name in ("real-reuse", "psg"))  # type: ignore[index]
         assert row["predicted_ratio"] == pytest.approx(two / one) and row["measured_ratio"] == pytest.approx(
             two / one, abs=1e-5
@@ -164,10 +166,10 @@ def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
     runs = [point("executed", "psg", 1, 1.0, n=5, run=run, work="a") for run in ("first", "second")]
     runs += [point("executed", "real", 1, 0.5, n=5, run="first", work="a")]
     section = Report("t", runs=tuple(runs)).sections[0]
-    shown = tables.reading(section, tables.comparison(section))
-    assert list(shown.table.columns[:3]) == ["strategy", "ranks", "run"] and "repeats" not in shown.table
-    assert shown.same == "In all rows: repeats 5, durations fitted."
-    assert len({tuple(row) for row in shown.table[["strategy", "ranks", "run"]].itertuples(index=False)}) == len(runs)
+    readable = readable_table(section, tables.comparison(section))
+    assert list(readable.table.columns[:3]) == ["strategy", "ranks", "run"] and "repeats" not in readable.table
+    assert readable.same == "In all rows: repeats 5, durations fitted."
+    assert len({tuple(row) for row in readable.table[["strategy", "ranks", "run"]].itertuples(index=False)}) == len(runs)
     csv = tables.comparison(section)
     assert {"run", "kind", "dataset", "model", "repeats", "sources", "device"} <= set(csv.columns)  # a file is read apart from its section
 
@@ -175,19 +177,19 @@ def test_columns_tell_rows_apart_and_constants_are_said_once() -> None:
 def test_every_extrapolated_number_bears_a_mark() -> None:
     runs = (point("simulated", "psg", 1, 1.0, source="extrapolated"), point("simulated", "real", 1, 0.5, source="fitted"))
     section = Report("t", runs=runs).sections[0]
-    shown = tables.reading(section, tables.comparison(section))
-    floats = {name for name in shown.table if pd.api.types.is_float_dtype(shown.table[name])}
-    assert shown.marked == {(0, name) for name in floats} and "sources" in shown.table
-    lines = to_markdown(shown.table, shown.marked).splitlines()
+    readable = readable_table(section, tables.comparison(section))
+    floats = {name for name in readable.table if pd.api.types.is_float_dtype(readable.table[name])}
+    assert readable.marked == {(0, name) for name in floats} and "sources" in readable.table
+    lines = to_markdown(readable.table, readable.marked).splitlines()
     assert lines[2].count("†") == len(floats) and "†" not in lines[3]
-    assert to_html(shown.table, shown.marked).count("†") == to_latex(shown.table, shown.marked).count("dagger") == len(floats)
+    assert to_html(readable.table, readable.marked).count("†") == to_latex(readable.table, readable.marked).count("dagger") == len(floats)
 
 
 def test_a_failed_result_is_marked_and_no_base() -> None:
     runs = (point("executed", "psg", 1, 0.1, failed="loss not finite at iteration 3"), point("executed", "real", 1, 1.0))
-    found = rows(Report("t", runs=runs))
-    assert found["psg", 1, "executed"]["failed"] == "loss not finite at iteration 3"
-    assert math.isnan(found["psg", 1, "executed"]["speedup"]) and found["real", 1, "executed"]["speedup"] == 1.0
+    by_key = rows(Report("t", runs=runs))
+    assert by_key["psg", 1, "executed"]["failed"] == "loss not finite at iteration 3"
+    assert math.isnan(by_key["psg", 1, "executed"]["speedup"]) and by_key["real", 1, "executed"]["speedup"] == 1.0
     section = Report("t", runs=(replace(runs[0], failed=""),)).sections[0]
     assert "failed" not in tables.comparison(section)
 
@@ -195,8 +197,8 @@ def test_a_failed_result_is_marked_and_no_base() -> None:
 def test_naive_forecasts_stand_beside_the_model() -> None:
     epochs = (Epoch(0, "training", "index", 0, 0, 10**9, 1.0, {"mae": 4.0, "rmse": 6.0}),)
     tested = {"dcrnn": {"rmse": 5.0, "mae": 3.0}, "last value": {"mae": 2.5}}
-    section = Report("t", staged=(Staged("run", 1, epochs, (), tested=tested),)).sections[0]
-    table = tables.tested(section)
+    section = Report("t", staged=(TrainingRun("run", 1, epochs, (), tested=tested),)).sections[0]
+    table = tables.test_scores(section)
     assert table.columns.tolist()[-3:] == ["predictor", "mae", "rmse"]
     assert table["predictor"].tolist() == ["dcrnn", "last value"] and table["mae"].tolist() == [3.0, 2.5]
     assert math.isnan(table["rmse"][1])

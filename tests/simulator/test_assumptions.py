@@ -6,8 +6,8 @@ import pytest
 from notation import NsCosts, each, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Supposed, effects
-from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, effects
+from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
@@ -23,14 +23,14 @@ NAMES = {one.name: one for one in ASSUMPTIONS}
 
 
 def cluster(ranks: int = 4, per_node: int = 2) -> Cluster:
-    found = gpus(ranks, per_node)
-    device = replace(found.device, flops=1e9, memory_bandwidth=1e9, launch_s=1e-6, h2d=Link(1e9, 1e-7))
-    return replace(found, device=device, intra=Link(1e9, 1e-7), inter=Link(0.5e9, 1e-6))
+    machines = gpus(ranks, per_node)
+    device = replace(machines.device, flops=1e9, memory_bandwidth=1e9, launch_s=1e-6, h2d=Link(1e9, 1e-7))
+    return replace(machines, device=device, intra=Link(1e9, 1e-7), inter=Link(0.5e9, 1e-6))
 
 
-def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = NOTHING) -> dict[str, tuple[float, float, float]]:
-    found = effects(schedule, where, DatasheetCosts(where.device), uncertainty, 0)
-    return {one.assumption: (one.epoch_s, one.low_s, one.high_s) for one in found}
+def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = CERTAIN) -> dict[str, tuple[float, float, float]]:
+    by_name = effects(schedule, where, DatasheetCosts(where.device), uncertainty, 0)
+    return {effect.assumption: (effect.epoch_s, effect.low_s, effect.high_s) for effect in by_name}
 
 
 def test_each_assumption_alone_is_a_replay_of_the_same_plan():
@@ -40,16 +40,16 @@ def test_each_assumption_alone_is_a_replay_of_the_same_plan():
     def span(cluster: Cluster, costs: DatasheetCosts) -> float:
         return replay(schedule, cluster, costs).span_ns / 1e9
 
-    found, usual = tried(schedule, where), span(where, costs)
-    assert {epoch for epoch, _, _ in found.values()} == {usual}
-    assert found["kernel efficiency"][1:] == (span(where, replace(costs, efficiency=0.3)), span(where, replace(costs, efficiency=0.9)))
+    by_name, usual = tried(schedule, where), span(where, costs)
+    assert {epoch for epoch, _, _ in by_name.values()} == {usual}
+    assert by_name["kernel efficiency"][1:] == (span(where, replace(costs, efficiency=0.3)), span(where, replace(costs, efficiency=0.9)))
     quick = replace(where.device, launch_s=0.5e-6)
-    assert found["kernel launch"][1] == span(replace(where, device=quick), DatasheetCosts(quick))
+    assert by_name["kernel launch"][1] == span(replace(where, device=quick), DatasheetCosts(quick))
     slow = replace(where.device, h2d=Link(0.5e9, 1e-7))
-    assert found["PCIe bandwidth"][1:] == (span(replace(where, device=slow), DatasheetCosts(slow)), usual)
-    assert found["network bandwidth"][1] == span(replace(where, inter=Link(0.25e9, 1e-6)), costs)
-    assert found["network latency"][2] == span(replace(where, inter=Link(0.5e9, 2e-6)), costs)
-    assert found["jitter of rows"][1] == usual < found["jitter of rows"][2]
+    assert by_name["PCIe bandwidth"][1:] == (span(replace(where, device=slow), DatasheetCosts(slow)), usual)
+    assert by_name["network bandwidth"][1] == span(replace(where, inter=Link(0.25e9, 1e-6)), costs)
+    assert by_name["network latency"][2] == span(replace(where, inter=Link(0.5e9, 2e-6)), costs)
+    assert by_name["jitter of rows"][1] == usual < by_name["jitter of rows"][2]
 
 
 def test_a_slower_bus_is_slower_where_gpus_share_a_switch():
@@ -58,8 +58,8 @@ def test_a_slower_bus_is_slower_where_gpus_share_a_switch():
 
     def switched(bandwidth: float, each_bandwidth: float) -> Cluster:
         switches = {"count": 1, "gpus": 2, "nics": 1, "bandwidth": bandwidth}
-        found = replace(cluster(), topology=Topology.model_validate({"peer": "nvlink", "nics": 1, "switches": switches}))
-        return replace(found, contention=True, device=replace(found.device, h2d=Link(each_bandwidth, 1e-7)))
+        machines = replace(cluster(), topology=Topology.model_validate({"peer": "nvlink", "nics": 1, "switches": switches}))
+        return replace(machines, contention=True, device=replace(machines.device, h2d=Link(each_bandwidth, 1e-7)))
 
     where = switched(1.2e9, 1e9)
     _, low, high = tried(schedule, where)["PCIe bandwidth"]
@@ -72,16 +72,16 @@ def test_what_moves_nothing_is_left_out():
     """On one machine nothing crosses the network; on one rank nothing waits for the slowest."""
     schedule = write(each(3, *STEP), 4).schedule
     assert not {"network bandwidth", "network latency"} & set(tried(schedule, cluster(4, 4)))
-    alone = tried(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1))
-    assert "latency inside a node" not in alone
-    assert alone["slowest GPU"][2] == pytest.approx(1.5 * alone["slowest GPU"][0], rel=1e-4)  # whole nanoseconds
+    by_name = tried(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1))
+    assert "latency inside a node" not in by_name
+    assert by_name["slowest GPU"][2] == pytest.approx(1.5 * by_name["slowest GPU"][0], rel=1e-4)  # whole nanoseconds
 
 
 def test_of_measured_costs_the_network_and_the_spread_remain():
     schedule, where = write(each(3, *STEP), 4).schedule, cluster()
-    found = {one.assumption for one in effects(schedule, where, NsCosts(), NOTHING, 0)}
+    names = {effect.assumption for effect in effects(schedule, where, NsCosts(), CERTAIN, 0)}
     network = {"network latency", "network bandwidth", "bandwidth inside a node"}  # rails cross the links of a node
-    assert found == network | {"jitter of rows", "sway of ranks", "slowest GPU"}
+    assert names == network | {"jitter of rows", "sway of ranks", "slowest GPU"}
 
 
 def test_stated_jitter_is_left_aside_and_classes_are_not():
@@ -97,6 +97,6 @@ def test_an_assumption_says_what_it_is(one: Assumption):
     assert one.low != one.high and one.source
     assert one.lower is not None or one.upper is not None
     where = replace(cluster(), contention=True)
-    usual = Supposed(where, DatasheetCosts(where.device), NOTHING)
+    usual = Scenario(where, DatasheetCosts(where.device), CERTAIN)
     assert any(change is not None and change(usual) != usual for change in (one.lower, one.upper))
     assert NAMES[one.name] is one

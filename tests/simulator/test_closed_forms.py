@@ -44,8 +44,8 @@ def test_flows_of_different_speeds_get_equal_parts_in_bytes():
     """10 GB/s by a card of its own and 50 into one link of 50 GB/s: the slow one has its 10, the fast one 40, whatever else they take."""
     schedule = write(f"a: H2D@H2D ns={4 * SECOND}\nb: AGGREGATE@COMPUTE ns={4 * SECOND}").schedule
     for more in ([], [(0, 1, 1.0), (1, 2, 1.0)]):
-        taken = shares(schedule, [(0, 0, 0.2), (1, 0, 1.0), *more], demand={0: 10e9, 1: 50e9})
-        assert ended(schedule, taken) == pytest.approx([4 * SECOND, (4 + 0.2 * 4) * SECOND], rel=1e-9)
+        flows = shares(schedule, [(0, 0, 0.2), (1, 0, 1.0), *more], demand={0: 10e9, 1: 50e9})
+        assert ended(schedule, flows) == pytest.approx([4 * SECOND, (4 + 0.2 * 4) * SECOND], rel=1e-9)
 
 
 @examples(40)
@@ -87,9 +87,9 @@ def test_three_streams(jobs):
         f"h{i}: H2D@H2D ns={a}\na{i}: AGGREGATE@COMPUTE ns={b} <- h{i}\nx{i}: TRANSFORM@COMPUTE2 ns={c} <- a{i}"
         for i, (a, b, c) in enumerate(jobs)
     ]
-    copied, summed, made = ([0, *accumulate(column)] for column in zip(*jobs, strict=True))
+    copied, summed, prefix_sums = ([0, *accumulate(column)] for column in zip(*jobs, strict=True))
     turns = combinations_with_replacement(range(len(jobs)), 2)
-    longest = max(copied[i + 1] + summed[j + 1] - summed[i] + made[-1] - made[j] for i, j in turns)
+    longest = max(copied[i + 1] + summed[j + 1] - summed[i] + prefix_sums[-1] - prefix_sums[j] for i, j in turns)
     assert replay(write("\n".join(lines)).schedule, gpus(1), NsCosts()).span_ns == longest
 
 

@@ -13,7 +13,7 @@ from random_schedules import schedules
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -27,22 +27,22 @@ class Half(NsCosts):
     """Every row of a device takes `nodes` % of its memory and `edges` % of its SMs."""
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        here = schedule.lane[rows] != Lane.HOST
-        return schedule.nodes[rows] / 100 * here, schedule.edges[rows] / 100 * here
+        on_device = schedule.lane[rows] != Lane.HOST
+        return schedule.nodes[rows] / 100 * on_device, schedule.edges[rows] / 100 * on_device
 
 
 def both(schedule: Schedule, cluster: Cluster, costs: NsCosts | DatasheetCosts) -> Trace:
     """The trace, the same by either engine."""
-    found, other = (replay(schedule, cluster, costs, engine) for engine in ("native", "simpy"))
-    assert (found.start_ns == other.start_ns).all() and (found.end_ns == other.end_ns).all()
-    return found
+    traces, other = (replay(schedule, cluster, costs, engine) for engine in ("native", "simpy"))
+    assert (traces.start_ns == other.start_ns).all() and (traces.end_ns == other.end_ns).all()
+    return traces
 
 
 def test_two_lanes_of_a_device_share_its_memory() -> None:
     text = "a: AGGREGATE@COMPUTE nodes=80 ns=1000\nb: TEMPORAL@COMPUTE2 nodes=80 ns=1000"
-    found = write(text)
-    assert both(found.schedule, gpus(1, contention=True), Half()).end_ns.tolist() == [1600, 1600]
-    assert both(found.schedule, gpus(1), Half()).end_ns.tolist() == [1000, 1000]
+    written = write(text)
+    assert both(written.schedule, gpus(1, contention=True), Half()).end_ns.tolist() == [1600, 1600]
+    assert both(written.schedule, gpus(1), Half()).end_ns.tolist() == [1000, 1000]
     assert both(write(text.replace("80", "50")).schedule, gpus(1, contention=True), Half()).end_ns.tolist() == [1000, 1000]
 
 
@@ -75,20 +75,20 @@ def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:
 def test_a_demand_is_what_the_fullest_resource_gives() -> None:
     """Of a kernel the larger of its two shares; of what crosses links its bytes a second on the fullest one, shared or not."""
     schedule = write("a: AGGREGATE@COMPUTE nodes=90 edges=60\nb: TEMPORAL@COMPUTE2 nodes=30 edges=60").schedule
-    found = Alone.of(schedule, gpus(1, contention=True), Half()).shares
-    assert found is not None and found.demand.tolist() == [0.9, 0.6]
+    shares = UncontendedRows.of(schedule, gpus(1, contention=True), Half()).shares
+    assert shares is not None and shares.demand.tolist() == [0.9, 0.6]
     schedule, cluster = (
         write("x: ALLREDUCE@COMM all bytes=1000000000\nh: H2D@H2D bytes=2000000000 rank=0,1", 16).schedule,
         presets.scaled(H200, 16),
     )
-    alone = Alone.of(schedule, cluster, DatasheetCosts(H200.device))
-    assert alone.shares is not None and alone.crossed is not None
-    traffic, apart = alone.crossed.traffic, 0
+    rows = UncontendedRows.of(schedule, cluster, DatasheetCosts(H200.device))
+    assert rows.shares is not None and rows.crossed is not None
+    traffic, apart = rows.crossed.traffic, 0
     for i, row in enumerate(traffic.row):
         uses = slice(traffic.ptr[i], traffic.ptr[i + 1])
-        rates = traffic.bytes[uses] / ((alone.ns[row] - traffic.latency_ns[i]) * 1e-9)
-        assert alone.shares.demand[row] == pytest.approx(rates.max() / cluster.device.memory_bandwidth, rel=1e-12)
-        entries = alone.shares.resource[alone.shares.ptr[row] : alone.shares.ptr[row + 1]] - 2 * 16
+        rates = traffic.bytes[uses] / ((rows.ns[row] - traffic.latency_ns[i]) * 1e-9)
+        assert rows.shares.demand[row] == pytest.approx(rates.max() / cluster.device.memory_bandwidth, rel=1e-12)
+        entries = rows.shares.resource[rows.shares.ptr[row] : rows.shares.ptr[row + 1]] - 2 * 16
         apart += rates.max() > 1.01 * rates[np.isin(traffic.link[uses], entries)].max()
     assert apart  # a row whose fullest link is one that it shares with nobody
 
@@ -110,5 +110,7 @@ def test_rows_end_no_sooner_for_what_others_take(schedule: Schedule) -> None:
 def test_nothing_that_was_measured_together_is_shared_once_more() -> None:
     schedule = write("h: H2D@H2D bytes=1000\na: AGGREGATE@COMPUTE ns=9 <- h\nr: ALLREDUCE@COMM all bytes=10 <- a", 4).schedule
     measured = presets.local_cpu(4, 1e12, H200.inter)
-    assert Alone.of(schedule, measured, NsCosts()).shares is None and Alone.of(schedule, FREE, NsCosts()).crossed is None
-    assert Alone.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None
+    assert (
+        UncontendedRows.of(schedule, measured, NsCosts()).shares is None and UncontendedRows.of(schedule, FREE, NsCosts()).crossed is None
+    )
+    assert UncontendedRows.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None

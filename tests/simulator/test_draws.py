@@ -15,8 +15,8 @@ from replay_oracle import oracle
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.uncertainty.draws import Draws, middle, spans
-from chronoscale.simulator.uncertainty.spec import NOTHING, DeviceClass, Stragglers, Uncertainty
+from chronoscale.simulator.uncertainty.draws import Draws, epoch_spans, middle_draw
+from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Op
 
@@ -35,25 +35,25 @@ STEP = ("h{b}: H2D@H2D ns=100 iteration={b}", "b{b}: BACKWARD@COMPUTE ns=1000 it
 
 def taken(found: Draws, draw: int) -> np.ndarray:
     """What rows take in a draw, ns."""
-    return np.rint(found.alone.ns * found.factors(draw)[0]).astype(np.int64)
+    return np.rint(found.uncontended.ns * found.factors(draw)[0]).astype(np.int64)
 
 
 def drawn(text: str, ranks: int, uncertainty: Uncertainty, draws: int = 1, per_node: int | None = None) -> list[int]:
-    return spans(write(text, ranks).schedule, gpus(ranks, per_node), NsCosts(), uncertainty, draws, seed=3).tolist()
+    return epoch_spans(write(text, ranks).schedule, gpus(ranks, per_node), NsCosts(), uncertainty, draws, seed=3).tolist()
 
 
 @given(schedule=schedules(), data=st.data())
 def test_draws_are_replays_of_what_their_rows_take(schedule, data):
     uncertainty = Uncertainty(data.draw(st.sampled_from([0.0, 0.5])), data.draw(st.sampled_from([0.0, 0.5])))
-    found = Draws.of(schedule, gpus(schedule.ranks), NsCosts(), uncertainty, seed=1)
-    expected = oracle(schedule, gpus(schedule.ranks), taken(found, 2))
+    draws_ = Draws.of(schedule, gpus(schedule.ranks), NsCosts(), uncertainty, seed=1)
+    expected = oracle(schedule, gpus(schedule.ranks), taken(draws_, 2))
     if expected is None:
         with pytest.raises(UserError, match="deadlocks"):
-            found.span(2)
+            draws_.span(2)
         return
-    trace = found.trace(2)
+    trace = draws_.trace(2)
     assert (trace.start_ns.tolist(), trace.end_ns.tolist()) == expected
-    assert trace.span_ns == found.span(2)
+    assert trace.span_ns == draws_.span(2)
 
 
 @given(schedule=schedules(), seed=st.integers(0, 99))
@@ -77,10 +77,10 @@ def test_nothing_uncertain_is_the_replay(schedule, launch_ns):
         expected = replay(schedule, cluster, costs)
     except UserError:
         return
-    found = Draws.of(schedule, cluster, costs, NOTHING, seed=0).trace(0)
-    assert found.start_ns.tolist() == expected.start_ns.tolist()
-    assert found.end_ns.tolist() == expected.end_ns.tolist()
-    assert found.device == expected.device
+    trace = Draws.of(schedule, cluster, costs, CERTAIN, seed=0).trace(0)
+    assert trace.start_ns.tolist() == expected.start_ns.tolist()
+    assert trace.end_ns.tolist() == expected.end_ns.tolist()
+    assert trace.device == expected.device
 
 
 def test_a_draw_is_the_same_however_many_there_are():
@@ -93,77 +93,77 @@ def test_a_draw_is_the_same_however_many_there_are():
 
 def test_stragglers_do_not_move_the_jitter():
     schedule, cluster = write(each(4, *STEP), 3).schedule, gpus(3)
-    alone = taken(Draws.of(schedule, cluster, NsCosts(), JITTER, 0), 1)
+    jittered = taken(Draws.of(schedule, cluster, NsCosts(), JITTER, 0), 1)
     slowed = taken(Draws.of(schedule, cluster, NsCosts(), replace(JITTER, stragglers=Stragglers(factor=2.0)), 0), 1)
-    ranks = schedule.rank[slowed > alone + 1]
+    ranks = schedule.rank[slowed > jittered + 1]
     assert len(set(ranks.tolist())) == 1
     same = schedule.rank != ranks[0]
-    assert (slowed[same] == alone[same]).all()
+    assert (slowed[same] == jittered[same]).all()
 
 
 def test_jitter_keeps_the_mean_of_a_rank_that_waits_for_nobody():
     """Rows follow one another: the mean of the sums is the sum of the means; 5 standard errors."""
     count, draws, ns, spread = 50, 400, 100_000, 0.2
-    found = drawn(each(count, f"a{{b}}: AGGREGATE@COMPUTE ns={ns}"), 1, Uncertainty(spread), draws)
+    spans = drawn(each(count, f"a{{b}}: AGGREGATE@COMPUTE ns={ns}"), 1, Uncertainty(spread), draws)
     error = spread * ns * np.sqrt(count / draws)
-    assert abs(np.mean(found) - count * ns) < 5 * error
-    assert np.std(found) == pytest.approx(spread * ns * np.sqrt(count), rel=0.2)
+    assert abs(np.mean(spans) - count * ns) < 5 * error
+    assert np.std(spans) == pytest.approx(spread * ns * np.sqrt(count), rel=0.2)
 
 
 @pytest.mark.slow
 def test_ranks_wait_for_the_slowest():
     """Of two log-normal times with mean m and variance s^2 of the logarithm, the larger has mean 2 m Phi(s / sqrt 2)."""
     spread, ns, draws = 0.3, 1_000_000, 4000
-    found = drawn(f"b: BACKWARD@COMPUTE ns={ns}\nr: ALLREDUCE@COMM all bytes=0 <- b", 2, Uncertainty(spread), draws)
+    spans = drawn(f"b: BACKWARD@COMPUTE ns={ns}\nr: ALLREDUCE@COMM all bytes=0 <- b", 2, Uncertainty(spread), draws)
     s = np.sqrt(np.log1p(spread**2))
-    assert np.mean(found) == pytest.approx(2 * ns * (0.5 + 0.5 * erf(s / 2)), abs=5 * spread * ns / np.sqrt(draws))
+    assert np.mean(spans) == pytest.approx(2 * ns * (0.5 + 0.5 * erf(s / 2)), abs=5 * spread * ns / np.sqrt(draws))
 
 
 def test_sway_is_of_a_rank_and_an_iteration():
     schedule = write(each(3, *STEP), 2).schedule
-    found = Draws.of(schedule, gpus(2), NsCosts(), Uncertainty(sway=0.4), 0)
-    factor = taken(found, 0)[schedule.collective < 0] / found.alone.ns[schedule.collective < 0]
+    draws = Draws.of(schedule, gpus(2), NsCosts(), Uncertainty(sway=0.4), 0)
+    factor = taken(draws, 0)[schedule.collective < 0] / draws.uncontended.ns[schedule.collective < 0]
     place = list(zip(schedule.rank[schedule.collective < 0], schedule.iteration[schedule.collective < 0], strict=True))
     for one in set(place):
         own = [f for f, where in zip(factor, place, strict=True) if where == one]
         assert max(own) - min(own) < 0.06  # whole nanoseconds of 10
     assert len({round(f, 1) for f in factor}) > 2
-    assert (taken(found, 0)[schedule.collective >= 0] == found.alone.ns[schedule.collective >= 0]).all()
+    assert (taken(draws, 0)[schedule.collective >= 0] == draws.uncontended.ns[schedule.collective >= 0]).all()
 
 
 def test_a_collective_has_one_duration():
     schedule = write(each(3, *STEP), 4).schedule
     ns = taken(Draws.of(schedule, gpus(4), NsCosts(), JITTER, 0), 0)
-    joined = schedule.tasks(Op.ALLREDUCE)
-    times = {collective: set(ns[joined][schedule.collective[joined] == collective]) for collective in set(schedule.collective[joined])}
-    assert all(len(found) == 1 for found in times.values())
+    rows = schedule.tasks(Op.ALLREDUCE)
+    times = {collective: set(ns[rows][schedule.collective[rows] == collective]) for collective in set(schedule.collective[rows])}
+    assert all(len(durations) == 1 for durations in times.values())
     assert len(set.union(*times.values())) > 1
 
 
 @pytest.mark.parametrize("draw", range(6))
 def test_a_straggler_in_a_chain_of_messages_delays_it_once(draw):
-    straight = drawn(CHAIN, 3, NOTHING)[0]
+    straight = drawn(CHAIN, 3, CERTAIN)[0]
     assert straight == 3 * 1000 + 4 + 6
     assert drawn(CHAIN, 3, Uncertainty(stragglers=Stragglers(factor=1.7)), 6)[draw] == straight + 700
 
 
 def test_an_all_reduce_an_iteration_makes_the_epoch_the_stragglers():
     copy, reduce = 100, 45  # 2 * 3/4 * 30 bytes
-    found = drawn(each(5, *STEP), 4, Uncertainty(stragglers=Stragglers(factor=3.0)), 8)
-    assert found == [copy + 5 * (3 * 1000 + reduce + 3 * 10)] * 8
+    spans = drawn(each(5, *STEP), 4, Uncertainty(stragglers=Stragglers(factor=3.0)), 8)
+    assert spans == [copy + 5 * (3 * 1000 + reduce + 3 * 10)] * 8
 
 
 def test_a_straggling_node_copies_slowly_too():
     text = "h: H2D@H2D ns=100\nb: BACKWARD@COMPUTE ns=1000 <- h"
     schedule = write(text, 8).schedule
-    found = Draws.of(schedule, gpus(8, 2), NsCosts(), Uncertainty(stragglers=Stragglers(3, "node", 2.0)), 0)
-    slow = np.unique(schedule.rank[taken(found, 0) == 2 * found.alone.ns])
+    draws = Draws.of(schedule, gpus(8, 2), NsCosts(), Uncertainty(stragglers=Stragglers(3, "node", 2.0)), 0)
+    slow = np.unique(schedule.rank[taken(draws, 0) == 2 * draws.uncontended.ns])
     assert len(slow) == 6
     assert set(slow // 2 * 2) == set(slow[::2])
-    assert found.span(0) == 2200
+    assert draws.span(0) == 2200
     gpu = Draws.of(schedule, gpus(8, 2), NsCosts(), Uncertainty(stragglers=Stragglers(3, factor=2.0)), 0)
     assert gpu.span(0) == 2100
-    assert ((taken(gpu, 0) == 2 * gpu.alone.ns).sum(), (taken(found, 0) == 2 * found.alone.ns).sum()) == (3, 12)
+    assert ((taken(gpu, 0) == 2 * gpu.uncontended.ns).sum(), (taken(draws, 0) == 2 * draws.uncontended.ns).sum()) == (3, 12)
 
 
 def test_a_straggling_node_launches_slowly():
@@ -176,9 +176,9 @@ def test_a_straggling_node_launches_slowly():
 
 def test_jitter_of_launches_keeps_their_mean():
     text = each(50, "b{b}: BACKWARD@COMPUTE ns=0 kernels=10")
-    found = spans(write(text).schedule, gpus(1), NsCosts(1000), Uncertainty(0.2), 300, 0)
+    spans = epoch_spans(write(text).schedule, gpus(1), NsCosts(1000), Uncertainty(0.2), 300, 0)
     first = 10 * 1000  # when the first row is launched, and the span begins
-    assert np.mean(found) == pytest.approx(50 * 10 * 1000 - first, abs=5 * 0.2 * 10_000 * np.sqrt(50 / 300))
+    assert np.mean(spans) == pytest.approx(50 * 10 * 1000 - first, abs=5 * 0.2 * 10_000 * np.sqrt(50 / 300))
 
 
 def test_more_stragglers_than_gpus_are_all():
@@ -196,9 +196,9 @@ def test_classes_compute_at_their_speed():
 
 
 def test_the_middle_draw_is_the_lower_median():
-    assert middle(np.array([5, 9, 1, 7])) == 0
-    assert middle(np.array([5, 9, 1])) == 0
-    assert middle(np.array([4])) == 0
+    assert middle_draw(np.array([5, 9, 1, 7])) == 0
+    assert middle_draw(np.array([5, 9, 1])) == 0
+    assert middle_draw(np.array([4])) == 0
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_is_stated_wrongly_is_refused(made, said):
 def test_what_is_stated_is_told_in_words():
     stated = Uncertainty(0.05, 0.1, Stragglers(2, "node", 1.5), (DeviceClass(0.5, 0.8),))
     assert str(stated) == "jitter 0.05, sway 0.1, 2 nodes 1.5 times as slow, 50% of the GPUs at 0.8 of the speed"
-    assert str(NOTHING) == ""
+    assert str(CERTAIN) == ""
 
 
 LEVEL = Fit("AGGREGATE", 0, "bytes", (0.0, 1e6), {"bytes": 0}, {"bytes": 1}, 0.1, 8, spread=0.1)
@@ -239,8 +239,8 @@ def test_what_repeats_have_shown_varies_as_it_did_and_leaves_sums_alone():
     assert factors.std() == pytest.approx(np.hypot(0.1, 0.05), rel=0.03)
     total = factors[:, schedule.rank == 0][:, :100].sum(1)  # one iteration: what its rows share does not average out
     assert total.std() / 100 == pytest.approx(np.hypot(0.05, 0.1 / 10), rel=0.15)
-    still = replace(costs, sway=0.0, fits=(replace(LEVEL, spread=0.0),))
-    assert (Draws.of(schedule, gpus(2), still, SEEN, 0).factors(3)[0] == 1).all() and not still.jitters and costs.jitters
+    without_spread = replace(costs, sway=0.0, fits=(replace(LEVEL, spread=0.0),))
+    assert (Draws.of(schedule, gpus(2), without_spread, SEEN, 0).factors(3)[0] == 1).all() and not without_spread.jitters and costs.jitters
 
 
 def test_only_fitted_costs_say_how_much_rows_vary():

@@ -167,10 +167,10 @@ def test_what_waits_for_the_host_is_launched_when_it_has_returned_and_nothing_el
         c: COPY@COMPUTE2 ns=2
         f: FETCH@COMM ns=20 kernels=0
         s: ALLREDUCE@COMM all bytes=0"""
-    found = launched(text, 1)
-    assert found[:3] == [(1, 6), (6, 16), (16, 50)]
-    assert found[3] == (53 - 2, 55) and found[4] == (54, 56)  # three launches, all but the last beside the row; then its own
-    assert found[5] == (0, 20) and found[6][0] == 55  # a row behind a fetch in its lane waits for it, too: it was over
+    starts = launched(text, 1)
+    assert starts[:3] == [(1, 6), (6, 16), (16, 50)]
+    assert starts[3] == (53 - 2, 55) and starts[4] == (54, 56)  # three launches, all but the last beside the row; then its own
+    assert starts[5] == (0, 20) and starts[6][0] == 55  # a row behind a fetch in its lane waits for it, too: it was over
 
 
 def test_launches_wait_once_for_what_the_host_has_returned():

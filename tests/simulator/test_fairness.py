@@ -14,8 +14,8 @@ from chronoscale.simulator.sharing.resources import speeds
 
 def rates(share: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Of activities that take share[a, r] of resource r: what has a weight gets so much for each one's 1."""
-    taken = [{r: s for r, s in enumerate(row) if s} for row in share.tolist()]
-    return np.array(speeds(taken, [1.0] * len(share) if weight is None else (1 / weight).tolist()))
+    entries = [{r: s for r, s in enumerate(row) if s} for row in share.tolist()]
+    return np.array(speeds(entries, [1.0] * len(share) if weight is None else (1 / weight).tolist()))
 
 
 def lexicographic(share: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -29,13 +29,13 @@ def lexicographic(share: np.ndarray, weight: np.ndarray) -> np.ndarray:
         full = np.hstack([share.T, np.zeros((share.shape[1], 1))])
         limits = np.concatenate([np.ones(share.shape[1]), np.zeros(len(rising))])
         level = linprog([0] * activities + [-1], np.vstack([full, above]), limits, bounds=bounds)
-        found = -level.fun
+        optimum = -level.fun
         stuck = {}
         for a in rising:
-            least = [(fixed[b], fixed[b]) if b in fixed else (min(found * weight[b], 1) - 1e-12, 1) for b in range(activities)]
+            least = [(fixed[b], fixed[b]) if b in fixed else (min(optimum * weight[b], 1) - 1e-12, 1) for b in range(activities)]
             most = -linprog([-(b == a) for b in range(activities)], share.T, np.ones(share.shape[1]), bounds=least).fun
-            if most <= found * weight[a] + 1e-9:
-                stuck[a] = min(found * weight[a], 1.0)
+            if most <= optimum * weight[a] + 1e-9:
+                stuck[a] = min(optimum * weight[a], 1.0)
         assert stuck
         fixed |= stuck
     return np.array([fixed[a] for a in range(activities)])
@@ -61,9 +61,9 @@ def test_who_is_slowed_down_has_a_full_resource_on_which_nobody_has_more(instanc
     used = (share * speed[:, None]).sum(axis=0)
     assert (speed > 0).all() and (speed <= 1).all() and (used <= 1 + 1e-9).all()
     for a in np.flatnonzero(speed < 1 - 1e-12):
-        mine = speed[a] / weight[a]
+        level = speed[a] / weight[a]
         full = np.flatnonzero((share[a] > 0) & (used >= 1 - 1e-9))
-        assert any((speed[share[:, r] > 0] / weight[share[:, r] > 0] <= mine + 1e-9).all() for r in full)
+        assert any((speed[share[:, r] > 0] / weight[share[:, r] > 0] <= level + 1e-9).all() for r in full)
 
 
 @pytest.mark.slow

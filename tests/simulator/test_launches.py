@@ -23,9 +23,9 @@ def assert_same(schedule: Schedule, ns: Ints, launch_ns: int) -> None:
         assert not launch_ns or not schedule.kernels.any()
         return
     reference = Launches.in_numpy(schedule, ns, np.full(len(schedule), launch_ns))
-    for one in fields(Launches):
-        found, expected = getattr(native, one.name), getattr(reference, one.name)
-        assert found.dtype == expected.dtype and found.tolist() == expected.tolist(), one.name
+    for field in fields(Launches):
+        columns, expected = getattr(native, field.name), getattr(reference, field.name)
+        assert columns.dtype == expected.dtype and columns.tolist() == expected.tolist(), field.name
 
 
 @st.composite
@@ -47,7 +47,7 @@ def test_of_random_schedules(case, launch_ns):
 def test_of_every_strategy(name):
     schedule = planned(name)
     ns, _ = durations(COSTS, schedule)
-    rows, joined = collective_times.times(schedule, CLUSTER)
-    ns[rows] = joined
+    rows, collective_rows = collective_times.times(schedule, CLUSTER)
+    ns[rows] = collective_rows
     for launch_ns in (COSTS.launch_ns, 100):
         assert_same(schedule, ns, launch_ns)

@@ -39,11 +39,11 @@ def test_peaks_equal_a_walk_through_time():
     written = write("\n".join(rows))
     schedule = replace(written.schedule, free=rng.permutation(written.schedule.alloc))
     trace = replay(schedule, gpus(1), NsCosts())
-    held = [
+    bytes_at = [
         int(schedule.alloc[trace.start_ns <= time].sum() - schedule.free[trace.end_ns <= time].sum())
         for time in np.unique(np.concatenate([trace.start_ns, trace.end_ns]))
     ]
-    assert memory.peaks(schedule, trace).tolist() == [max(held)]
+    assert memory.peaks(schedule, trace).tolist() == [max(bytes_at)]
 
 
 def test_out_of_memory_says_where_and_by_how_much():

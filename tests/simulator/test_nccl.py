@@ -14,7 +14,7 @@ from chronoscale.simulator.network import collective_times, nccl
 from chronoscale.simulator.network.collectives import Collectives
 from chronoscale.simulator.network.patterns import double_tree
 from chronoscale.strategies.cluster import Cluster, Device, Link
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.topology import Fabric, LeafSpine, Topology
 
 H200 = presets.cluster("h200")
@@ -27,13 +27,13 @@ def made(nodes: int, gpus: int, intra: float = 100e9, inter: float = 10e9, **ext
     return Cluster("c", DEVICE, nodes, gpus, Link(intra, 0.0), Link(inter, 0.0), "specified by hand", **extra)
 
 
-def only(algorithm: str, protocol: str, **changes: object) -> Tuning:
+def only(algorithm: str, protocol: str, **changes: object) -> NCCLConstants:
     """NCCL's constants by which everything but one algorithm with one protocol starts after a second."""
     base = nccl.tuning().base_latency_s.model_dump()
-    kept = base[algorithm][protocol]
-    late = {one: dict.fromkeys(base[one], 1.0) for one in base}
-    late[algorithm][protocol] = kept
-    return Tuning.model_validate(nccl.merged({"base_latency_s": late, **changes}))
+    constant = base[algorithm][protocol]
+    late = {name: dict.fromkeys(base[name], 1.0) for name in base}
+    late[algorithm][protocol] = constant
+    return NCCLConstants.model_validate(nccl.merge_constants({"base_latency_s": late, **changes}))
 
 
 AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}
@@ -41,7 +41,7 @@ AT_ONCE = {"network_overhead_s": {"ll": 0.0, "ll128": 0.0, "simple": 0.0}}
 
 def seconds(cluster: Cluster, text: str, ranks: int) -> float:
     schedule = write(text, ranks).schedule
-    return float(collective_times.costs(Collectives.of(schedule), schedule, cluster).seconds[0])
+    return float(collective_times.collective_costs(Collectives.of(schedule), schedule, cluster).seconds[0])
 
 
 def reduced(cluster: Cluster, size: int, ranks: int, algorithm: str = "ring", protocol: str = "simple") -> float:
@@ -63,8 +63,8 @@ def test_rings_between_machines_are_rails_and_pay_the_network_twice_a_machine():
 def test_all_rings_cross_what_joins_the_devices_of_a_machine():
     """Of eight rings seven stay inside at every device; 100 GB/s there are less than eight cards."""
     narrow = made(2, 8, 100e9, 50e9, topology=Topology(peer="nvlink", nics=8), tuning=only("ring", "simple", **AT_ONCE))
-    found = seconds(narrow, f"r: ALLREDUCE@COMM all bytes={GIGA}", 16)
-    assert found == pytest.approx(8.4e-6 + 7 / 8 * 2 * 15 / 16 * GIGA / 100e9, rel=1e-9)
+    took = seconds(narrow, f"r: ALLREDUCE@COMM all bytes={GIGA}", 16)
+    assert took == pytest.approx(8.4e-6 + 7 / 8 * 2 * 15 / 16 * GIGA / 100e9, rel=1e-9)
 
 
 def test_trees_pay_the_network_between_machines_alone():
@@ -100,9 +100,9 @@ def test_ll_has_a_quarter_of_the_bandwidth_and_a_limit():
 
 def chosen(cluster: Cluster, size: int, ranks: int) -> tuple[str, str]:
     """Which algorithm and protocol take least, each asked for alone."""
-    found = {pair: reduced(cluster, size, ranks, *pair) for pair in product(("ring", "tree"), ("ll", "ll128", "simple"))}
-    best = min(found, key=lambda pair: found[pair])
-    assert seconds(cluster, f"r: ALLREDUCE@COMM all bytes={size}", ranks) == pytest.approx(found[best], rel=1e-12)
+    seconds_by_pair = {pair: reduced(cluster, size, ranks, *pair) for pair in product(("ring", "tree"), ("ll", "ll128", "simple"))}
+    best = min(seconds_by_pair, key=lambda pair: seconds_by_pair[pair])
+    assert seconds(cluster, f"r: ALLREDUCE@COMM all bytes={size}", ranks) == pytest.approx(seconds_by_pair[best], rel=1e-12)
     return best
 
 
@@ -121,8 +121,8 @@ def test_a_larger_tensor_takes_no_less_time():
         sizes = np.unique(np.geomspace(1, 4e9, 400).astype(np.int64))
         text = "\n".join(f"r{i}: ALLREDUCE@COMM all bytes={size}" for i, size in enumerate(sizes))
         schedule = write(text, ranks).schedule
-        found = collective_times.costs(Collectives.of(schedule), schedule, H200).seconds
-        assert (np.diff(found) >= 0).all()
+        costs = collective_times.collective_costs(Collectives.of(schedule), schedule, H200).seconds
+        assert (np.diff(costs) >= 0).all()
 
 
 def test_an_all_gather_is_half_a_ring():
@@ -146,8 +146,8 @@ def test_devices_that_share_a_network_card_share_it():
     cluster = presets.cluster("h20")  # four cards of 50 GB/s for eight
     each = f"a: ALLTOALL@COMM all bytes={GIGA}"
     assert seconds(cluster, each, 16) == pytest.approx(8.4e-6 + 7 * 3.4e-6 + 8 * 14e-6 + 2 * 8 / 15 * GIGA / 50e9, rel=1e-9)
-    alone = f"s: SEND@COMM rank=0 group=0 bytes={GIGA}\nr: RECV@COMM rank=8 group=0 bytes={GIGA}"
-    assert seconds(cluster, alone, 16) == pytest.approx(8.4e-6 + 14e-6 + GIGA / 50e9, rel=1e-9)  # one device has the whole card
+    message = f"s: SEND@COMM rank=0 group=0 bytes={GIGA}\nr: RECV@COMM rank=8 group=0 bytes={GIGA}"
+    assert seconds(cluster, message, 16) == pytest.approx(8.4e-6 + 14e-6 + GIGA / 50e9, rel=1e-9)  # one device has the whole card
 
 
 def test_messages():
@@ -196,10 +196,10 @@ def test_double_trees(nodes):
         assert (parent < 0).sum() == 1
         assert np.bincount(parent[parent >= 0], minlength=nodes).max(initial=0) <= 2
         for node in range(nodes):
-            seen = set()
+            reached = set()
             while node >= 0:
-                assert node not in seen
-                seen.add(node)
+                assert node not in reached
+                reached.add(node)
                 node = int(parent[node])
         inner[np.unique(parent[parent >= 0])] += 1
     assert (inner <= 1).sum() >= nodes - 1
@@ -218,7 +218,7 @@ def test_any_subset_of_ranks_takes_what_its_links_take(data):
     cluster = made(nodes, gpus, intra, inter, topology=Topology(peer="nvlink", nics=gpus), tuning=only("ring", "simple", **AT_ONCE))
     for op in ("ALLREDUCE", "ALLGATHER", "ALLTOALL"):
         rows = "\n".join(f"r{rank}: {op}@COMM rank={rank} group=0 bytes={share}" for rank, share in zip(ranks, shares, strict=True))
-        found = seconds(cluster, rows, gpus * nodes)
+        took = seconds(cluster, rows, gpus * nodes)
         out: dict[tuple[int, bool], float] = {}
         into: dict[tuple[int, bool], float] = {}
 
@@ -244,4 +244,4 @@ def test_any_subset_of_ranks_takes_what_its_links_take(data):
                         send(a, b, (sum(shares) - shares[ranks.index(b)]) / rings)
         slowest = max(moved / (inter if across else intra) for ends in (out, into) for (_, across), moved in ends.items())
         small = op == "ALLTOALL" and -(-max(shares) // (len(ranks) - 1)) <= 16384
-        assert found == pytest.approx(1.0 + 2 * slowest if small else 8.4e-6 + slowest, rel=1e-9)
+        assert took == pytest.approx(1.0 + 2 * slowest if small else 8.4e-6 + slowest, rel=1e-9)

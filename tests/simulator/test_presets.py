@@ -69,11 +69,11 @@ def written(folder: Path, **changes: object) -> Path:
 
 def test_a_cluster_of_ones_own(tmp_path):
     assert presets.read(written(tmp_path, nodes=2)).gpus == 16
-    found = presets.read(written(tmp_path, device=own())).device
-    assert (found.h2d, found.copied, found.sms, found.memory_latency_s) == (Link(1e9, 0), 1.0, 0, 0.0)
+    device = presets.read(written(tmp_path, device=own())).device
+    assert (device.h2d, device.copied, device.sms, device.memory_latency_s) == (Link(1e9, 0), 1.0, 0, 0.0)
     chip = {"sms": 8, "threads": 1024, "memory_latency_s": 4e-7, "h2d": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 0.9}}
-    found = presets.read(written(tmp_path, device=own(**chip))).device
-    assert (found.h2d, found.copied, found.sms, found.threads, found.memory_latency_s) == (Link(1e9, 0), 0.9, 8, 1024, 4e-7)
+    device = presets.read(written(tmp_path, device=own(**chip))).device
+    assert (device.h2d, device.copied, device.sms, device.threads, device.memory_latency_s) == (Link(1e9, 0), 0.9, 8, 1024, 4e-7)
 
 
 @pytest.mark.parametrize("name", presets.names())

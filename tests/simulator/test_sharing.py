@@ -65,24 +65,24 @@ def test_what_is_slowed_down_comes_into_the_way_of_others():
     """Of c, which begins when a would have ended if it had not met b."""
     text = "w: COPY@HOST ns=999\na: H2D@H2D ns=100\nb: AGGREGATE@COMPUTE ns=60\nx: COPY@COMPUTE2 ns=130\nc: COPY@COMPUTE2 ns=50\n" + ALONE
     schedule = write(text).schedule
-    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, *range(4, 25))]))
-    assert found[1:6] == [(0, 190), (0, 120), (0, 130), (130, 210), (999, 1000)]
+    times = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, *range(4, 25))]))
+    assert times[1:6] == [(0, 190), (0, 120), (0, 130), (130, 210), (999, 1000)]
 
 
 def test_what_would_end_as_another_begins_still_meets_it():
     """At 7 ns a has half a ns left, which without b would be rounded to none; b takes half of what there is until a ends."""
     text = "w: COPY@HOST ns=999\na: H2D@H2D ns=4\nc: COPY@D2H ns=5\nx: COPY@COMPUTE ns=7\nb: AGGREGATE@COMPUTE ns=50\n" + ALONE
     schedule = write(text).schedule
-    found = run(schedule, shares(schedule, [(1, 0, 1.0), (2, 0, 0.7), *((row, 0, 1.0) for row in range(4, 25))]))
-    assert found[1:5] == [(0, 8), (0, 7), (0, 7), (7, 58)]
+    times = run(schedule, shares(schedule, [(1, 0, 1.0), (2, 0, 0.7), *((row, 0, 1.0) for row in range(4, 25))]))
+    assert times[1:5] == [(0, 8), (0, 7), (0, 7), (7, 58)]
 
 
 def test_rows_may_be_listed_in_another_order_than_they_run():
     """a before c, which meets b long before a begins; also by the last digits of when they begin, a stands before c."""
     text = "w: COPY@HOST ns=8192\nb: AGGREGATE@COMPUTE ns=60\na: H2D@H2D ns=100 <- w\nx: COPY@COMPUTE2 ns=5\nc: TEMPORAL@COMPUTE2 ns=60\n"
     schedule = write(text + "v: COPY@D2H ns=9000\n" + ALONE).schedule
-    found = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, 4, *range(6, 26))]))
-    assert found[1:5] == [(0, 115), (8192, 8292), (0, 5), (5, 120)] and found[-1] == (9019, 9020)
+    times = run(schedule, shares(schedule, [(row, 0, 1.0) for row in (1, 2, 4, *range(6, 26))]))
+    assert times[1:5] == [(0, 115), (8192, 8292), (0, 5), (5, 120)] and times[-1] == (9019, 9020)
 
 
 @pytest.mark.parametrize("longest", [7, 9000])
@@ -110,8 +110,8 @@ def test_an_instant_is_settled_as_one(here):
     text = text.replace("rank=H", f"rank={here}").replace("rank=T", f"rank={1 - here}")
     written = write(text, 2)
     sharing = [(written.row[f"{name}/{here}"], 0, 0.5) for name in "xakb"]
-    found = run(written.schedule, shares(written.schedule, sharing + [(written.row[f"{name}/{1 - here}"], 1, 1.0) for name in "pq"]))
-    assert [found[written.row[f"{name}/{here}"]] for name in "xakb"] == [(0, 8), (0, 3), (0, 8), (3, 10)]
+    times = run(written.schedule, shares(written.schedule, sharing + [(written.row[f"{name}/{1 - here}"], 1, 1.0) for name in "pq"]))
+    assert [times[written.row[f"{name}/{here}"]] for name in "xakb"] == [(0, 8), (0, 3), (0, 8), (3, 10)]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from([4, 30]), st.sampled_from([0, 3]))
@@ -126,23 +126,27 @@ def test_ranks_that_meet_in_collectives_alone(seed, ranks, together, longest, la
         members = np.flatnonzero(rng.random(ranks) < rng.choice([0.4, 1.0])) if joint else rng.integers(ranks, size=1)
         members = members if len(members) else np.arange(ranks)
         copies = [f"{op}@{lane} ns" for op, lane in (("COPY", "COMPUTE"), ("COPY", "COMPUTE2"), ("H2D", "H2D"), ("OPTIMIZE", "COMPUTE"))]
-        what = f"ALLREDUCE@COMM group={i} bytes" if joint else rng.choice(copies)
+        operation = f"ALLREDUCE@COMM group={i} bytes" if joint else rng.choice(copies)
         after = " ".join(f"r{k}?" for k in range(max(0, i - 8), i) if rng.random() < often)  # of the same rank
         columns = f"rank={','.join(map(str, members))} kernels={rng.integers(4)} iteration={i // 12}"
-        lines.append(f"r{i}: {what}={rng.integers(longest)} {columns}{' <- ' * bool(after)}{after}")
+        lines.append(f"r{i}: {operation}={rng.integers(longest)} {columns}{' <- ' * bool(after)}{after}")
         if rng.random() < (0.2 if joint else 0.7):
             taking.append(
-                (f"r{i}/{members[0]}", int(members[0]) // together * 2 + what.startswith("H2D"), float(rng.choice([1 / 3, 0.5, 0.7, 1.0])))
+                (
+                    f"r{i}/{members[0]}",
+                    int(members[0]) // together * 2 + operation.startswith("H2D"),
+                    float(rng.choice([1 / 3, 0.5, 0.7, 1.0])),
+                )
             )
     written = write("\n".join(lines), ranks)
-    taken = shares(written.schedule, [(written.row[name], resource, share) for name, resource, share in taking])
-    run(written.schedule, taken, launch_ns=launch_ns)
+    row_shares = shares(written.schedule, [(written.row[name], resource, share) for name, resource, share in taking])
+    run(written.schedule, row_shares, launch_ns=launch_ns)
 
 
 def test_a_collective_is_slowed_down_for_all_its_ranks():
     written = write("r: ALLREDUCE@COMM all bytes=100\nh: H2D@H2D ns=50 rank=1\no: OPTIMIZE@COMPUTE ns=1 <- r", ranks=2)
-    taken = shares(written.schedule, [(0, 0, 1.0), (written.row["h/1"], 0, 1.0)])
-    assert run(written.schedule, taken) == [(0, 150), (0, 150), (0, 100), (150, 151), (150, 151)]
+    row_shares = shares(written.schedule, [(0, 0, 1.0), (written.row["h/1"], 0, 1.0)])
+    assert run(written.schedule, row_shares) == [(0, 150), (0, 150), (0, 100), (150, 151), (150, 151)]
 
 
 @st.composite
@@ -151,8 +155,8 @@ def shared(draw: st.DrawFn) -> tuple[Schedule, Entries, dict[int, int], dict[int
     first = {group: int(np.flatnonzero(schedule.collective == group)[0]) for group in np.unique(schedule.collective).tolist() if group >= 0}
     rows = st.integers(0, len(schedule) - 1).map(lambda row: first.get(int(schedule.collective[row]), row))
     entries = draw(st.dictionaries(st.tuples(rows, st.integers(0, 3)), st.integers(1, 12).map(lambda n: n / 12), max_size=16))
-    listed = [(row, resource, share) for (row, resource), share in entries.items()]
-    return schedule, listed, draw(st.dictionaries(rows, st.integers(0, 4))), draw(st.dictionaries(rows, st.sampled_from([0.3, 1.0, 7e9])))
+    triples = [(row, resource, share) for (row, resource), share in entries.items()]
+    return schedule, triples, draw(st.dictionaries(rows, st.integers(0, 4))), draw(st.dictionaries(rows, st.sampled_from([0.3, 1.0, 7e9])))
 
 
 @given(shared(), st.sampled_from([None, CPU_STREAMS, ONE_STREAM]), st.sampled_from([0, 1, 4]))
@@ -163,8 +167,8 @@ def test_engines_mean_the_same(case, streams, launch_ns):
     except UserError as error:
         assert "deadlocks" in str(error)
         return
-    alone = run(schedule, None, streams, launch_ns)
-    for (start, end), (_, first) in zip(spans, alone, strict=True):
+    uncontended = run(schedule, None, streams, launch_ns)
+    for (start, end), (_, first) in zip(spans, uncontended, strict=True):
         assert end >= start and end - start >= 0 and (entries or (start, end) == (_, first))
 
 

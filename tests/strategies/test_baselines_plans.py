@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronoscale.batching.snapshots.partition import Cut, expected_halo, metis
+from chronoscale.batching.snapshots.partition import VertexPartition, expected_halo, metis_partition
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
@@ -30,7 +30,7 @@ N = GRAPHS.num_nodes
 
 
 def work_of(model="wd-gcn", layers=1, ranks=1, graphs=GRAPHS, **hyper):
-    cut = Cut(np.random.default_rng(ranks).integers(0, ranks, graphs.num_nodes).astype(np.int32), ranks)
+    cut = VertexPartition(np.random.default_rng(ranks).integers(0, ranks, graphs.num_nodes).astype(np.int32), ranks)
     shape = model_shape(model, 6, 8, layers)
     return Workload("w", statistics_of(graphs), shape, Hyper(**hyper), Partition(*cut.count(graphs)))
 
@@ -184,7 +184,7 @@ def test_kind_is_kept(tmp_path):
 def test_halos_are_those_of_brute_force(nodes, edges, parts, seed):
     random = np.random.default_rng(seed)
     graphs = [Snapshot.from_edges(nodes, *random.integers(0, nodes, (2, edges))) for _ in range(2)]
-    cut = Cut(random.integers(0, parts, nodes).astype(np.int32), parts)
+    cut = VertexPartition(random.integers(0, parts, nodes).astype(np.int32), parts)
     rows, ends, read, sent = cut.count(graphs)
     for t, snapshot in enumerate(graphs):
         owner = cut.assignment
@@ -199,7 +199,7 @@ def test_expected_halo_is_the_mean_over_random_partitions():
     random = np.random.default_rng(0)
     snapshot = GRAPHS[10]
     for parts in (1, 2, 5):
-        found = [Cut(random.integers(0, parts, N).astype(np.int32), parts).count([snapshot])[2].mean() for _ in range(400)]
+        found = [VertexPartition(random.integers(0, parts, N).astype(np.int32), parts).count([snapshot])[2].mean() for _ in range(400)]
         assert expected_halo(snapshot.out_degree(), parts) == pytest.approx(np.mean(found), rel=0.03)
 
 
@@ -210,6 +210,6 @@ def test_metis_balances_and_cuts_less():
     src, dst = random.integers(0, 200, (2, 3000))
     kept = ((src < 100) == (dst < 100)) & (src != dst)
     snapshot = Snapshot.from_edges(200, src[kept], dst[kept])
-    from_metis = metis(SnapshotSequence.from_snapshots([snapshot]), 2)
+    from_metis = metis_partition(SnapshotSequence.from_snapshots([snapshot]), 2)
     assert np.bincount(from_metis).tolist() == [100, 100]
-    assert Cut(from_metis, 2).count([snapshot])[2].sum() == 0 < expected_halo(snapshot.out_degree(), 2)
+    assert VertexPartition(from_metis, 2).count([snapshot])[2].sum() == 0 < expected_halo(snapshot.out_degree(), 2)

@@ -9,24 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chronoscale.batching.streams.partitioning.divide import divide
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, drawn
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, partition_negatives
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
-from chronoscale.strategies.memshare.communication import Cut, Widths, estimated, published, recommended_share, variance_bound
+from chronoscale.strategies.memshare.communication import (
+    RowBytes,
+    StreamCut,
+    estimate_communication,
+    published_communication,
+    recommended_share,
+    variance_bound,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from bench_communication import WIDTHS, Case, fetched, once, slots
+from subjects.communication import WIDTHS, PartedStream, fetched, once, slots
 
 COLUMNS = ("roots", "away", "slots", "edges", "nodes")
 
@@ -35,36 +42,38 @@ def power_law(seed: int, items: int = 0) -> EventStream:
     return RandomStream(600, 12_000, 3_000, items, 0.95, 0.95, seed=seed).stream()
 
 
-def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> Case:
-    parts = divide(stream, count, policy, share, None, 0)
-    return Case("", Source(stream, TCSR.of(stream)), parts, 50, 10, remote)
+def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> PartedStream:
+    parts = partition_stream(stream, count, policy, share, None, 0)
+    return PartedStream(IndexedStream(stream, TCSR.of(stream)), parts, 50, 10, remote)
 
 
 def test_the_equation_by_hand() -> None:
     """|E| 100, E_k 40, λ 0.3, λ̂ 0.5, n 10, θ 0.1, m 4, η 0.2; d_n 8, d_e 6, d_mem 4."""
-    found = published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 0.1, 0.2)
+    found = published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 0.1, 0.2)
     assert (found.hot_nodes, found.hot_edges) == pytest.approx((8 * 10 * 0.1 * 0.5 * 40 * 0.8, 6 * 10 * 0.1 * 0.5 * 40))
     assert (found.cold_nodes, found.cold_edges) == pytest.approx((8 * 0.3 * (10 * 0.1 * 160 + 100), 6 * 10 * 0.1 * 0.3 * 160))
     assert found.memory == pytest.approx(4 * 3 * 0.2 * 40) and found.told == 0
     assert found.total == pytest.approx(128 + 624 + 120 + 288 + 96) and found.fetched == pytest.approx(found.total - 96)
-    assert published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 7.0) == published(Cut(4, 100, 40, 0.3, 0.5), Widths(8, 6, 4), 10, 1)
+    assert published_communication(StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 7.0) == published_communication(
+        StreamCut(4, 100, 40, 0.3, 0.5), RowBytes(8, 6, 4), 10, 1
+    )
 
 
 def test_nothing_costs_nothing() -> None:
     empty = np.empty(0, np.int32)
-    parts = divide(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
+    parts = partition_stream(stream := EventStream(3, empty, empty, np.empty(0, np.int64)), 2, "random", 0.0, None, 0)
     found = Remoteness.of(stream, parts, 5, 4)
-    assert published(Cut.of(found), WIDTHS, 5, 0.5).total == estimated(found, WIDTHS, 0.5).total == 0
+    assert published_communication(StreamCut.of(found), WIDTHS, 5, 0.5).total == estimate_communication(found, WIDTHS, 0.5).total == 0
 
 
 def test_cut_is_that_of_the_stream() -> None:
     one = case(power_law(0), "shared-nodes", 4, 0.1)
     found, stream = one.remoteness(), one.source.stream
-    cut, home = Cut.of(found), one.parts.node
+    cut, home = StreamCut.of(found), one.parts.node
     ends = np.stack([home[stream.src], home[stream.dst]])
     assert cut.hot_ends == np.count_nonzero(ends == SHARED) and cut.remote == found.edges[HOT] / found.slots[HOT]
     assert cut.cut == np.count_nonzero((ends[0] != ends[1]) & (ends != SHARED).all(0)) / len(stream)
-    assert Cut.of(found, 0.25).remote == 0.25
+    assert StreamCut.of(found, 0.25).remote == 0.25
 
 
 @pytest.mark.sample(2)
@@ -88,8 +97,8 @@ def test_it_is_within_a_tenth(policy: str, count: int, share: float, theta: floa
     Of what is fetched and synchronised, each row once a batch, it is a bound."""
     for seed, items in ((0, 0), (1, 300)):
         one = case(power_law(seed, items), policy, count, share)
-        found = estimated(one.remoteness(), WIDTHS, theta)
-        drawn = [estimated(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
+        found = estimate_communication(one.remoteness(), WIDTHS, theta)
+        drawn = [estimate_communication(slots(one, theta, coins), WIDTHS, 1.0) for coins in range(4)]
         assert fetched(found) == pytest.approx(np.mean([fetched(each) for each in drawn]), rel=0.1)
         assert found.told == pytest.approx(np.mean([each.told for each in drawn]), rel=0.1)
         work = once(one, theta)
@@ -105,9 +114,9 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
     served = np.zeros((len(work) // 4, 2, 4), np.int64)
     for at in range(len(work)):
         iteration, rank = divmod(at, 4)
-        own = one.allotment.own(iteration, rank)
+        own = one.allotment.rank_events(iteration, rank)
         roots = source.roots(own, one.others(own)[:, None], one.allotment.before(iteration, rank))
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), seat=Seat(parts, rank))
+        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, one.sampling(theta, False), local_part=LocalPart(parts, rank))
         nodes = {int(node) for node in found.nodes if parts.node[node] not in (SHARED, rank)}
         edges = {int(event) for event in found.edges if parts.event[event] != rank}
         assert (work.asked_nodes[at], work.asked_edges[at]) == (len(nodes), len(edges))
@@ -118,12 +127,12 @@ def test_what_is_fetched_is_each_row_once(theta: float) -> None:
 
 @pytest.mark.parametrize("remote", [0.0, 0.3, 1.0])
 def test_negatives_are_those_that_ranks_draw(remote: float) -> None:
-    data = Prepared.of(power_law(5), Protocol(seed=2))
-    spreading = Spreading(data, Spread("shared-nodes", 0.1, remote=remote), 3)
+    data = PreparedStream.of(power_law(5), Protocol(seed=2))
+    spreading = DistributedStream(data, StreamDistribution("shared-nodes", 0.1, remote=remote), 3)
     whole = spreading.parts
     assert whole is not None
-    stream, parts = data.whole.stream.span(0, data.trained), replace(whole, event=whole.event[: data.trained])
-    found = drawn(stream, parts, remote, seed=2)(np.arange(data.trained))
+    stream, parts = data.whole.stream.span(0, data.training_events), replace(whole, event=whole.event[: data.training_events])
+    found = partition_negatives(stream, parts, remote, seed=2)(np.arange(data.training_events))
     for rank in range(3):
         own = np.flatnonzero(parts.event == rank)
         assert np.array_equal(found[own], spreading.negatives(own, rank, 0, 2)[0][:, 0])

@@ -11,9 +11,9 @@ from notation import write
 
 from chronoscale.errors import UserError
 from chronoscale.strategies.cluster import Device, Link
-from chronoscale.strategies.costing.calibrated import Calibrated
-from chronoscale.strategies.costing.roofline import kinds
-from chronoscale.strategies.costs import FORMS, CostModel, DatasheetCosts, Fit, FittedCosts, Floats, overlapped
+from chronoscale.strategies.costing.calibrated import CalibratedCosts
+from chronoscale.strategies.costing.roofline import work_kinds
+from chronoscale.strategies.costs import FORMS, CostModel, DatasheetCosts, Fit, FittedCosts, Floats, launch_overlap_ns
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -78,8 +78,8 @@ def test_half_of_the_bandwidth_is_reached_by_what_is_on_its_way_at_once() -> Non
 
 def test_every_operation_of_a_device_has_its_kind_of_work() -> None:
     elsewhere = COLLECTIVES | {Op.SAMPLE, Op.FETCH, Op.H2D, Op.D2H, Op.COMPUTE, Op.GRAPH}  # the last two come with their durations
-    assert set(kinds()) == set(Op) - elsewhere
-    assert all(0 < kind.bandwidth <= 1 and 0 < kind.flops <= 1 for kind in kinds().values())
+    assert set(work_kinds()) == set(Op) - elsewhere
+    assert all(0 < kind.bandwidth <= 1 and 0 < kind.flops <= 1 for kind in work_kinds().values())
 
 
 def test_costs_say_what_they_assume() -> None:
@@ -115,7 +115,7 @@ def test_fitted_costs_know_shares_of_a_gpu_whose_peaks_are_known() -> None:
     gpu = replace(COSTS, launch_ns=5, peaks=CHIP)
     assert np.concatenate(taken(gpu, row)) == pytest.approx([0.5, 160 / 400])
     assert taken(replace(gpu, launch_ns=0), row)[0].tolist() == [0.0]
-    guess = Calibrated(COSTS, DatasheetCosts(CHIP, efficiency=1.0), 2.0)
+    guess = CalibratedCosts(COSTS, DatasheetCosts(CHIP, efficiency=1.0), 2.0)
     assert taken(guess, row)[0] == pytest.approx([0.5])  # twice what the guess alone would take
 
 
@@ -129,7 +129,7 @@ def test_kernels_are_launched_by_the_host_or_take_a_moment_in_a_graph() -> None:
 @pytest.mark.parametrize(("kernels", "ns", "hidden"), [(1, 500, 0), (5, 500, 4 * 30), (5, 50, 4 * 10), (0, 500, 0)])
 def test_what_a_row_does_beside_its_launches(kernels: int, ns: int, hidden: int) -> None:
     """All kernels but the last run while others are launched, for as long as they last or the launches do."""
-    assert overlapped(np.array([kernels]), np.array([ns]), 30).tolist() == [hidden]
+    assert launch_overlap_ns(np.array([kernels]), np.array([ns]), 30).tolist() == [hidden]
 
 
 CURVE = Fit("AGGREGATE", 8, "eq16", (3.0, 2.0, 500.0), {"nodes": 100, "edges": 1000}, {"nodes": 100, "edges": 5000}, 0.01, 20)
@@ -162,12 +162,12 @@ def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path)
 
 def test_costs_of_another_device_are_not_taken_for_this_one_unless_they_may_be() -> None:
     costs = replace(COSTS, device="Some CPU 7")
-    assert costs.taken("Some CPU 7") is costs
+    assert costs.for_device("Some CPU 7") is costs
     with pytest.raises(UserError, match=r"^fitted on Some CPU 7, not on NVIDIA H200; name a profile of that device"):
-        costs.taken("NVIDIA H200")
+        costs.for_device("NVIDIA H200")
     with pytest.raises(UserError, match=r"^fitted on a device without a name, not on NVIDIA H200;"):
-        replace(costs, device="").taken("NVIDIA H200")
-    taken = replace(costs, extrapolate=True).taken("NVIDIA H200")
+        replace(costs, device="").for_device("NVIDIA H200")
+    taken = replace(costs, extrapolate=True).for_device("NVIDIA H200")
     found, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
     assert found.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
 

@@ -9,11 +9,12 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.forms import must_track, plain
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
-from chronoscale.strategies.snapshots.rows import SCORE, Form
+from chronoscale.strategies.snapshots.rows import SCORE
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
@@ -66,7 +67,9 @@ def test_every_row_is_counted_entry_by_entry(graph, model, form, layers):
     work = Workload("w", statistics_of(graphs), shape)
     attends, nodes = shape.spatial == "gat", graphs.num_nodes
     tracked = form is Form.MAP or must_track(work)
-    schedule = lower("x", work, deal(work.groups, 1, 2), Reuse(snapshots=True, groups=True), COSTS, plain(len(graphs), form, tracked))
+    schedule = lower(
+        "x", work, deal(work.groups, 1, 2), Reuse(snapshots=True, groups=True), COSTS, uniform_forms(len(graphs), form, tracked)
+    )
     adjacency = [rows_of(snapshot) for snapshot in graphs]
     counted = set()
     for task in range(len(schedule)):

@@ -11,7 +11,15 @@ from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics
 from chronoscale.errors import UserError
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import ModelledDynaHB
-from chronoscale.strategies.flaredtdg.footprint import Stack, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes, reach
+from chronoscale.strategies.flaredtdg.footprint import (
+    MPNNSizes,
+    dynagraph_footprint,
+    dynahb_cache_bytes,
+    dynahb_footprint,
+    esdg_footprint,
+    feature_bytes,
+    rows_within_reach,
+)
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -59,7 +67,7 @@ def test_a_checkpointed_step_keeps_what_the_model_says() -> None:
             state = checkpoint(step, stack, x, *state, use_reentrant=True)
         return state
 
-    assert numbers(run) == STEPS * ROWS * Stack(3, HIDDEN).checkpoint
+    assert numbers(run) == STEPS * ROWS * MPNNSizes(3, HIDDEN).checkpoint
 
 
 def test_a_step_without_checkpoint_keeps_gates_state_memory_and_its_tanh() -> None:
@@ -75,7 +83,7 @@ def test_a_step_without_checkpoint_keeps_gates_state_memory_and_its_tanh() -> No
         return [(h * h).sum() for state in states for h in state[2:3]]  # reads the last output
 
     begin, unread = HIDDEN * (STEPS + 4), 2 * HIDDEN  # of the last memories their tanh alone is read
-    assert numbers(run) == ROWS * (begin + STEPS * Stack(3, HIDDEN).recurrence - unread)
+    assert numbers(run) == ROWS * (begin + STEPS * MPNNSizes(3, HIDDEN).recurrence - unread)
 
 
 def test_convolutions_keep_sums_and_outputs() -> None:
@@ -88,7 +96,7 @@ def test_convolutions_keep_sums_and_outputs() -> None:
             x = torch.relu((adjacency @ x) @ weight)
         return x
 
-    stack = Stack(3, HIDDEN)
+    stack = MPNNSizes(3, HIDDEN)
     assert numbers(run) == ROWS * (stack.convolution(0) + stack.convolution(1))
 
 
@@ -98,7 +106,7 @@ def test_features_of_a_snapshot_are_the_papers_arithmetic() -> None:
 
 
 def test_terms_of_esdg_by_hand() -> None:
-    held = esdg(counts(10, [3, 7, 5, 1]), Stack(2, 4), 2)
+    held = esdg_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 2)
     assert held.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (7, 5))
     assert held.inputs == 2 * 10 * 2 * 4
     assert held.kept == 2 * 10 * (4 + 4 * 4) * 4, "the first cell's input, state and memory of two"
@@ -107,7 +115,7 @@ def test_terms_of_esdg_by_hand() -> None:
 
 
 def test_terms_of_dynagraph_by_hand() -> None:
-    held = dynagraph(counts(10, [3, 7, 5, 1]), Stack(2, 4), 3)
+    held = dynagraph_footprint(counts(10, [3, 7, 5, 1]), MPNNSizes(2, 4), 3)
     assert held.adjacency == sum(WeightedCSR.nbytes_of(10, edges) for edges in (3, 7, 5))
     assert held.inputs == 3 * 10 * 2 * 4
     assert held.kept == 3 * 10 * (4 + 2 * 4 + 2 * 7 * 4 + 4) * 4, "outputs, the second layer's sums, cells, the last activation"
@@ -115,24 +123,26 @@ def test_terms_of_dynagraph_by_hand() -> None:
 
 def test_one_rank_of_dynahb_holds_what_dynagraph_holds_and_features() -> None:
     stats = counts(1_000, [3_000, 1_500, 4_000])
-    more = dynahb(stats, Stack(2, 4), 2, 1).total - dynagraph(stats, Stack(2, 4), 2).total
+    more = dynahb_footprint(stats, MPNNSizes(2, 4), 2, 1).total - dynagraph_footprint(stats, MPNNSizes(2, 4), 2).total
     assert more == pytest.approx(2 * feature_bytes(1_000, 2)), "features beside their sums"
-    assert dynahb_cache(stats, 130, 1) == 3 * feature_bytes(1_000, 130)
+    assert dynahb_cache_bytes(stats, 130, 1) == 3 * feature_bytes(1_000, 130)
 
 
 def test_a_cache_is_of_every_row_within_its_hops() -> None:
     """Two parts, every node reads all of the other part's: two hops, or one, are everything; none is a part's own."""
     dense = counts(100, [100_000, 0])
-    assert dynahb_cache(dense, 3, 2) == pytest.approx((2 * 100 + 100) * 3 * 4, rel=1e-6)
-    assert dynahb_cache(dense, 3, 2, hops=0) == 2 * 100 * 3 * 4
+    assert dynahb_cache_bytes(dense, 3, 2) == pytest.approx((2 * 100 + 100) * 3 * 4, rel=1e-6)
+    assert dynahb_cache_bytes(dense, 3, 2, hops=0) == 2 * 100 * 3 * 4
     chain = counts(1_000_000, [1_000_000])
-    assert dynahb_cache(chain, 1, 1_000, 3) == pytest.approx(4 * 1_000_000 * 4, rel=0.01), "a degree of 1: a row a hop, on as many ranks"
+    assert dynahb_cache_bytes(chain, 1, 1_000, 3) == pytest.approx(4 * 1_000_000 * 4, rel=0.01), (
+        "a degree of 1: a row a hop, on as many ranks"
+    )
 
 
 def test_dynahb_computes_lower_layers_for_rows_within_reach() -> None:
-    stats, stack = counts(1_000, [3_000]), Stack(2, 4)
-    own, one, two = reach(stats, 4, 2)[:, 0]
-    held = dynahb(stats, stack, 1, 4)
+    stats, stack = counts(1_000, [3_000]), MPNNSizes(2, 4)
+    own, one, two = rows_within_reach(stats, 4, 2)[:, 0]
+    held = dynahb_footprint(stats, stack, 1, 4)
     assert own < one < two
     assert held.inputs == pytest.approx(two * 2 * 4)
     assert held.kept == pytest.approx((one * (2 + 4) + own * (4 + 4) + 1_000 * (2 * 7 * 4 + 4)) * 4)
@@ -154,7 +164,7 @@ def test_reach_is_that_of_drawn_graphs_and_partitions(mean: float, ranks: int) -
             near = read
             found[hop] += near.sum()
     active = len(np.unique(np.concatenate([src, dst])))
-    expected = reach(counts(nodes, [edges], active), ranks, 2)[:, 0]
+    expected = rows_within_reach(counts(nodes, [edges], active), ranks, 2)[:, 0]
     assert expected[0] == nodes
     assert expected[1:] == pytest.approx(found, rel=0.05)
 
@@ -164,7 +174,7 @@ def test_reach_is_what_dynahbs_planner_reads(ranks: int) -> None:
     stats = counts(50_000, [90_000, 20_000], active=30_000)
     work = Workload("x", stats, model_shape("wd-gcn", 8, hidden=8, layers=2), Hyper(group_size=1))
     assert work.groups == 1
-    hops, rows = ModelledDynaHB().hops(work, ranks, 0), reach(stats, ranks, 2)[:, 0]
+    hops, rows = ModelledDynaHB().hops(work, ranks, 0), rows_within_reach(stats, ranks, 2)[:, 0]
     assert [*(part.sum() for part in hops.rows[::-1]), hops.inputs.sum()] == pytest.approx(rows, rel=1e-3)
 
 
@@ -173,7 +183,7 @@ def test_reach_is_what_dynahbs_planner_reads(ranks: int) -> None:
     st.floats(0.0, 1.0),
 )  # fmt: skip
 def test_reach_grows_with_hops_between_own_rows_and_all(nodes, edges, ranks, hops, share) -> None:
-    rows = reach(counts(nodes, edges, int(share * nodes)), ranks, hops)
+    rows = rows_within_reach(counts(nodes, edges, int(share * nodes)), ranks, hops)
     assert rows.shape == (hops + 1, len(edges)) and np.isfinite(rows).all()
     assert rows[0] == pytest.approx(nodes)
     assert (np.diff(rows, axis=0) >= -1e-6 * nodes).all() and (rows <= ranks * nodes * (1 + 1e-12)).all()
@@ -185,25 +195,25 @@ def test_reach_grows_with_hops_between_own_rows_and_all(nodes, edges, ranks, hop
 def test_the_heaviest_window_is_the_peak(edges, data) -> None:
     window = data.draw(st.integers(1, len(edges)))
     most = max(sum(edges[t : t + window]) for t in range(len(edges) - window + 1))
-    held = esdg(counts(9, edges), Stack(1, 1), window)
+    held = esdg_footprint(counts(9, edges), MPNNSizes(1, 1), window)
     assert held.adjacency == window * WeightedCSR.nbytes_of(9, 0) + 8 * most
 
 
 def test_published_size_takes_no_graph() -> None:
     """111.1 million nodes, 222 snapshots: features, ESDG and DynaHB beyond what Table 1 prints as lower bounds."""
     stats = counts(111_100_000, np.linspace(1, 1.6e9, 222).astype(np.int64).tolist())
-    assert esdg(stats, Stack(128, 2), 88).total > 3.0e12
-    assert dynahb_cache(stats, 128, 16) > 56.6e12
+    assert esdg_footprint(stats, MPNNSizes(128, 2), 88).total > 3.0e12
+    assert dynahb_cache_bytes(stats, 128, 16) > 56.6e12
 
 
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda s: esdg(s, Stack(1, 1), 0), "window: expected 1..2 snapshots, got 0"),
-        (lambda s: dynagraph(s, Stack(1, 1), 3), "window: expected 1..2 snapshots, got 3"),
-        (lambda s: reach(s, 0, 1), "at least 1 rank and 0 hops, got 0 and 1"),
-        (lambda s: dynahb_cache(s, 1, 2, -1), "at least 1 rank and 0 hops, got 2 and -1"),
-        (lambda s: Stack(0, 1), "inputs, hidden, convolutions and cells of at least 1, got Stack(inputs=0, hidden=1"),
+        (lambda s: esdg_footprint(s, MPNNSizes(1, 1), 0), "window: expected 1..2 snapshots, got 0"),
+        (lambda s: dynagraph_footprint(s, MPNNSizes(1, 1), 3), "window: expected 1..2 snapshots, got 3"),
+        (lambda s: rows_within_reach(s, 0, 1), "at least 1 rank and 0 hops, got 0 and 1"),
+        (lambda s: dynahb_cache_bytes(s, 1, 2, -1), "at least 1 rank and 0 hops, got 2 and -1"),
+        (lambda s: MPNNSizes(0, 1), "inputs, hidden, convolutions and cells of at least 1, got MPNNSizes(inputs=0, hidden=1"),
     ],
 )
 def test_mistakes_name_what_was_given(call, said) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
-from chronoscale.strategies.flaredtdg.tuning import Tuned, tune
+from chronoscale.strategies.flaredtdg.tuning import TuningResult, tune
 
 START = Decay(2, 6, 0.1)
 
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_not_trained_and_not_walked_through() -> None:
 
 
 def test_equal_is_not_better() -> None:
-    found: Tuned = tune(START, lambda decay: 1.0, always)
+    found: TuningResult = tune(START, lambda decay: 1.0, always)
     assert found.decay == Decay(2, 6, 0.1) and len(found.trials) == 4
 
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from notation import NsCosts, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.evaluation.metrics import Summary, alone_ns, busy_ns, imbalance, occupied_ns, parallel_efficiency, time_by_op
+from chronoscale.strategies.evaluation.metrics import (
+    Summary,
+    busy_ns,
+    exposed_communication_ns,
+    imbalance,
+    occupied_ns,
+    parallel_efficiency,
+    time_by_op,
+)
 from chronoscale.strategies.schedule import COLLECTIVES, Lane
 from chronoscale.strategies.trace import Trace
 
@@ -51,7 +59,7 @@ def test_time_in_communication_alone_is_that_outside_of_all_computing(tasks):
             communicates[at] |= set(range(begin, begin + ns))
         elif where in (Lane.COMPUTE, Lane.COMPUTE2):
             computes[at] |= set(range(begin, begin + ns))
-    assert alone_ns(trace).tolist() == [len(one - other) for one, other in zip(communicates, computes, strict=True)]
+    assert exposed_communication_ns(trace).tolist() == [len(one - other) for one, other in zip(communicates, computes, strict=True)]
 
 
 def test_imbalance_leaves_waiting_out():

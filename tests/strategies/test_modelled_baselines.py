@@ -13,7 +13,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.baselines.snapshots.dgc import DGC
 from chronoscale.strategies.baselines.snapshots.dynahb_modelled import ModelledDynaHB
-from chronoscale.strategies.baselines.snapshots.shares import distinct, split
+from chronoscale.strategies.baselines.snapshots.vertex_shares import expected_distinct, split_counts
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import executable, strategy
 from chronoscale.strategies.schedule import Lane, Op
@@ -72,7 +72,7 @@ def test_dgc_row_by_row():
     size = schedule.bytes[(schedule.op == Op.ALLTOALL) & (schedule.rank == 0)]
     # 4 nodes of one group change at its second snapshot: 2 a rank, half of them from elsewhere, h and c of 16 values
     states = 1 * 16 * 2 * 4
-    assert size.tolist() == [7 * 8 * 4, states, distinct(np.array([10]), np.array([15]))[0] * 8 * 4, states]
+    assert size.tolist() == [7 * 8 * 4, states, expected_distinct(np.array([10]), np.array([15]))[0] * 8 * 4, states]
 
 
 def test_dynahb_row_by_row():
@@ -153,15 +153,15 @@ def test_work_is_conserved_and_nothing_deadlocks(ranks, layers, hyper, model, dg
 @given(total=st.lists(st.integers(0, 10**12), min_size=1, max_size=5), ranks=st.integers(1, 40), seed=st.integers(0, 99))
 def test_split_is_exact(total, ranks, seed):
     weight = np.random.default_rng(seed).random(ranks) + 0.1
-    counts = split(np.array(total), weight / weight.sum())
+    counts = split_counts(np.array(total), weight / weight.sum())
     assert (counts >= 0).all() and counts.sum(1).tolist() == total
 
 
 def test_distinct_against_drawing():
     rng = np.random.default_rng(0)
     drawn = np.mean([len(np.unique(rng.integers(0, 50, 80))) for _ in range(2000)])
-    assert abs(distinct(np.array([50]), np.array([80]))[0] - drawn) < 1.2
-    assert distinct(np.array([0, 1, 5]), np.array([7, 7, 0])).tolist() == [0, 1, 0]
+    assert abs(expected_distinct(np.array([50]), np.array([80]))[0] - drawn) < 1.2
+    assert expected_distinct(np.array([0, 1, 5]), np.array([7, 7, 0])).tolist() == [0, 1, 0]
 
 
 def test_a_host_gather_is_no_faster_than_the_bus():

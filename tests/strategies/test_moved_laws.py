@@ -13,7 +13,7 @@ MOST = 25  # terms a law
 
 
 def laws() -> Iterator[tuple[str, str, str, kernels.Law]]:
-    for kind, models in kernels.table("moved").items():
+    for kind, models in kernels.read_laws("moved").items():
         for model, of in models.items():
             for op, law in of.items():
                 yield kind, model, op, law
@@ -40,7 +40,7 @@ def test_laws_have_few_terms() -> None:
 
 @pytest.mark.parametrize(("model", "numbers"), [("gcn-lstm", 25), ("gcn-gru", 21)])
 def test_a_step_of_a_recurrence_on_many_rows(model: str, numbers: int) -> None:
-    """As counted by hand in tests/real_exec/test_moved.py."""
+    """As counted by hand in tests/real_exec/test_memory_traffic.py."""
     sizes = {"nodes": 1_000_000, "rows": 1_000_000, "width": 64}
-    told = kernels.Kernels.counted("groups", model, {"steps": 4, "hidden": 64, "inputs": 64}).bytes("TEMPORAL", later=1, **sizes)
+    told = kernels.Kernels.of_model("groups", model, {"steps": 4, "hidden": 64, "inputs": 64}).bytes("TEMPORAL", later=1, **sizes)
     assert told == pytest.approx(4 * numbers * 64 * 1_000_000, rel=0.02)

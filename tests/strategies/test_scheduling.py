@@ -11,12 +11,12 @@ from pairings import KINDS, QUICK, generated, matchings, optimum
 from chronoscale.cuda_ext.native.backend import backends
 from chronoscale.cuda_ext.reference import matching as matching_reference
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check
 from chronoscale.strategies.real.greedy_plus import place, search
 from chronoscale.strategies.real.seats import makespan, mates, seat
@@ -29,7 +29,7 @@ alphas = st.sampled_from([0.0, 0.5, 10.0])
 @given(problems, st.integers(1, 4), alphas)
 def test_the_bound_is_never_above_the_optimum(problem: Benefit, gpus: int, alpha: float) -> None:
     best = optimum(problem, gpus, alpha)
-    assert 0 < bound(problem, gpus, alpha) <= best * (1 + 1e-12)
+    assert 0 < lower_bound(problem, gpus, alpha) <= best * (1 + 1e-12)
 
 
 @given(problems, st.integers(1, 4), alphas)
@@ -54,7 +54,7 @@ def test_thinned_levels_stay_below(monkeypatch: pytest.MonkeyPatch, levels: int)
     monkeypatch.setattr(bounds, "LEVELS", levels)
     for seed in range(40):
         problem, gpus = generated(seed, 7, 3, KINDS[seed % 5]), 1 + seed % 4
-        assert bound(problem, gpus) <= optimum(problem, gpus)
+        assert lower_bound(problem, gpus) <= optimum(problem, gpus)
 
 
 @pytest.mark.sample(1)
@@ -63,14 +63,14 @@ def test_a_band_wider_than_the_states_is_bounded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bounds, "MAX_WIDTH", width)
     for seed in range(60):
         problem, gpus = generated(seed, 7, 5, KINDS[seed % 5]), 1 + seed % 4
-        assert bound(problem, gpus) <= optimum(problem, gpus)
+        assert lower_bound(problem, gpus) <= optimum(problem, gpus)
 
 
 def test_one_gpu_is_the_most_saving_matching() -> None:
     """On one GPU the makespan is the sum of loads: the band's exact matching is the optimum, and bound and search must meet there."""
     problem = generated(1, 300, 3, "even")
     best = problem.times.sum() - band_matching(problem.reuse)[1]
-    assert bound(problem, 1) == pytest.approx(best, rel=1e-8)
+    assert lower_bound(problem, 1) == pytest.approx(best, rel=1e-8)
     assert makespan(problem, search(problem, 1, work=QUICK), 1) == pytest.approx(best, rel=1e-12)
 
 
@@ -80,7 +80,7 @@ def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
     for kind in ("even", "one long"):
         problem = generated(gpus, 600, 3, kind)
         found = makespan(problem, search(problem, gpus, work=QUICK), gpus)
-        assert bound(problem, gpus) <= found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
+        assert lower_bound(problem, gpus) <= found <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
 
 
 @given(problems)
@@ -106,10 +106,10 @@ def test_exchange_equals_its_reference(problem: Benefit, gpus: int, alpha: float
     if "cpu" not in backends():
         pytest.skip("backend 'cpu' is not available on this machine")
     start = mates(deal(len(problem.times), gpus, 2))
-    walk = Walk(20_000, pull=0.3, threshold=0.05, seed=seed)
-    mate, value = exchange(problem.times, problem.reuse, gpus, start, walk, alpha)
+    search = ThresholdSearch(20_000, pull=0.3, threshold=0.05, seed=seed)
+    mate, value = exchange(problem.times, problem.reuse, gpus, start, search, alpha)
     other = start.copy()
-    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, walk, other)
+    expected = matching_reference.exchange(problem.times, problem.reuse, gpus, alpha, search, other)
     assert value == expected
     np.testing.assert_array_equal(mate, other)
     assert value == pytest.approx(makespan(problem, mate, gpus, alpha), rel=1e-9)
@@ -148,13 +148,13 @@ def test_the_checker_refuses() -> None:
 
 def test_nonsense_is_refused() -> None:
     problem = generated(0, 4, 2, "even")
-    for refuse in (lambda: bound(problem, 0), lambda: place(problem, 0)):
+    for refuse in (lambda: lower_bound(problem, 0), lambda: place(problem, 0)):
         with pytest.raises(UserError):
             refuse()
     with pytest.raises(UserError, match="groups 0 and a later one save more than both take"):
-        bound(Benefit(problem.times, problem.reuse * 0 + 100), 2)
+        lower_bound(Benefit(problem.times, problem.reuse * 0 + 100), 2)
     with pytest.raises(UserError, match="not a matching"):
-        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), Walk(10))
+        exchange(problem.times, problem.reuse, 2, np.array([1, 2, 1, -1], np.int32), ThresholdSearch(10))
     with pytest.raises(UserError, match="at most 12"):
         band_matching(np.zeros((4, 13)))
     with pytest.raises(UserError, match="too large to be added up"):

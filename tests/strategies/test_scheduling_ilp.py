@@ -18,12 +18,12 @@ from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import gurobi, ilp, solver
-from chronoscale.strategies.real.benefit import benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check_schedule
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp import RealL, Solving, optimise
-from chronoscale.strategies.real.ilp_model import compact, published
+from chronoscale.strategies.real.ilp import ILPSettings, RealL, optimise
+from chronoscale.strategies.real.ilp_model import compact_program, published_program
 from chronoscale.strategies.real.seats import makespan
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Workload
@@ -39,7 +39,7 @@ ALONE = np.full(6, -1, np.int32)
 @pytest.mark.parametrize(("seed", "gpus", "alpha"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 0.4), (4, 4, 3.0)])
 def test_both_programs_and_both_solvers_find_the_optimum(formulation, name, seed, gpus, alpha):
     problem = generated(seed, 6, 2, ("even", "ties", "one long", "even", "lopsided")[seed])
-    answer = optimise(problem, gpus, ALONE, Solving(60, 0.0, formulation, solver=name, levels=0, threads=1), alpha)
+    answer = optimise(problem, gpus, ALONE, ILPSettings(60, 0.0, formulation, solver=name, levels=0, threads=1), alpha)
     best = optimum(problem, gpus, alpha)
     assert answer.status == "optimal" and answer.solver.lower().startswith(name)
     assert answer.objective == pytest.approx(best, rel=1e-5)
@@ -49,11 +49,13 @@ def test_both_programs_and_both_solvers_find_the_optimum(formulation, name, seed
 
 def test_one_process_solves_with_different_numbers_of_threads():
     for threads in (1, 2, 3, 0):
-        answer = optimise(generated(1, 6, 2, "even"), 2, ALONE, Solving(60, 0.0, solver="highs", levels=0, threads=threads, always=True))
+        answer = optimise(
+            generated(1, 6, 2, "even"), 2, ALONE, ILPSettings(60, 0.0, solver="highs", levels=0, threads=threads, always=True)
+        )
         assert answer.status == "optimal" and answer.solver.startswith("HiGHS")
 
 
-@pytest.mark.parametrize("build", [compact, published])
+@pytest.mark.parametrize("build", [compact_program, published_program])
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 def test_starts_are_feasible_and_cost_their_makespan(build, alpha):
     for seed in range(6):
@@ -71,10 +73,10 @@ def test_starts_are_feasible_and_cost_their_makespan(build, alpha):
 def test_rounded_levels_and_the_cut_stay_below_the_optimum(levels):
     for seed in range(5):
         problem, gpus = generated(seed, 7, 3, "even"), 1 + seed % 3
-        best, certified = optimum(problem, gpus), bound(problem, gpus)
+        best, certified = optimum(problem, gpus), lower_bound(problem, gpus)
         for cut in (0.0, certified):
             start = search(problem, gpus, work=QUICK)
-            answer = optimise(problem, gpus, start, Solving(20, 0.0, levels=levels, threads=1, always=True), certified=cut)
+            answer = optimise(problem, gpus, start, ILPSettings(20, 0.0, levels=levels, threads=1, always=True), certified=cut)
             assert answer.proved <= best * (1 + 1e-6) and cut == answer.certified and best <= answer.objective * (1 + 1e-12)
 
 
@@ -85,8 +87,8 @@ def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
     for seed in range(levels % 2, 60, 2):  # sizes, GPUs and kinds repeat after 60; levels 5 takes what 6 and 0 leave
         groups, gpus = 4 + seed % 4, 1 + seed // 4 % 3
         problem = generated(seed, groups, 3, KINDS[seed % 5])
-        alone, certified = np.full(groups, -1, np.int32), bound(problem, gpus)
-        how = Solving(20, 0.0, levels=levels, solver="highs", threads=1, always=True)
+        alone, certified = np.full(groups, -1, np.int32), lower_bound(problem, gpus)
+        how = ILPSettings(20, 0.0, levels=levels, solver="highs", threads=1, always=True)
         answer = optimise(problem, gpus, alone, how, certified=certified)
         best = optimum(problem, gpus)
         assert 0 < answer.proved <= best * (1 + 1e-6)
@@ -97,33 +99,33 @@ def test_what_the_solver_proves_is_true_from_a_bad_start(levels):
 def test_the_solver_rests_where_the_certified_bound_is_enough(monkeypatch):
     problem = generated(3, 7, 3, "even")
     start = search(problem, 1, work=QUICK)
-    idle = optimise(problem, 1, start, Solving(20), certified=bound(problem, 1))
+    idle = optimise(problem, 1, start, ILPSettings(20), certified=lower_bound(problem, 1))
     assert idle.status == "certified" and idle.solver == "none" and idle.gap <= ilp.GAP
     np.testing.assert_array_equal(idle.mate, start)
-    assert optimise(problem, 1, start, Solving(20, always=True), certified=bound(problem, 1)).solver != "none"
-    assert optimise(problem, 1, np.full(7, -1, np.int32), Solving(20), certified=bound(problem, 1)).solver != "none"
+    assert optimise(problem, 1, start, ILPSettings(20, always=True), certified=lower_bound(problem, 1)).solver != "none"
+    assert optimise(problem, 1, np.full(7, -1, np.int32), ILPSettings(20), certified=lower_bound(problem, 1)).solver != "none"
 
 
 def test_the_gap_holds_for_64_groups_on_8_gpus():
     """The paper's termination gap (10 %), with the solver's own bound alone."""
     problem = generated(3, 64, 3, "even")
     start = search(problem, 8, work=QUICK)
-    answer = optimise(problem, 8, start, Solving(60, solver="highs"))
+    answer = optimise(problem, 8, start, ILPSettings(60, solver="highs"))
     assert answer.status in ("optimal", "gap") and answer.gap <= ilp.GAP and answer.objective <= makespan(problem, start, 8)
 
 
 def test_a_model_beyond_the_licence_goes_to_highs(monkeypatch):
     problem = generated(0, 70, 2, "even")
-    model = compact(problem, 8, 0.0, search(problem, 8, work=QUICK), 50)
+    model = compact_program(problem, 8, 0.0, search(problem, 8, work=QUICK), 50)
     assert len(model.cost) > solver.BUNDLED
     monkeypatch.delenv("GRB_LICENSE_FILE", raising=False)
     monkeypatch.setattr(solver, "LICENCES", ())
-    assert not solver.covered(model) and solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
+    assert not solver.licence_covers(model) and solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
 
     def beyond(*_: object) -> None:
         raise gurobipy.GurobiError(gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED, "Model too large for size-limited license")
 
-    monkeypatch.setattr(solver, "covered", lambda _: True)  # a licence that turns out not to cover it
+    monkeypatch.setattr(solver, "licence_covers", lambda _: True)  # a licence that turns out not to cover it
     monkeypatch.setattr(gurobi, "_solve", beyond)
     assert solver.solve(model, 20, 0.5).solver.startswith("HiGHS")
     with pytest.raises(MachineError, match="too large for size-limited license"):
@@ -133,7 +135,7 @@ def test_a_model_beyond_the_licence_goes_to_highs(monkeypatch):
 def test_a_solver_that_is_not_installed(monkeypatch):
     """Gurobi's place is taken by HiGHS; without either the strategy falls back, and says so."""
     problem = generated(0, 8, 2, "even")
-    model = compact(problem, 2, 0.0, search(problem, 2, work=QUICK))
+    model = compact_program(problem, 2, 0.0, search(problem, 2, work=QUICK))
     for name, module in (("gurobipy", "gurobi"), ("highspy", "highs")):
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.delitem(sys.modules, f"chronoscale.strategies.real.{module}", raising=False)
@@ -165,17 +167,17 @@ def test_the_schedule_says_what_was_proved(always):
     else:
         assert re.fullmatch(r"ILP: gap \d\.\d % \(certified bound\) of REAL-G\+; the solver was not needed", schedule.note)
     assert 0 < schedule.bound_ns <= schedule.planned_ns and schedule.gap <= ilp.GAP
-    assert schedule.planned_ns == round(check_schedule(schedule, benefit(WORK, COSTS)))
+    assert schedule.planned_ns == round(check_schedule(schedule, compute_benefit(WORK, COSTS)))
 
 
 def test_the_note_keeps_both_bounds_apart(monkeypatch):
-    found = benefit(WORK, COSTS)
-    certified = bound(found, 4)
+    found = compute_benefit(WORK, COSTS)
+    certified = lower_bound(found, 4)
 
     def solved(proved):
         def optimised(benefits, gpus, start, seconds, **_):
             value = makespan(benefits, start, gpus)
-            return ilp.Answer("gap", start, value, proved * value, certified, 12.0, "HiGHS 1.15", "compact", False)
+            return ilp.ILPResult("gap", start, value, proved * value, certified, 12.0, "HiGHS 1.15", "compact", False)
 
         monkeypatch.setattr(ilp, "optimise", optimised)
         return RealL().plan(WORK, 4, COSTS)
@@ -190,25 +192,25 @@ def test_the_note_keeps_both_bounds_apart(monkeypatch):
 
 @pytest.mark.parametrize("status", ["time limit", "infeasible"])
 def test_a_time_out_falls_back_and_says_so(monkeypatch, status):
-    found = benefit(WORK, COSTS)
+    found = compute_benefit(WORK, COSTS)
 
     def late(benefits, gpus, start, seconds, certified, **_):
-        return ilp.Answer(status, start, makespan(benefits, start, gpus), 0.0, certified / 2, seconds, "HiGHS", "compact", False)
+        return ilp.ILPResult(status, start, makespan(benefits, start, gpus), 0.0, certified / 2, seconds, "HiGHS", "compact", False)
 
     monkeypatch.setattr(ilp, "optimise", late)
     with pytest.warns(ChronoscaleWarning, match="REAL-G\\+ instead"):
         schedule = RealL(floor_s=0.01).plan(WORK, 4, COSTS)
     assert "REAL-G+ instead" in schedule.note
-    assert schedule.planned_ns == round(makespan(found, search(found, 4), 4)) and schedule.bound_ns == int(bound(found, 4) / 2)
+    assert schedule.planned_ns == round(makespan(found, search(found, 4), 4)) and schedule.bound_ns == int(lower_bound(found, 4) / 2)
 
 
 def test_the_solver_gets_two_estimated_epochs(monkeypatch):
     """tau of REAL §5.4, and never less than the floor."""
-    found, given = benefit(WORK, COSTS), []
+    found, given = compute_benefit(WORK, COSTS), []
 
     def optimised(benefits, gpus, start, how, certified):
         given.append(how.seconds)
-        return ilp.Answer("optimal", start, makespan(benefits, start, gpus), 0.0, certified, 0.0, "HiGHS", "compact", False)
+        return ilp.ILPResult("optimal", start, makespan(benefits, start, gpus), 0.0, certified, 0.0, "HiGHS", "compact", False)
 
     monkeypatch.setattr(ilp, "optimise", optimised)
     for floor in (0.0, 60.0):
@@ -217,12 +219,12 @@ def test_the_solver_gets_two_estimated_epochs(monkeypatch):
 
 
 def test_a_time_out_keeps_what_was_found_until_then(monkeypatch):
-    found = benefit(WORK, COSTS)
+    found = compute_benefit(WORK, COSTS)
     better = search(found, 4)
     value = makespan(found, better, 4)
 
     def late(*_, **__):
-        return ilp.Answer("time limit", better, value, 0.5 * value, 0.7 * value, 5.0, "HiGHS", "compact", True)
+        return ilp.ILPResult("time limit", better, value, 0.5 * value, 0.7 * value, 5.0, "HiGHS", "compact", True)
 
     monkeypatch.setattr(ilp, "search", lambda benefits, gpus: np.full(len(benefits.times), -1, np.int32))  # a start that can be improved on
     monkeypatch.setattr(ilp, "optimise", late)
@@ -238,16 +240,16 @@ def test_a_solver_that_fails_falls_back_and_says_so(monkeypatch):
     monkeypatch.setattr(ilp, "solve", broken)
     with pytest.warns(ChronoscaleWarning, match="ILP failed: HiGHS stopped with Solve error; REAL-G\\+ instead"):
         schedule = RealL(always=True).plan(WORK, 4, COSTS)
-    found = benefit(WORK, COSTS)
+    found = compute_benefit(WORK, COSTS)
     assert schedule.note.startswith("ILP failed: ") and schedule.planned_ns == round(makespan(found, search(found, 4), 4))
-    assert schedule.bound_ns == int(bound(found, 4))
+    assert schedule.bound_ns == int(lower_bound(found, 4))
 
 
 def test_a_real_time_out():
     """No time at all: the solver stops without a proof, and the start stands."""
     problem = generated(9, 64, 3, "even")
     start = search(problem, 8, work=QUICK)
-    answer = optimise(problem, 8, start, Solving(0.0, 0.0, "published", solver="highs"))
+    answer = optimise(problem, 8, start, ILPSettings(0.0, 0.0, "published", solver="highs"))
     assert answer.status == "time limit" and not answer.improved and answer.gap > ilp.GAP
     np.testing.assert_array_equal(answer.mate, start)
 

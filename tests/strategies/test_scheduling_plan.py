@@ -16,15 +16,15 @@ from command_line import command
 
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.output import say
+from chronoscale.harness.cli.output import print_table
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy_plus
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check, check_schedule
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.scheduled import certify
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import deal
@@ -45,14 +45,14 @@ def work(stride: int = 1) -> Workload:
 @pytest.mark.parametrize("name", sorted(name for name, planner in of("snapshots").items() if not (planner.partitioned or planner.chunked)))
 @pytest.mark.parametrize("ranks", [1, 3, 8, 100])
 def test_every_strategy_passes_the_check(name, ranks):
-    found = benefit(work(), COSTS)
+    found = compute_benefit(work(), COSTS)
     schedule = strategy(name).plan(work(), ranks, COSTS)
     assert schedule.kind == strategy(name).kind and (schedule.kind != "groups") == (name in ("esdg", "dgc"))
     if schedule.kind != "groups":
         assert name not in PLANNERS and (schedule.planned_ns, schedule.bound_ns, schedule.note) == (0, 0, "")
         return
     makespan = check_schedule(schedule, found)
-    assert makespan >= bound(found, ranks)
+    assert makespan >= lower_bound(found, ranks)
     if name in PLANNERS:
         assert schedule.planned_ns == round(makespan) >= schedule.bound_ns > 0
         assert 0 <= schedule.gap < 1
@@ -65,14 +65,14 @@ def test_every_strategy_passes_the_check(name, ranks):
 @pytest.mark.parametrize("ranks", [1, 2, 7, 30, 64])
 def test_real_g_plus_is_the_shortest_of_the_greedy_ones(stride, ranks):
     spans = {name: strategy(name).plan(work(stride), ranks, COSTS).planned_ns for name in ("real-g", "real-g+")}
-    dealt = check(deal(work(stride).groups, ranks, 2), benefit(work(stride), COSTS))
+    dealt = check(deal(work(stride).groups, ranks, 2), compute_benefit(work(stride), COSTS))
     assert spans["real-g+"] <= spans["real-g"] and spans["real-g+"] <= dealt * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("name", ["real-g", "real-g+", "real-l"])
 def test_groups_are_placed_by_what_they_share(name):
     """By eq. 9, where loads see reuse, a schedule is shorter than the same planner's that sees the groups' own times alone."""
-    planner, found = strategy(name), benefit(work(), COSTS)
+    planner, found = strategy(name), compute_benefit(work(), COSTS)
     schedule = planner.plan(work(), 1, COSTS)
     seated = {"real-g": place, "real-g+": greedy_plus.place, "real-l": greedy_plus.place}[name]
     blind = seated(Benefit(found.times, 0 * found.reuse), 1).in_time_order()
@@ -83,23 +83,23 @@ def test_groups_are_placed_by_what_they_share(name):
 def test_real_type1_is_not_credited_with_what_it_does_not_share():
     """Two groups a rank: eq. 10 without R, against the bound of schedules that share."""
     wide = replace(work(), hyper=Hyper(groups_per_rank=2))
-    found, apart = benefit(wide, COSTS), strategy("real-type1").plan(wide, 4, COSTS)
+    found, apart = compute_benefit(wide, COSTS), strategy("real-type1").plan(wide, 4, COSTS)
     dealt, shared = deal(wide.groups, 4, 2), strategy("real-reuse").plan(wide, 4, COSTS)
     assert apart.planned_ns == round(check(dealt, Benefit(found.times, 0 * found.reuse))) > shared.planned_ns == round(check(dealt, found))
-    assert apart.bound_ns == shared.bound_ns == int(bound(found, 4))
+    assert apart.bound_ns == shared.bound_ns == int(lower_bound(found, 4))
 
 
 def test_a_bound_above_the_makespan_is_a_defect():
-    found = benefit(work(), COSTS)
+    found = compute_benefit(work(), COSTS)
     schedule = lower("real-g", work(), place(found, 4), Reuse(snapshots=True, groups=True), COSTS)
     makespan = check_schedule(schedule, found)
-    assert planned(schedule, found, makespan * (1 + 1e-7)).gap == 0
+    assert certify(schedule, found, makespan * (1 + 1e-7)).gap == 0
     with pytest.raises(ValueError, match="below a lower bound"):
-        planned(schedule, found, makespan * (1 + 1e-5))
+        certify(schedule, found, makespan * (1 + 1e-5))
 
 
 def test_a_group_in_two_places_is_caught():
-    found = benefit(work(), COSTS)
+    found = compute_benefit(work(), COSTS)
     schedule = lower("real-g", work(), place(found, 4), Reuse(snapshots=True, groups=True), COSTS)
     row = int(np.flatnonzero((schedule.unit == 5) & (schedule.op != Op.BACKWARD))[0])
     for column, most in (("rank", 4), ("iteration", schedule.iterations)):
@@ -110,7 +110,7 @@ def test_a_group_in_two_places_is_caught():
 
 
 def test_a_schedule_that_loses_a_group_is_caught():
-    found = benefit(work(), COSTS)
+    found = compute_benefit(work(), COSTS)
     placement = place(found, 4)
     schedule = lower("real-g", work(), placement, Reuse(snapshots=True, groups=True), COSTS)
     assert check_schedule(schedule, found) == check(placement, found)
@@ -159,5 +159,5 @@ def test_tables_show_the_gap_where_it_is_known(experiment, capsys):
 
 @pytest.mark.parametrize(("gap", "said"), [(0.0312, "3.1 %"), (-2e-9, "0.0 %"), (3e-9, "0.0 %"), (float("nan"), "–")])
 def test_a_gap_is_a_percentage_on_the_terminal(capsys, gap, said):
-    say(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
+    print_table(pd.DataFrame([{"gap": gap, "epoch_s": 0.0312}]), "t", as_json=False)
     assert capsys.readouterr().out.splitlines()[-1].strip().startswith(said + " ")

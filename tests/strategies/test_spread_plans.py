@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stream_case import choice, hyper, stream
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
@@ -23,11 +23,11 @@ from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_phase import BACK, COMMON, IDS, ROWS
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS
+from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper, Workload
 
@@ -41,12 +41,12 @@ FUSED = (tuple((lane,) for lane in Lane), CPU_STREAMS, BESIDE, (tuple(Lane),))
 
 
 @cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
-    return Prepared.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
+def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
+    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
 
 
-def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
-    stats = statistics_of(of or data())
+def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
+    stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
 
@@ -306,7 +306,7 @@ def test_sharing_is_read_back(feeding: str) -> None:
 
 def test_how_neighbours_are_sampled() -> None:
     """With the boundary that is asked for; by default one unit of decay over the stream's span."""
-    stats = statistics_of(data())
+    stats = stream_statistics(data())
     for complete in (True, False):
         given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
         found = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
@@ -14,7 +14,7 @@ from chronoscale.strategies.registry import of
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.models import MODELS, Kind, model_shape
+from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Workload
 
 COSTS = DatasheetCosts(presets.cluster("h200").device)
@@ -24,7 +24,7 @@ PLANNERS = [planner for planner in of("snapshots").values() if not planner.solve
 
 
 def work_of(layers: int, model: str = "mpnn-lstm", ranks: int = 1, **hyper: int) -> Workload:
-    cut = Cut(np.random.default_rng(ranks).integers(0, ranks, N).astype(np.int32), ranks)
+    cut = VertexPartition(np.random.default_rng(ranks).integers(0, ranks, N).astype(np.int32), ranks)
     return Workload("w", statistics_of(GRAPHS), model_shape(model, INPUTS, HIDDEN, layers), Hyper(**hyper), Partition(*cut.count(GRAPHS)))
 
 
@@ -129,7 +129,7 @@ def test_sizes_that_make_no_model():
 
 
 def test_what_was_not_counted_is_refused(monkeypatch):
-    monkeypatch.setitem(MODELS, "deep", Kind("gcn", "lstm", depth=3))
+    monkeypatch.setitem(MODELS, "deep", ModelParts("gcn", "lstm", depth=3))
     work = Workload("w", statistics_of(GRAPHS), model_shape("deep", INPUTS, HIDDEN))
     with pytest.raises(UserError, match=r"kernels of 'gcn-lstm-3' \(groups\) were not counted .*gcn-lstm-2-last"):
         lower("x", work, deal(work.groups, 1), Reuse(), COSTS)

@@ -13,9 +13,9 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.real import greedy
-from chronoscale.strategies.real.benefit import benefit
+from chronoscale.strategies.real.benefit import compute_benefit
 from chronoscale.strategies.real.greedy import place
-from chronoscale.strategies.registry import of, strategy
+from chronoscale.strategies.registry import STRATEGIES, of, strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -83,7 +83,7 @@ def test_forms_are_the_cheaper_ones():
 def test_benefit_is_what_the_simulator_saves(stride):
     """R of eq. 9 against a replay: the pair's own time on one GPU, less synchronisation, equals t_i + t_j - R."""
     work = make(stride=stride)
-    found = benefit(work, COSTS)
+    found = compute_benefit(work, COSTS)
     near = 1
     placement = deal(work.groups, 1, 2)
     schedule = lower("pairs", work, placement, Reuse(snapshots=True, groups=True), COSTS).head(1)
@@ -98,7 +98,7 @@ def test_benefit_is_what_the_simulator_saves(stride):
 
 def test_thinned_targets_keep_those_that_share(monkeypatch):
     """One GPU: every target wastes nothing and reuse decides; thinning the targets must not lose the neighbours that have any."""
-    found = benefit(make(), COSTS)
+    found = compute_benefit(make(), COSTS)
     exact = place(found, 1)
     monkeypatch.setattr(greedy, "EXACT", 1)
     monkeypatch.setattr(greedy, "THINNED", 2)
@@ -108,7 +108,7 @@ def test_thinned_targets_keep_those_that_share(monkeypatch):
 
 def test_greedy_balances():
     work = make()
-    found = benefit(work, COSTS)
+    found = compute_benefit(work, COSTS)
     for ranks in (2, 4, 8):
         placement = place(found, ranks)
         placement.in_time_order()  # validates again
@@ -160,3 +160,8 @@ def test_ten_million_tasks_in_seconds():
     stats = replace(STATS, **{name: np.resize(getattr(STATS, name), 200_005) for name in counts})
     schedule = strategy("psg").plan(Workload("long", stats, make().model), 1024, COSTS)
     assert len(schedule) > 3_500_000
+
+
+def test_every_strategy_says_in_a_sentence_what_it_does():
+    for name, planner in STRATEGIES.items():
+        assert planner.summary.endswith(".") and planner.summary.count(". ") == 0 and len(planner.summary) < 140, name

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.batch import Batch
@@ -23,9 +23,9 @@ from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, Workload
@@ -36,12 +36,12 @@ NAMES = tuple(name for name, one in of("streams").items() if isinstance(one, Str
 
 
 @cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> Prepared:
-    return Prepared.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
+def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
+    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
 
 
-def work(model: str, given: Hyper, of: Prepared | None = None, **other: object) -> Workload:
-    stats = statistics_of(of or data())
+def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
+    stats = stream_statistics(of or data())
     return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
 
 
@@ -158,7 +158,7 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         assert columns[0] == columns[1]
     trace = replay(schedule, POLARIS, COSTS)
     memory.check(schedule, trace, POLARIS)
-    deals = [data().deal(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
+    deals = [data().assignment(validates, ranks, given.batch_size, given.batches, given.events.every) for validates in (False, True)]
     units = [(deal, i) for deal in deals[: 1 + given.validate] for i in range(deal.iterations)]
     for rank in range(min(ranks, 9)):
         span = runs(schedule, trace, rank)
@@ -169,8 +169,8 @@ def test_every_plan_keeps_its_order(asked: tuple[str, Hyper], ranks: int, name: 
         for unit, (deal, i) in enumerate(units):
             trains = unit < deals[0].iterations
             assert ((Op.OPTIMIZE, unit) in span) == trains and ((Op.MEMORY_WRITE, unit) in span) == bool(workload.model.memory)
-            assert ((Op.SAMPLE, unit) in span) == ((Op.FORWARD, unit) in span) == bool(deal.own(i, rank))
-            assert ((Op.BACKWARD, unit) in span) == (trains and bool(deal.own(i, rank)))
+            assert ((Op.SAMPLE, unit) in span) == ((Op.FORWARD, unit) in span) == bool(deal.rank_events(i, rank))
+            assert ((Op.BACKWARD, unit) in span) == (trains and bool(deal.rank_events(i, rank)))
             if (Op.SAMPLE, unit) in span:
                 held.append((span[Op.SAMPLE, unit][0], span[Op.BACKWARD if trains else Op.FORWARD, unit][1]))
                 if workload.model.memory and unit:
@@ -190,7 +190,7 @@ def test_a_thousand_ranks(model: str, name: str) -> None:
         workload = work(model, hyper(model, size, **other))
         schedule = plan(name, workload, 1024)
         assert strategy(name).rows(workload, 1024) == len(schedule) and schedule.ranks == 1024
-        assert np.count_nonzero(schedule.op == Op.BACKWARD) == -(-data().trained // size)
+        assert np.count_nonzero(schedule.op == Op.BACKWARD) == -(-data().training_events // size)
         assert np.count_nonzero(schedule.op == Op.OPTIMIZE) == 1024
         memory.check(schedule, replay(schedule, POLARIS, COSTS), POLARIS)
 
@@ -220,7 +220,7 @@ def test_bytes_are_those_of_what_is_moved(
 ) -> None:
     """Entry by entry, of the tensors that an epoch gathers, sends and reads."""
     seen: dict[Op, list[int]] = defaultdict(list)
-    send, pending = Batch.send, Batch.send_pending
+    send, pending = Batch.send, Batch.send_memory
 
     def size(*tensors) -> int:  # type: ignore[no-untyped-def]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)
@@ -228,22 +228,22 @@ def test_bytes_are_those_of_what_is_moved(
     def sent(self, device) -> None:  # type: ignore[no-untyped-def]
         seen[Op.GATHER].append(size(self.features, self.edges))
         indices = [
-            *(level for tree in self.found.trees for level in tree.levels),
-            *(p for tree in self.found.trees for hop in tree.hops for p in hop),
+            *(level for tree in self.neighbourhood.trees for level in tree.levels),
+            *(p for tree in self.neighbourhood.trees for hop in tree.hops for p in hop),
         ]
         seen[Op.SAMPLE].append(size(self.times, *indices))
         seen[Op.H2D].append(seen[Op.GATHER][-1] + seen[Op.SAMPLE][-1])
         send(self, device)
 
     def read(self, device) -> None:  # type: ignore[no-untyped-def]
-        seen[Op.MEMORY_READ].append(size(*self.pending, self.heard))
+        seen[Op.MEMORY_READ].append(size(*self.memory_rows, self.last_update))
         pending(self, device)
 
     monkeypatch.setattr(Batch, "send", sent)
-    monkeypatch.setattr(Batch, "send_pending", read)
+    monkeypatch.setattr(Batch, "send_memory", read)
     folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)
-    schedule = plan(name, work(model, hyper(model), Prepared.load(folder)))
+    schedule = plan(name, work(model, hyper(model), PreparedStream.load(folder)))
     for op in (Op.SAMPLE, Op.GATHER, Op.MEMORY_READ):
         rows = schedule.bytes[schedule.op == op].tolist()
         assert rows == (seen[op] if any(seen[op]) else []), op
@@ -337,9 +337,9 @@ def test_what_it_is_fed_by_is_read_back() -> None:
         made = strategy(name)
         assert isinstance(made, StreamStrategy)
         schedule = plan(name, work("tgat", hyper("tgat")))
-        assert schedule.feeding == str(made.feeding) and Feeding.of(schedule) == made.feeding
+        assert schedule.feeding == str(made.feeding) and StreamFeeding.of(schedule) == made.feeding
     with pytest.raises(UserError, match="feeding 'slots greedy compressed' is unknown; valid: slots or unique, then, or not, compressed, "):
-        Feeding.of(replace(schedule, feeding="slots greedy compressed"))
+        StreamFeeding.of(replace(schedule, feeding="slots greedy compressed"))
     with pytest.raises(UserError, match=r"cache_ratio expected in \[0, 1\], presample at least 1 batch, got 1.5 and 1"):
         EventHyper(cache_ratio=1.5, presample=1)
 
@@ -349,7 +349,7 @@ def test_what_simple_knows_ahead_lies_on_the_host() -> None:
     workload = work("tgat", hyper("tgat", 7, events=EventHyper(cache_ratio=0.5)))
     planned = {name: plan(name, workload, 2) for name in ("tgl", "simple", "fast")}
     assert planned["tgl"].host == planned["fast"].host == 0
-    feeding, most = Feeding(placement="retained"), 0
+    feeding, most = StreamFeeding(placement="retained"), 0
     sampling = feeding.sampling(workload.hyper, workload.model)
     for validates in (False, True):
         one = workload.events.work(validates, 2, 7, sampling, 0, 1, feeding.loading(workload.hyper, workload.model))

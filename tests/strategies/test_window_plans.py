@@ -11,17 +11,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.survival import Epoch, level_of
+from chronoscale.batching.snapshots.survival import EpochDraws, level_of
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.flaredtdg.keeping import Keeping
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, REMAPPED, ROUND_ROBIN, Windowed
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, REMAPPED, ROUND_ROBIN, WindowStrategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, Recency, Workload
@@ -36,8 +36,8 @@ HIDDEN, INPUTS = 4, 2
 
 
 @cache
-def counted(chunks: int = CHUNKS) -> Counted:
-    return Counted(GRAPHS, Chunks((np.arange(200) * chunks // 200).astype(np.int32), chunks))
+def counted(chunks: int = CHUNKS) -> ExactChunking:
+    return ExactChunking(GRAPHS, Chunks((np.arange(200) * chunks // 200).astype(np.int32), chunks))
 
 
 def workload(model: str = "t-gcn", layers: int = 2, decay: Decay = DECAY, chunks: int = CHUNKS, **hyper) -> Workload:
@@ -46,7 +46,7 @@ def workload(model: str = "t-gcn", layers: int = 2, decay: Decay = DECAY, chunks
 
 
 @cache
-def planned(strategy: Windowed, model: str = "t-gcn", layers: int = 2, ranks: int = 2, decay: Decay = DECAY) -> Schedule:
+def planned(strategy: WindowStrategy, model: str = "t-gcn", layers: int = 2, ranks: int = 2, decay: Decay = DECAY) -> Schedule:
     return strategy.plan(workload(model, layers, decay), ranks, COSTS)
 
 
@@ -77,7 +77,7 @@ def ancestors(schedule: Schedule) -> list[set[int]]:
 
 
 def segments(decay: Decay = DECAY) -> list[range]:
-    return Epoch(0, 0).steps(len(GRAPHS) - 1, decay.window)
+    return EpochDraws(0, 0).steps(len(GRAPHS) - 1, decay.window)
 
 
 @pytest.mark.parametrize(("model", "layers", "ranks"), [*product(MODELS, (1, 2), (1, 3))])
@@ -101,7 +101,7 @@ def test_rows_of_a_window(model: str, layers: int, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
-def test_what_waits_for_what(strategy: Windowed) -> None:
+def test_what_waits_for_what(strategy: WindowStrategy) -> None:
     """Followed through dependencies and the order of lanes: a row sees all that it reads."""
     found = planned(strategy)
     length = strategy.keeps(workload().hyper.recency).window
@@ -149,7 +149,7 @@ def test_snapshots_come_no_more_than_one_window_ahead() -> None:
 @pytest.mark.sample(21)
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize(("model", "layers", "ranks"), [*product(MODELS, (1, 2), (1, 2))])
-def test_memory_comes_back(strategy: Windowed, model: str, layers: int, ranks: int) -> None:
+def test_memory_comes_back(strategy: WindowStrategy, model: str, layers: int, ranks: int) -> None:
     """All that an epoch takes; and on the way never more is given back than was taken."""
     found = planned(strategy, model, layers, ranks)
     for rank in range(ranks):
@@ -160,7 +160,7 @@ def test_memory_comes_back(strategy: Windowed, model: str, layers: int, ranks: i
 
 @pytest.mark.parametrize("strategy", [FLAREDTDG, REMAPPED], ids=lambda one: one.name)
 @pytest.mark.parametrize("lags", [(3,), (2,), (1, 3)])
-def test_memory_comes_back_with_lags(strategy: Windowed, lags: tuple[int, ...]) -> None:
+def test_memory_comes_back_with_lags(strategy: WindowStrategy, lags: tuple[int, ...]) -> None:
     found = planned(strategy, decay=Decay(1, 3, 0.125, lags))
     for iteration in range(found.iterations):
         left = [(found.alloc - found.free)[(found.iteration <= iteration) & (found.rank == rank)].sum() for rank in range(2)]
@@ -170,8 +170,8 @@ def test_memory_comes_back_with_lags(strategy: Windowed, lags: tuple[int, ...]) 
 
 
 def test_bytes_are_the_formulas() -> None:
-    found, epoch = planned(FLAREDTDG, "evolvegcn-h", 2, 3), Epoch(0, 0)
-    blocks = counted().blocks(epoch, DECAY, 3)
+    found, epoch = planned(FLAREDTDG, "evolvegcn-h", 2, 3), EpochDraws(0, 0)
+    blocks = counted().count_blocks(epoch, DECAY, 3)
     level = level_of(DECAY, CHUNKS)[::-1]
     newest = [t for one in segments() for t in one]
     for task in range(len(found)):
@@ -198,7 +198,7 @@ def test_bytes_are_the_formulas() -> None:
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize("model", ["t-gcn", "evolvegcn-h"])
-def test_all_ranks_go_in_one_order(strategy: Windowed, model: str) -> None:
+def test_all_ranks_go_in_one_order(strategy: WindowStrategy, model: str) -> None:
     found = planned(strategy, model, 2, 3)
     names = ("op", "lane", "iteration", "step", "layer", "collective")
     lists = [list(zip(*(getattr(found, name)[found.rank == rank].tolist() for name in names), strict=True)) for rank in range(3)]
@@ -261,7 +261,7 @@ def test_built_anew_in_every_step() -> None:
 def test_snapshots_of_which_nothing_is_kept_are_no_part() -> None:
     decay = Decay(1, 4, 1e-9)  # 64, 0, ...
     found = planned(FLAREDTDG, decay=replace(decay, alpha=0.0001))
-    kept = [count for count in replace(decay, alpha=0.0001).kept(CHUNKS).tolist() if count]
+    kept = [count for count in replace(decay, alpha=0.0001).kept_chunks(CHUNKS).tolist() if count]
     assert 1 < len(kept) < decay.window and found.step.max() == len(kept) - 1
     assert found.iterations == sum(len(one) for one in segments(decay))
 
@@ -278,23 +278,23 @@ def test_any_number_of_ranks(ranks: int) -> None:
 
 def test_what_a_schedule_says_of_its_windows() -> None:
     for strategy, decay in ((FLAREDTDG, DECAY), (FULL_HISTORY, Decay(5, 0, 1.0)), (RECENT_ONLY, Decay(2, 0, 1.0))):
-        assert Keeping.of(planned(strategy)) == Keeping(decay, inherits=strategy is not RECENT_ONLY)
+        assert WindowRetention.of(planned(strategy)) == WindowRetention(decay, inherits=strategy is not RECENT_ONLY)
     published = FLAREDTDG.plan(workload(variant="as-published", decay=Decay(1, 3, 0.5, (2,))), 2, COSTS)
-    assert Keeping.of(published) == Keeping(Decay(1, 3, 0.5, (2,)), each=True)
-    assert Keeping.of(published).epoch(3, 4) == Epoch(3, 4, each=True)
+    assert WindowRetention.of(published) == WindowRetention(Decay(1, 3, 0.5, (2,)), each=True)
+    assert WindowRetention.of(published).epoch(3, 4) == EpochDraws(3, 4, each=True)
 
 
 @pytest.mark.parametrize("feeding", ["", "store", "{}", '{"full": 2}', '{"full": 2, "lags": 3, "each": false}', '["each"]', "3"])
 def test_windows_that_are_unknown(feeding: str) -> None:
     with pytest.raises(UserError) as error:
-        Keeping.of(replace(planned(FLAREDTDG), feeding=feeding))
+        WindowRetention.of(replace(planned(FLAREDTDG), feeding=feeding))
     assert str(error.value) == f"schedule 'flaredtdg': windows '{feeding}' are unknown to this version"
 
 
 def test_held_out_snapshots_end_no_window() -> None:
-    found = FLAREDTDG.plan(workload(held=Held(0.0, 0.25)), 1, COSTS)
-    trained = len(Held(0.0, 0.25).split(len(GRAPHS)).training)
-    assert found.iterations == sum(len(one) for one in Epoch().steps(trained - 1, DECAY.window)) and trained < len(GRAPHS)
+    found = FLAREDTDG.plan(workload(held=HeldOut(0.0, 0.25)), 1, COSTS)
+    trained = len(HeldOut(0.0, 0.25).split(len(GRAPHS)).training)
+    assert found.iterations == sum(len(one) for one in EpochDraws().steps(trained - 1, DECAY.window)) and trained < len(GRAPHS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -24,7 +24,7 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape, forward_flops
-from chronoscale.strategies.signals.stores import requests
+from chronoscale.strategies.signals.stores import expected_workers
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
@@ -35,7 +35,7 @@ PREFETCHED = ("pgt", "index", "gen-dist-index")
 PEMS = SignalStatistics(105_120, 11_160, 2, 111_600, 8)
 
 
-def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[Deal, Deal]:
+def deals(windows: Windows, hyper: Hyper, ranks: int, name: str) -> tuple[WindowAssignment, WindowAssignment]:
     feeding = strategy(name).feeding
     return feeding.training(windows, hyper, ranks), feeding.validation(windows, hyper, ranks)
 
@@ -204,8 +204,8 @@ def test_every_plan_replays_and_keeps_two_batches_in_flight(work: Workload, rank
 @pytest.mark.parametrize(("windows", "workers"), [(1, 4), (2, 3), (3, 3), (4, 2), (5, 1)])
 def test_requests_are_the_distinct_workers(windows: int, workers: int) -> None:
     mean = np.mean([len(set(held)) for held in product(range(workers), repeat=windows)])
-    assert requests(np.array([windows]), workers) == max(round(mean), 1)
-    assert requests(np.array([0]), workers) == 0
+    assert expected_workers(np.array([windows]), workers) == max(round(mean), 1)
+    assert expected_workers(np.array([0]), workers) == 0
 
 
 def test_fetching_takes_the_engine() -> None:

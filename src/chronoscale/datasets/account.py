@@ -1,4 +1,4 @@
-"""Account: what a reader has understood of its file, for people. It travels with the container, to disk as well."""
+"""Account of a reading: which files and columns became what, for people to read; it travels with the container, to disk as well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Account = Mapping[str, str | list[str]]
 table, `columns` are its arrays. Empty where a container was made in memory."""
 
 
-def shortened(columns: Sequence[str]) -> list[str]:
-    """Columns in their order, long runs of one role as `172 x feature`."""
+def shorten_columns(columns: Sequence[str]) -> list[str]:
+    """Return columns in their order, long runs of one role as `172 x feature`."""
     runs = [(role, len(list(run))) for role, run in groupby(columns)]
     return [name for role, length in runs for name in ([role] * length if length < 4 else [f"{length} x {role}"])]

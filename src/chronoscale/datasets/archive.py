@@ -1,8 +1,7 @@
-"""NumPy's files: arrays (.npy) and archives of them (.npz), with one clear line for a file that is missing or damaged."""
+"""Readers of NumPy's files, arrays (.npy) and archives of them (.npz), with one clear line for a file that is missing or damaged."""
 
 from __future__ import annotations
 
-import os
 import tokenize
 import zipfile
 import zlib
@@ -14,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.datasets.unpacking import require_archive, shape_of
+from chronoscale.datasets.unpacking import read_npy_shape, require_archive_memory
 from chronoscale.errors import UserError
 
 # What NumPy raises on a damaged header, which it reads as Python; RuntimeError: an archive that is encrypted or packed in an unknown way.
@@ -24,20 +23,8 @@ _DAMAGED = (
 )
 
 
-@contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, under `path` once it is whole; after an error nothing has changed. Several processes may write the same one."""
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
-    """A .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
+    """Read a .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)  # sees that the file has the bytes that its header promises
     except FileNotFoundError:
@@ -50,13 +37,13 @@ def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
 
 
 def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
-    found = {}
+    """Read the shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
+    shapes = {}
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
-                found[name.removesuffix(".npy")] = shape_of(member, archive.getinfo(name).file_size)
-    return found
+                shapes[name.removesuffix(".npy")] = read_npy_shape(member, archive.getinfo(name).file_size)
+    return shapes
 
 
 @contextmanager
@@ -71,11 +58,12 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for memory."""
+    """Read all arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for
+    memory."""
     with _opened(path) as file:
         content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise UserError(f"{path}: not a .npz archive")
         assert content.zip is not None
-        require_archive(path, content.zip)
+        require_archive_memory(path, content.zip)
         return {key: content[key] for key in content.files}

@@ -1,4 +1,4 @@
-"""The array types of the containers, and the check that every container runs on its arrays."""
+"""Array types of the containers, checks of dtype, shape and content, and care for the pages of mapped arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Float64 = NDArray[np.float64]
 Numbers = NDArray[np.number[Any]]
 
 MAX_NODES = 2**31 - 1  # node ids are int32
-SCANNED = 1 << 20  # bytes that are looked at together, so that no check copies a column
+SCAN_BYTES = 1 << 20  # bytes that are looked at together, so that no check copies a column
 
 
 def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int | None, ...]) -> None:
@@ -35,11 +35,11 @@ def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int
         kind = array.dtype.name if isinstance(array, np.ndarray) else type(array).__name__
         raise UserError(f"{name}: expected an array of {' or '.join(dtypes.split())}, got {kind}")
     if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape, strict=True)):
-        wanted = ", ".join("any" if n is None else str(n) for n in shape)
-        raise UserError(f"{name}: expected shape ({wanted}), got {array.shape}")
+        expected = ", ".join("any" if n is None else str(n) for n in shape)
+        raise UserError(f"{name}: expected shape ({expected}), got {array.shape}")
 
 
-def check_columns(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
+def require_counts(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
     """Check that every array of a table of counts is non-negative int64 of one shape. Raises ValueError."""
     for entry in fields(counts):
         column = getattr(counts, entry.name)
@@ -56,29 +56,29 @@ def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:
 
 def require_finite(array: NDArray[Any] | None, name: str) -> None:
     """Check that there is no NaN or infinity, some megabytes at a time. An absent array passes."""
-    step = 1 if array is None else max(SCANNED // max(array[:1].nbytes, 1), 1)
+    step = 1 if array is None else max(SCAN_BYTES // max(array[:1].nbytes, 1), 1)
     for begin in range(0, 0 if array is None else len(array), step):
         if array is not None and not np.isfinite(array[begin : begin + step]).all():
             raise UserError(f"{name}: not finite")
 
 
-def not_finite(array: NDArray[Any]) -> int | None:
+def find_not_finite(array: NDArray[Any]) -> int | None:
     """Place of the first NaN or infinity of a column, some megabytes at a time."""
     if array.dtype.kind in "iu":
         return None
-    for begin in range(0, len(array), SCANNED // 8):
-        finite = np.isfinite(array[begin : begin + SCANNED // 8])
+    for begin in range(0, len(array), SCAN_BYTES // 8):
+        finite = np.isfinite(array[begin : begin + SCAN_BYTES // 8])
         if not finite.all():
             return begin + int(np.argmin(finite))
     return None
 
 
-def falls(column: NDArray[Any]) -> tuple[int, int]:
-    """How many entries are below the one before them, and the place of the first that is (0 where there is none); some megabytes at a
-    time."""
+def count_falls(column: NDArray[Any]) -> tuple[int, int]:
+    """Count the entries that are below the one before them, and find the place of the first that is (0 where there is none); some megabytes
+    at a time."""
     count, first = 0, 0
-    for begin in range(1, len(column), SCANNED // 8):
-        end = min(begin + SCANNED // 8, len(column))
+    for begin in range(1, len(column), SCAN_BYTES // 8):
+        end = min(begin + SCAN_BYTES // 8, len(column))
         below = column[begin:end] < column[begin - 1 : end - 1]
         if below.any():
             first = first or begin + int(np.argmax(below))
@@ -97,16 +97,16 @@ def release(array: NDArray[Any] | None) -> None:
 
     What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
     """
-    held: object = array
+    base: object = array
     if array is None or array.flags.writeable:  # pages of a private map may have been written
         return
-    while isinstance(held, np.ndarray):
-        held = held.base
-    if isinstance(held, mmap.mmap):
-        held.madvise(mmap.MADV_DONTNEED)
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
-def ahead(array: NDArray[Any], begin: int, end: int) -> None:
+def prefetch_rows(array: NDArray[Any], begin: int, end: int) -> None:
     """Ask the system to read rows begin .. end - 1 of a mapped array at once, not as they are touched. Other arrays stay as they are."""
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and end > begin:
         first = array.offset % mmap.ALLOCATIONGRANULARITY + begin * array[:1].nbytes

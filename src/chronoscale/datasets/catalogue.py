@@ -1,4 +1,4 @@
-"""The catalogue: datasets by name."""
+"""Catalogue: load datasets by name."""
 
 from __future__ import annotations
 
@@ -10,62 +10,63 @@ from pathlib import Path
 from chronoscale.datasets.entries import Entry, Published, entry, names
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate.dygraph import EvolvingGraph
+from chronoscale.datasets.generate.generators import Generator, build, generate_in_memory
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.spec import Generator, build, held
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError
 
-__all__ = ["Entry", "Published", "data_folder", "entry", "generator", "load", "names", "stream"]
+__all__ = ["Entry", "Published", "data_folder", "entry", "iterate_snapshots", "load", "load_generator", "names"]
 
 DATA_VARIABLE = "CHRONOSCALE_DATA"
 DEFAULT_DATA = "../shared/data"
 
 
 def data_folder() -> Path:
-    """Where local datasets are: $CHRONOSCALE_DATA, else ../shared/data."""
+    """Return the folder of local datasets: $CHRONOSCALE_DATA, else ../shared/data."""
     return Path(os.environ.get(DATA_VARIABLE) or DEFAULT_DATA)
 
 
 def load(name: str, seed: int = 0) -> Dataset:
-    """The dataset in memory; `seed` is for generated ones.
+    """Load a dataset into memory; `seed` is for generated ones.
 
     Raises UserError for an unknown name, for a local dataset whose file is absent, and for a published one, which must be
     fetched and converted first.
     """
-    found = entry(name)
-    if found.generator is not None:
-        return held(build(found.generator, name, seed))
-    if found.file is None:
+    record = entry(name)
+    if record.generator is not None:
+        return generate_in_memory(build(record.generator, name, seed))
+    if record.file is None:
         raise UserError(
-            f"dataset '{name}' is not at hand: fetch {found.source}; "
+            f"dataset '{name}' is not at hand: fetch {record.source}; "
             "then `chronoscale data convert IN OUT`, and name the folder OUT instead"
         )
-    path = data_folder() / found.file
+    path = data_folder() / record.file
     if not path.exists():
-        raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {found.file}")
-    return replace(open_dataset(path, found.format, **found.options), name=name)
+        raise UserError(f"dataset '{name}': no file {path}; set {DATA_VARIABLE} to the folder that holds {record.file}")
+    return replace(open_dataset(path, record.format, **record.options), name=name)
 
 
-def generator(name: str, seed: int = 0) -> Generator:
-    """What makes a generated dataset, a snapshot or a block of time at once. Raises UserError for an unknown name or another dataset."""
-    found = entry(name)
-    if found.generator is None:
-        raise UserError(f"dataset '{name}' is {found.origin}, not generated")
-    return build(found.generator, name, seed)
+def load_generator(name: str, seed: int = 0) -> Generator:
+    """Return the generator of a dataset of the catalogue, which makes a snapshot or a block of time at once. Raises UserError for an
+    unknown name or another dataset."""
+    record = entry(name)
+    if record.generator is None:
+        raise UserError(f"dataset '{name}' is {record.origin}, not generated")
+    return build(record.generator, name, seed)
 
 
-def stream(name: str, seed: int = 0) -> Iterable[Snapshot]:
-    """The snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
+def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
+    """Return the snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
 
     Raises UserError as `load` does, and for other families.
     """
-    found = entry(name)
-    if found.family != "snapshots":
-        raise UserError(f"dataset '{name}' is of the family {found.family}, not a sequence of snapshots; convert it first")
-    if found.generator is not None and isinstance(built := build(found.generator, name, seed), GrowthGraph | EvolvingGraph):
+    record = entry(name)
+    if record.family != "snapshots":
+        raise UserError(f"dataset '{name}' is of the family {record.family}, not a sequence of snapshots; convert it first")
+    if record.generator is not None and isinstance(built := build(record.generator, name, seed), GrowthGraph | EvolvingGraph):
         return built
     dataset = load(name, seed)
     if not isinstance(dataset, SnapshotSequence):
-        raise UserError(f"dataset '{name}': expected snapshots in {found.file}")
+        raise UserError(f"dataset '{name}': expected snapshots in {record.file}")
     return dataset

@@ -1,4 +1,4 @@
-"""Event streams to snapshots: by equal time or by equal number of events."""
+"""Conversion of event streams to snapshots, by equal time or by equal number of events."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from chronoscale.errors import UserError
 _MAX_SNAPSHOTS = 10_000_000  # a width this far below the span is a mistaken unit
 
 
-def by_width(events: EventStream, width: float, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
-    """Snapshot i holds the events with t in [t0 + i * width, t0 + (i + 1) * width), t0 the first event; some may be empty.
+def snapshots_by_width(events: EventStream, width: float, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
+    """Cut a stream into snapshots of equal time: snapshot i holds the events with t in [t0 + i * width, t0 + (i + 1) * width), t0 the first
+    event; some may be empty.
 
     Duplicates within a snapshot merge, weight = multiplicity. `cumulative`: everything up to then; `sliding=k`: the last k periods.
     labels: start of the period, rounded down to an integer. Raises UserError for a width that is not positive or a stream without events.
@@ -29,8 +30,9 @@ def by_width(events: EventStream, width: float, *, cumulative: bool = False, sli
     return _snapshots(events, ptr, np.floor(starts).astype(np.int64), cumulative, sliding)
 
 
-def by_count(events: EventStream, count: int, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
-    """Snapshot i holds the events i * count .. (i + 1) * count - 1; the last may hold fewer. Otherwise as `by_width`."""
+def snapshots_by_count(events: EventStream, count: int, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
+    """Cut a stream into snapshots of as many events: snapshot i holds the events i * count .. (i + 1) * count - 1; the last may hold fewer.
+    Otherwise as `snapshots_by_width`."""
     _require_events(events)
     if count < 1:
         raise UserError(f"count: expected at least 1 event, got {count}")

@@ -1,4 +1,4 @@
-"""Entries of the catalogue: what the papers used, what is at hand, what is generated."""
+"""Entries of the catalogue: datasets that the papers used, local ones and generated ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter, model_validator
 
-from chronoscale.datasets.generate.specs import FAMILIES, GeneratorSpec
+from chronoscale.datasets.generate.specs import FAMILY_BY_KIND, GeneratorSpec
 from chronoscale.errors import unknown
 
 Paper = Literal["real", "flaredtdg", "memshare", "fast", "pgt-i"]
@@ -21,7 +21,7 @@ class _Strict(BaseModel):
 
 
 class Published(_Strict):
-    """Counts as a paper's table prints them; None where it prints none.
+    """Counts of a dataset as a paper's table prints them; None where it prints none.
 
     horizon: steps in and steps out of a window. size_before, size_after: bytes at float64, before and after windows are copied out.
     task, gpus: what a model is trained for, and on how many. feature_bytes: node features of one snapshot.
@@ -72,7 +72,7 @@ class Entry(_Strict):
             raise ValueError(f"{self.name}: expected exactly one of published, file, generator")
         if self.stands_for is not None and self.generator is None:
             raise ValueError(f"{self.name}: only a generated dataset stands for another")
-        if self.generator is not None and FAMILIES[self.generator.kind] != self.family:
+        if self.generator is not None and FAMILY_BY_KIND[self.generator.kind] != self.family:
             raise ValueError(f"{self.name}: a generator of kind {self.generator.kind} does not make {self.family}")
         return self
 
@@ -89,7 +89,7 @@ class Entry(_Strict):
         return next((printed.horizon for printed in counts if printed.horizon is not None), None)
 
     def as_published(self, paper: str) -> Published:
-        """The counts that `paper` prints. Raises UserError if it does not use this dataset."""
+        """Return the counts that `paper` prints. Raises UserError if it does not use this dataset."""
         for counts in self.published:
             if counts.paper == paper:
                 return counts
@@ -104,12 +104,12 @@ def _entries() -> dict[str, Entry]:
 
 
 def names() -> list[str]:
-    """All names, in the catalogue's order."""
+    """Return all names, in the catalogue's order."""
     return list(_entries())
 
 
 def entry(name: str) -> Entry:
-    """The entry of a name. Raises UserError for an unknown one, with the nearest."""
+    """Return the entry of a name. Raises UserError for an unknown one, with the nearest."""
     if name not in _entries():
         raise unknown("dataset", name, names())
     return _entries()[name]

@@ -1,4 +1,4 @@
-"""Handing over to pandas, and with `frame(dataset).to_parquet(path)` to Parquet."""
+"""Conversion of datasets to pandas, and with `frame(dataset).to_parquet(path)` to Parquet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronoscale.datasets.streams.events import EventStream
 
 
 def frame(dataset: Dataset) -> pd.DataFrame:
-    """One table of a dataset.
+    """Return one table of a dataset.
 
     Snapshots: a row an edge, columns snapshot, src, dst and, if there are any, weight. Events: a row an event, columns src,
     dst, t and, if there are any, label and f0, f1, …. Signal: a row a step, columns `node` for one channel, else `node.channel`;

@@ -1,4 +1,4 @@
-"""Counter-based randomness: what is drawn depends on a key and a number, so that any part can be drawn on its own and nothing is kept."""
+"""Counter-based random numbers: each depends on a key and a number alone, so that any part can be drawn by itself."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _ROUNDS = 3
 
 
 def uniform(at: Int64, key: int) -> Float64:
-    """A number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
-    bits = _mixed(at.astype(np.uint64) * np.uint64(_STEP) + np.uint64(key)) >> np.uint64(11)
+    """Draw a number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
+    bits = _mix(at.astype(np.uint64) * np.uint64(_STEP) + np.uint64(key)) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53
 
 
-def permuted(at: Int64, size: int, key: int, back: bool = False) -> Int64:
-    """Where a random permutation of range(size) takes `at` int64 [n]: int64 [n]; `back`: what it takes there.
+def permute(at: Int64, size: int, key: int, back: bool = False) -> Int64:
+    """Permute numbers `at` int64 [n] of range(size) at random: int64 [n]; `back`: by the inverse permutation.
 
     Multiplications by odd numbers and xor-shifts permute the next power of two; what falls outside goes round again (cycle walking, Black
     and Rogaway, 2002), less than twice on average.
     """
     bits = max((size - 1).bit_length(), 2)
-    factors, terms = _mixed(np.arange(1, 2 * _ROUNDS + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(key)).reshape(2, _ROUNDS)
+    factors, terms = _mix(np.arange(1, 2 * _ROUNDS + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(key)).reshape(2, _ROUNDS)
     factors |= np.uint64(1)
     mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)  # half of the bits or more: doing it twice undoes it
     if back:
@@ -45,7 +45,7 @@ def permuted(at: Int64, size: int, key: int, back: bool = False) -> Int64:
     return placed.astype(np.int64)
 
 
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
     return x ^ (x >> np.uint64(31))

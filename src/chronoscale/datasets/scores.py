@@ -1,4 +1,4 @@
-"""Scores: the numbers that say how good predictions are. A key that is not in the table is no score, wherever it turns up."""
+"""Scores: the table of the numbers that say how good predictions are. A key that is not in it is no score, wherever it turns up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-NEW = "on events with a node that training has not seen"
+NEW_NODES = "on events with a node that training has not seen"
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined:
-    NaN or infinite also where training is sound, as there may be nothing to take it of."""
+    """Measure of how good predictions are.
+
+    key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined: NaN
+    or infinite also where training is sound, as there may be nothing to take it of.
+    """
 
     key: str
     title: str
@@ -23,17 +26,17 @@ class Score:
     format: Literal["number", "share"] = "number"
     may_be_undefined: bool = False
 
-    def beats(self, one: float, other: float) -> bool:
-        """Whether `one` is better; not where they are equal, or either is NaN."""
-        return one < other if self.better == "lower" else one > other
+    def beats(self, value: float, rival: float) -> bool:
+        """Whether `value` is better than `rival`; not where they are equal, or either is NaN."""
+        return value < rival if self.better == "lower" else value > rival
 
     def best(self, values: Iterable[float]) -> float:
-        """The best value, NaN left out; NaN where there is no other."""
+        """Return the best value, NaN left out; NaN where there is no other."""
         known = [value for value in values if value == value]
         return (min if self.better == "lower" else max)(known, default=float("nan"))
 
-    def told(self, value: float) -> str:
-        """Title and value, as a sentence has them."""
+    def describe(self, value: float) -> str:
+        """Return title and value, as a sentence has them."""
         if value != value:
             return f"{self.title} undefined"
         return f"{self.title} {value:.2%}" if self.format == "share" else f"{self.title} {value:.4g}"
@@ -50,24 +53,24 @@ SCORES: Mapping[str, Score] = {
         Score("auc", "AUC", "area under the ROC curve", "higher"),
         Score("mrr", "MRR", "mean reciprocal rank", "higher"),
         Score("accuracy", "accuracy", "share of predictions that are right", "higher", "share"),
-        Score("ap_new", "AP (new nodes)", f"average precision {NEW}", "higher", may_be_undefined=True),
-        Score("auc_new", "AUC (new nodes)", f"area under the ROC curve {NEW}", "higher", may_be_undefined=True),
-        Score("mrr_new", "MRR (new nodes)", f"mean reciprocal rank {NEW}", "higher", may_be_undefined=True),
+        Score("ap_new", "AP (new nodes)", f"average precision {NEW_NODES}", "higher", may_be_undefined=True),
+        Score("auc_new", "AUC (new nodes)", f"area under the ROC curve {NEW_NODES}", "higher", may_be_undefined=True),
+        Score("mrr_new", "MRR (new nodes)", f"mean reciprocal rank {NEW_NODES}", "higher", may_be_undefined=True),
     )
 }  # in the order of columns; the first that a result has stands for it where there is room for one
 
 
-def known(key: str) -> str:
-    """The key. Raises ValueError for one that is no score's."""
+def require_score(key: str) -> str:
+    """Return the key. Raises ValueError for one that is no score's."""
     if key not in SCORES:
         raise ValueError(f"'{key}' is no score; there are {', '.join(SCORES)}")
     return key
 
 
-Scores = dict[Annotated[str, AfterValidator(known)], float]  # by key; read by pydantic, a key that is none is a mistake
+Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; read by pydantic, a key that is none is a mistake
 
 
-def present(found: Iterable[Mapping[str, float]]) -> list[Score]:
-    """Scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
-    keys = {known(key) for one in found for key in one}
+def scores_present(results: Iterable[Mapping[str, float]]) -> list[Score]:
+    """Return scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
+    keys = {require_score(key) for result in results for key in result}
     return [score for key, score in SCORES.items() if key in keys]

@@ -1,4 +1,4 @@
-"""Spool: rows that are appended, on disk beyond a megabyte, and then read as one array."""
+"""Spool: an array that grows by rows, on disk beyond a megabyte; and block-wise operations that make one."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ from numpy.typing import DTypeLike, NDArray
 
 from chronoscale.datasets.arrays import release
 
-HELD = 1 << 20  # bytes that stay in memory
+MEMORY_BYTES = 1 << 20  # bytes that stay in memory
 BLOCK = 1 << 16  # rows that are looked at together
 
 
 class Spool:
-    """Rows [n, *row] of one type. What is beyond a megabyte is in a file without a name, in the folder for temporary files (TMPDIR); it
-    goes with the last array that maps it."""
+    """Growing array of rows [n, *row] of one dtype. What is beyond a megabyte is in a file without a name, in the folder for temporary
+    files (TMPDIR); it goes with the last array that maps it."""
 
     def __init__(self, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
-        self.dtype, self.row, self.rows = np.dtype(dtype), row, 0
+        self.dtype = np.dtype(dtype)
+        self.row = row
+        self.rows = 0
         self._held: list[NDArray[Any]] = []
         self._file: IO[bytes] | None = None
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Rows of this type and shape."""
-        kept = np.ascontiguousarray(rows, self.dtype)
-        self.rows += len(kept)
+        """Append rows of this type and shape."""
+        contiguous = np.ascontiguousarray(rows, self.dtype)
+        self.rows += len(contiguous)
         if self._file is None:
-            self._held.append(kept.copy() if np.shares_memory(kept, rows) else kept)
-            if sum(part.nbytes for part in self._held) <= HELD:
+            self._held.append(contiguous.copy() if np.shares_memory(contiguous, rows) else contiguous)
+            if sum(part.nbytes for part in self._held) <= MEMORY_BYTES:
                 return
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as its maps)
             for part in self._held:
                 part.tofile(self._file)
             self._held.clear()
         else:
-            kept.tofile(self._file)
+            contiguous.tofile(self._file)
 
     def array(self) -> NDArray[Any]:
-        """All rows; what is on disk is mapped, and not to be written."""
+        """Return all rows; what is on disk is mapped, and not to be written."""
         if self._file is None:
             return np.concatenate([np.empty((0, *self.row), self.dtype), *self._held])
         self._file.flush()
         return np.memmap(self._file, self.dtype, "r", shape=(self.rows, *self.row))
 
 
-def changed(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
-    """`change` of an array, block of rows by block; the change keeps the shape. What was read of a mapped array is given back."""
+def map_rows(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
+    """Apply `change`, which keeps the shape, to an array, block of rows by block. What was read of a mapped array is given back."""
     spool = Spool(dtype, array.shape[1:])
     for begin in range(0, len(array), BLOCK):
         spool.append(change(array[begin : begin + BLOCK]))
@@ -56,8 +58,8 @@ def changed(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]],
     return spool.array()
 
 
-def taken(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """array[places], block of places by block."""
+def take_rows(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """Return array[places], made block of places by block, on disk beyond a megabyte."""
     spool = Spool(array.dtype if dtype is None else dtype, array.shape[1:])
     step = max(BLOCK * 8 // max(array[:1].nbytes, 8), 1)
     for begin in range(0, len(places), step):

@@ -1,4 +1,4 @@
-"""Unpacking: a packed file is read only as far as memory holds what comes out of it, whatever the file says of its size."""
+"""Unpacking of compressed files only as far as memory holds what comes out of them, whatever they say of their size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chronoscale.errors import UserError
 GZIP = b"\x1f\x8b"
 HEADER = 1 << 16  # bytes of a member in which the header of a .npy has to end
 CHUNK = 1 << 20
-ABSURD = (
+MAX_RATIO = (
     500  # times its size that a packed file may unpack to, beyond `SMALL` bytes: close to the most that deflate can, for one repeated byte
 )
 SMALL = 1 << 30
@@ -32,15 +32,16 @@ _GROUPS = {  # by what the system calls them: of version 2, and of version 1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def room() -> int:
-    """Bytes of memory that this process may still take, of what is free now."""
-    free, limit = min(int(psutil.virtual_memory().available), *_groups()), resource.getrlimit(resource.RLIMIT_AS)[0]
+def free_memory() -> int:
+    """Return bytes of memory that this process may still take, of what is free now."""
+    free, limit = min(int(psutil.virtual_memory().available), *_free_in_control_groups()), resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, max(limit - int(psutil.Process().memory_info().vms), 0))
 
 
-def _groups() -> list[int]:
-    """Bytes that each control group around this process, such as a container's, still has; its files in the page cache count as free."""
-    found = [sys.maxsize]
+def _free_in_control_groups() -> list[int]:
+    """Return bytes that each control group around this process, such as a container's, still has; its files in the page cache count as
+    free."""
+    free = [sys.maxsize]
     for line in OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []:
         _, kinds, name = line.split(":", 2)
         if kinds in _GROUPS:
@@ -48,27 +49,30 @@ def _groups() -> list[int]:
             for folder in [place / name.strip("/"), *(place / name.strip("/")).parents]:
                 if (folder / most).exists() and (limit := (folder / most).read_text().strip()) != "max":
                     counts = dict(row.split() for row in (folder / "memory.stat").read_text().splitlines())
-                    found.append(max(int(limit) - int((folder / used).read_text()) + int(counts[files]), 0))
-    return found
+                    free.append(max(int(limit) - int((folder / used).read_text()) + int(counts[files]), 0))
+    return free
 
 
-def require_room(path: str | Path, unpacked: int) -> None:
-    """Raises UserError, with the sizes, where a file holds more than there is room for, or than is likely."""
+def require_memory(path: str | Path, unpacked: int) -> None:
+    """Check that a file unpacks to no more than there is memory for, and than is plausible. Raises UserError with the sizes."""
     packed = Path(path).stat().st_size
-    if unpacked > (free := room()):
-        raise UserError(f"{path}: {_said(packed)} that unpack to {_said(unpacked)}, and {_said(free)} of memory are free; it was not read")
-    if unpacked > likely(packed):
-        raise UserError(f"{path}: {_said(packed)} that unpack to {_said(unpacked)}; it was not read. If that is meant, save it unpacked")
+    if unpacked > (free := free_memory()):
+        sizes = f"{_format_bytes(packed)} that unpack to {_format_bytes(unpacked)}"
+        raise UserError(f"{path}: {sizes}, and {_format_bytes(free)} of memory are free; it was not read")
+    if unpacked > largest_plausible_size(packed):
+        raise UserError(
+            f"{path}: {_format_bytes(packed)} that unpack to {_format_bytes(unpacked)}; it was not read. If that is meant, save it unpacked"
+        )
 
 
-def likely(packed: int) -> int:
-    """Bytes that so many may unpack to, of any file that is not made to fill memory."""
-    return max(SMALL, ABSURD * packed)
+def largest_plausible_size(packed: int) -> int:
+    """Return bytes that so many may unpack to, of any file that is not made to fill memory."""
+    return max(SMALL, MAX_RATIO * packed)
 
 
-def shape_of(member: IO[bytes], size: int) -> tuple[int, ...]:
-    """The shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises another
-    number of bytes than `size`, which the archive's directory promises."""
+def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
+    """Read the shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises
+    another number of bytes than `size`, which the archive's directory promises."""
     begin = io.BytesIO(member.read(HEADER))
     version = np.lib.format.read_magic(begin)
     if version not in _HEADERS:
@@ -80,36 +84,45 @@ def shape_of(member: IO[bytes], size: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def require_archive(path: str | Path, archive: zipfile.ZipFile) -> None:
-    """See that memory holds all members, by the directory's sizes, of which no read takes more. Raises UserError as `require_room`, and
-    ValueError as `shape_of`."""
-    require_room(path, sum(one.file_size for one in archive.infolist()))
-    for one in archive.infolist():
-        if one.filename.endswith(".npy"):
-            with archive.open(one) as member:
-                shape_of(member, one.file_size)
+def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
+    """See that memory holds all members, by the directory's sizes, of which no read takes more. Raises UserError as `require_memory`, and
+    ValueError as `read_npy_shape`."""
+    require_memory(path, sum(info.file_size for info in archive.infolist()))
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            with archive.open(info) as member:
+                read_npy_shape(member, info.file_size)
 
 
 def gunzip(path: Path, data: bytes) -> bytes:
-    """The content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged one."""
-    found, limit, most = io.BytesIO(), room(), likely(len(data))
+    """Unpack the content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged
+    one."""
+    content = io.BytesIO()
+    limit = free_memory()
+    most = largest_plausible_size(len(data))
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while part := file.read(CHUNK):
-            found.write(part)
-            if found.tell() > most:
-                raise UserError(f"{path}: {_said(len(data))} that unpack to more than {_said(most)}. If that is meant, save it unpacked")
-            if found.tell() > limit // 2:  # it is copied once
-                raise UserError(f"{path}: {_said(len(data))} that unpack to more than {_said(limit // 2)}, half of the memory that is free")
-    return found.getvalue()
+            content.write(part)
+            if content.tell() > most:
+                raise UserError(
+                    f"{path}: {_format_bytes(len(data))} that unpack to more than {_format_bytes(most)}. If that is meant, save it unpacked"
+                )
+            if content.tell() > limit // 2:  # it is copied once
+                sizes = f"{_format_bytes(len(data))} that unpack to more than {_format_bytes(limit // 2)}"
+                raise UserError(f"{path}: {sizes}, half of the memory that is free")
+    return content.getvalue()
 
 
-class Lines(io.RawIOBase):
-    """The content of a .gz as it comes. Raises UserError for a line that is longer than a quarter of the memory that is free (whoever reads
-    lines holds one, several times), and once there is more than is likely."""
+class GzipReader(io.RawIOBase):
+    """Stream of the content of a .gz, unpacked as it is read. Raises UserError for a line that is longer than a quarter of the memory that
+    is free (whoever reads lines holds one, several times), and once there is more than is likely."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file, self._line, self._limit = path, gzip.GzipFile(path), 0, room() // 4
-        self._left = likely(path.stat().st_size)
+        self._path = path
+        self._file = gzip.GzipFile(path)
+        self._line = 0
+        self._limit = free_memory() // 4
+        self._left = largest_plausible_size(path.stat().st_size)
 
     def readable(self) -> bool:
         return True
@@ -121,9 +134,9 @@ class Lines(io.RawIOBase):
         self._line = self._line + len(part) if after < 0 else len(part) - after - 1
         self._left -= len(part)
         if self._left < 0:
-            raise UserError(f"{self._path}: more than {ABSURD} times as much as the file is long. If that is meant, save it unpacked")
+            raise UserError(f"{self._path}: more than {MAX_RATIO} times as much as the file is long. If that is meant, save it unpacked")
         if self._line > self._limit:
-            raise UserError(f"{self._path}: a line of more than {_said(self._limit)}, a quarter of the memory that is free")
+            raise UserError(f"{self._path}: a line of more than {_format_bytes(self._limit)}, a quarter of the memory that is free")
         return len(part)
 
     def close(self) -> None:
@@ -131,6 +144,6 @@ class Lines(io.RawIOBase):
         super().close()
 
 
-def _said(count: int) -> str:
+def _format_bytes(count: int) -> str:
     power = min(max((len(str(count)) - 1) // 3, 0), 4)
     return f"{count / 1000**power:.3g} {['bytes', 'kB', 'MB', 'GB', 'TB'][power]}"

@@ -12,11 +12,11 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One schedule (Parquet) on one dataset folder; `label` names its results. `hyper` is what the schedule was planned with.
+    """A schedule (Parquet file) to run on a dataset (folder); `label` names its results.
 
-    `parts` is the file of its vertex partition, int32 [N] as .npy, where it has one; `prepare` the schedule of what happens once before.
-    Items with one `prepare` share what it made. `learning_rate`: its own, which nothing scales; 0: the job's. `probes`: its rows are to be
-    timed one by one, however the job launches them.
+    hyper: the hyper-parameters that the schedule was planned with. parts: file of its vertex partition, int32 [N] as .npy; '' for none.
+    prepare: file of the schedule that prepares for it, once; items with the same `prepare` share what it makes. learning_rate: the item's
+    own, which nothing scales; 0: the job's. probes: its rows are timed one by one, however the job launches kernels.
     """
 
     label: str
@@ -31,12 +31,16 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How ranks execute. `transfer_thread`: on CPU, host and transfer lanes have a thread of their own. `bus`: on CPU, bytes a second
-    that transfers are held to, 0 for none; `network`: that each rank sends and receives at most, 0 for none, and `network_latency`: seconds
-    that every operation between ranks takes beside. `topology`: a file that says which processors share caches; '': the system does.
-    `scale_learning_rate`: on snapshots, by the groups of a step (REAL §7.4). `hang_after`: seconds without a move of any rank after which
-    the job is ended, where ten times the longest row is not more. `share_gpu`: all ranks are on the first GPU, and communicate by gloo.
-    `launch`: on CUDA, "eager", row by row, or "graph", as CUDA graphs."""
+    """Settings of the ranks of a job.
+
+    threads: of each rank's computation. transfer_thread: on a CPU, host and transfer lanes have a thread of their own. bus: on a CPU, bytes
+    a second that host-to-device and device-to-host rows are held to; 0: no limit. network: bytes a second that each rank sends and receives
+    at most; 0: no limit. network_latency: seconds that every communication takes besides. topology: a file that says which processors share
+    caches, as `lscpu -p` prints it; '': the system is asked. scale_learning_rate: for snapshots, multiply it by the groups of an optimiser
+    step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is ended, or ten times the longest row, whichever
+    is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a GPU, "eager" (row by row) or "graph" (as CUDA
+    graphs).
+    """
 
     threads: int = 1
     learning_rate: float = 0.01
@@ -55,10 +59,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Items share a model and settings. Passes are interleaved over the items, so that drift of the machine hits all alike.
+    """A set of schedules to execute: items that share a model and settings.
 
-    A job that is trained (`training`) has one item, its repeats are epochs, and `out` is the folder of its records. An item whose schedule
-    is replaced while it is trained names the first one. `modules`: Python files of the user's that ranks run first.
+    Passes are interleaved over the items, so that drift of the machine affects all alike. repeats, warmup: passes that count, and passes
+    before them. out: folder of the results. modules: Python files of the user's (plug-ins) that every rank runs first.
+
+    A training job has one item, its repeats are epochs, and `out` is the training's folder. Where the schedule is replaced while it trains,
+    the item names the first one.
     """
 
     name: str
@@ -71,10 +78,10 @@ class Job:
     modules: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
-        """JSON."""
+        """Write the job as JSON."""
         path.write_text(json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """Read what `save` wrote. Raises UserError for another file."""
+        """Read a job file. Raises UserError for any other file."""
         return read_json(path, cls, "job")

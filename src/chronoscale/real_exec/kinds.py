@@ -1,4 +1,7 @@
-"""Kinds of schedules that this version executes, by name; `programs` says what executes each, and imports torch for it."""
+"""Kinds of schedules that this version executes, by name.
+
+The table of what executes each is `real_exec.binding`; that imports torch, this does not.
+"""
 
 from __future__ import annotations
 

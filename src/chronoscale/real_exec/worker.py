@@ -1,4 +1,7 @@
-"""Worker: executes a job on this rank. Started by `real_exec.ranks.launch`, or `torchrun -m chronoscale.real_exec.worker JOB.json`."""
+"""Worker: executes a job's schedules on this rank and writes what was measured.
+
+`real_exec.ranks.launch` starts it on every rank; so may `torchrun -m chronoscale.real_exec.worker JOB.json`.
+"""
 
 from __future__ import annotations
 
@@ -13,82 +16,92 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
-from chronoscale.real_exec.execution.context import joined
-from chronoscale.real_exec.execution.graphed import graphed
-from chronoscale.real_exec.execution.interpreter import Pass, execute
+from chronoscale.real_exec.binding import bind_program, run_preparation
+from chronoscale.real_exec.execution.context import open_context
+from chronoscale.real_exec.execution.cuda_graphs import with_cuda_graphs
+from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.nonfinite import require_finite
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.programs import bound, prepared
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.real_exec.ranks.rank import leave, serve
-from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 
 def run_job(job: Job) -> dict[str, list[Pass]]:
-    """Warm up, then `repeats` passes over every item; training goes on from pass to pass, and the last has the scores of a test, where
-    there is one. Called on every rank.
+    """Run `warmup` and then `repeats` passes over every item of the job, on this rank; every rank of the job calls it.
 
-    What an item prepares with is passed once, and found under its label and `-prepare`; items that share it, under the first one's.
+    Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item holds the scores of its
+    test snapshots, where it has any. Returned are the passes that count, by the item's label, and an item's preparation (one pass) under
+    `<label>-prepare`; items that share a preparation have it under the first one's label.
 
     Raises UserError when the process group does not have a schedule's ranks, or a GPU is asked for and absent.
     """
-    with joined(job.settings) as context:
-        schedules = {item.label: context.admit(Schedule.load(Path(item.schedule))) for item in job.items}
-        once: dict[str, list[Pass]] = {}
+    with open_context(job.settings) as context:
+        schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}
+        preparations: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
         lanes: dict[str, Lanes] = {}
         for item in job.items:
-            once[f"{item.label}-prepare"] = prepared(item, job.model, context)
-            lanes[item.label], own = context.lanes(schedules[item.label]), context.of(item)
-            programs[item.label] = graphed(bound(item, schedules[item.label], job.model, own), lanes[item.label], own)
+            preparations[f"{item.label}-prepare"] = run_preparation(item, job.model, context)
+            lanes[item.label], item_context = context.lanes(schedules[item.label]), context.for_item(item)
+            programs[item.label] = with_cuda_graphs(
+                bind_program(item, schedules[item.label], job.model, item_context), lanes[item.label], item_context
+            )
         passes: dict[str, list[Pass]] = {label: [] for label in programs}
         count = job.warmup + job.repeats
         for number in range(count):
             for place, (label, program) in enumerate(programs.items()):
-                positions.own().say(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
-                done = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
-                passes[label].append(done)
-        positions.own().enter(Phase.TESTING)
+                positions.own_page().set_text(f"{job.name}: pass {number + 1} of {count}, schedule {place + 1} of {len(programs)}")
+                result = execute(schedules[label], program, lanes[label], device_name(context.device), f"pass {number}")
+                passes[label].append(result)
+        positions.own_page().enter(Phase.TESTING)
         for label, program in programs.items():
             last = passes[label].pop()
-            tested = checked(program.tested(), schedules[label].name, "after the last pass")
-            passes[label].append(replace(last, scores={**last.scores, **tested}))
-    return {label: done[job.warmup :] for label, done in passes.items()} | {label: done for label, done in once.items() if done}
+            scores = require_finite(program.test_scores(), schedules[label].name, "after the last pass")
+            passes[label].append(replace(last, scores={**last.scores, **scores}))
+    return {label: result[job.warmup :] for label, result in passes.items()} | {
+        label: result for label, result in preparations.items() if result
+    }
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Of every item one trace a repeat, losses float64 [repeats, iterations] as .npy, and scores, a mapping a repeat, as .json, and so
-    what was counted, if anything was, and how it was launched, where CUDA graphs were asked for; a file appears whole or not at all."""
-    for label, done in passes.items():
-        for repeat, one in enumerate(done):
-            part = out / f".{label}-r{repeat}.parquet"
-            one.trace.save(part)
-            os.replace(part, out / f"{label}-r{repeat}.parquet")
-        part = out / f".{label}-losses.npy"
-        np.save(part, np.stack([one.losses for one in done]))
-        os.replace(part, out / f"{label}-losses.npy")
+    """Write what was measured of every item to the folder `out`; each file appears whole or not at all.
+
+    `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats, iterations]. `<label>-scores.json`: scores by
+    key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is
+    such a thing.
+    """
+    for label, results in passes.items():
+        for repeat, result in enumerate(results):
+            draft = out / f".{label}-r{repeat}.parquet"
+            result.trace.save(draft)
+            os.replace(draft, out / f"{label}-r{repeat}.parquet")
+        draft = out / f".{label}-losses.npy"
+        np.save(draft, np.stack([result.losses for result in results]))
+        os.replace(draft, out / f"{label}-losses.npy")
         records: dict[str, list[dict[str, Any]]] = {
-            "scores": [dict(one.scores) for one in done],
-            "counts": [dict(one.counts) for one in done if one.counts],
-            "launched": [asdict(one.launched) for one in done if one.launched is not None],
+            "scores": [dict(result.scores) for result in results],
+            "counts": [dict(result.counts) for result in results if result.counts],
+            "launched": [asdict(result.launched) for result in results if result.launched is not None],
         }
-        for what in (what for what, each in records.items() if each or what == "scores"):
-            part = out / f".{label}-{what}.json"
-            part.write_text(json.dumps(records[what]))
-            os.replace(part, out / f"{label}-{what}.json")
+        for name in (name for name, each in records.items() if each or name == "scores"):
+            draft = out / f".{label}-{name}.json"
+            draft.write_text(json.dumps(records[name]))
+            os.replace(draft, out / f"{label}-{name}.json")
 
 
 def main(path: str) -> int:
-    """Entry point of a rank; exit codes as `rank.serve`."""
+    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
     job = Job.load(Path(path))
 
     def work() -> None:
         passes = run_job(job)  # ends with a sum over ranks: none leaves while another still computes
-        positions.own().enter(Phase.SAVING)
+        positions.own_page().enter(Phase.SAVING)
         if not dist.is_initialized() or dist.get_rank() == 0:
             save_passes(passes, Path(job.out))
 

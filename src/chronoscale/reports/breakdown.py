@@ -1,4 +1,4 @@
-"""Breakdown: the parts of an epoch, as papers on sampling name them, and the time that a rank spends in each."""
+"""Breakdown of an epoch into parts, as papers on sampling name them, and the time that a rank spends in each."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """seconds: by part, the mean over ranks, of those that occur. Lanes overlap, and ranks wait: parts add up to no epoch.
-    Communication includes waiting for the last rank."""
+    """Seconds of an epoch by part, the mean over ranks, of the parts that occur.
+
+    Lanes overlap and ranks wait, so parts do not add up to the epoch. Communication includes waiting for the last rank.
+    """
 
     epoch_s: float
     seconds: Mapping[str, float]
 
     @classmethod
     def of(cls, op_seconds: pd.Series[float], ranks: int, epoch_s: float) -> Breakdown:
-        """From seconds by the operations' names, summed over ranks."""
-        found = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
-        return cls(epoch_s, {part: sum(times) / ranks for part, times in found.items() if times})
+        """Return the breakdown of an epoch of `epoch_s` seconds from seconds by the operations' names, summed over ranks."""
+        seconds_by_part = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
+        return cls(epoch_s, {part: sum(times) / ranks for part, times in seconds_by_part.items() if times})
 
     @classmethod
     def middle(cls, traces: Sequence[Trace]) -> Breakdown:
-        """Of the median of several epochs of one schedule."""
-        trace = traces[int(np.argsort([one.span_ns for one in traces], kind="stable")[(len(traces) - 1) // 2])]
+        """Return the breakdown of the median of several epochs of one schedule."""
+        trace = traces[int(np.argsort([trace_.span_ns for trace_ in traces], kind="stable")[(len(traces) - 1) // 2])]
         return cls.of(time_by_op(trace), trace.ranks, trace.span_ns / 1e9)
 
     def share(self, part: str) -> float:
-        """Of the epoch; 0 for a part that does not occur, NaN for an epoch of no length."""
+        """Return a part's share of the epoch; 0 for a part that does not occur, NaN for an epoch of no length."""
         return self.seconds.get(part, 0.0) / self.epoch_s if self.epoch_s > 0 else float("nan")

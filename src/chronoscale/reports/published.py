@@ -1,4 +1,4 @@
-"""Published: the numbers that a paper prints of its figures and tables, as data. What stands in a plot alone is not here."""
+"""Published numbers: what a paper prints of its figures and tables, as data. What stands in a plot alone is not here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class _Strict(BaseModel):
 
 
 class Range(_Strict):
-    """What is printed of one comparison: lowest, highest, mean; None where it is not. `over`: the rival of a ratio, '' for none."""
+    """Range that a paper prints of one comparison: lowest, highest, mean; None where not printed.
+
+    over: the rival of a ratio, '' for none.
+    """
 
     strategy: str
     over: str = ""
@@ -33,8 +36,9 @@ class Range(_Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> Range:
-        known = [value for value in (self.low, self.mean, self.high) if value is not None]
-        if not known or known != sorted(known):
+        """Check that ends are in order and the quantity fits its rival."""
+        printed = [value for value in (self.low, self.mean, self.high) if value is not None]
+        if not printed or printed != sorted(printed):
             raise ValueError(f"{self.strategy} over {self.over}: expected low <= mean <= high, at least one of them")
         if self.quantity not in QUANTITIES:
             raise ValueError(f"{self.strategy}: a quantity is one of {', '.join(QUANTITIES)}, not {self.quantity}")
@@ -44,7 +48,7 @@ class Range(_Strict):
 
 
 class Printed(_Strict):
-    """One figure or table: title, section, what its text prints, and a remark on what it leaves open."""
+    """Figure or table of a paper: title, section, what its text prints, and a remark on what it leaves open."""
 
     title: str
     section: str
@@ -54,7 +58,7 @@ class Printed(_Strict):
 
 
 class Paper(_Strict):
-    """A paper's figures and tables by number."""
+    """Figures and tables of a paper, by number."""
 
     name: str
     title: str
@@ -67,7 +71,7 @@ PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
 
 @cache
 def published(paper: str) -> Paper:
-    """What a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
+    """Return what a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
     text = resources.files("chronoscale.reports").joinpath(f"published/{paper}.yaml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Report: what runs found, before it is drawn. What does not compare stands in sections of its own."""
+"""Report: results of runs before they are drawn. What does not compare stands in sections of its own."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.staged import Staged
-from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section, sections
+from chronoscale.reports.strategy_result import StrategyResult
+from chronoscale.reports.training_run import TrainingRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Everything that a page shows.
+    """Everything that a report shows.
 
     staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen. environments: of each run, hardware,
-    versions, commit. sections: `runs` and `staged` by what compares.
+    versions, commit. sections: `runs` and `staged`, grouped by what compares.
 
-    Raises ValueError as `sections`.
+    Raises ValueError for two results of one run in the same setting, strategy and rank count.
     """
 
     title: str
     subtitle: str = ""
-    runs: tuple[Measured, ...] = ()
+    runs: tuple[StrategyResult, ...] = ()
     notes: tuple[str, ...] = ()
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    staged: tuple[Staged, ...] = ()
+    staged: tuple[TrainingRun, ...] = ()
     advice: tuple[Advice, ...] = ()
     sections: tuple[Section, ...] = field(init=False)
 
@@ -35,10 +35,10 @@ class Report:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What all runs share once; what differs with the run."""
-        found = {}
-        for name in dict.fromkeys(name for one in self.environments.values() for name in one):
-            values = {run: one.get(name, "none") for run, one in self.environments.items()}
-            same = len(set(values.values())) == 1
-            found[name] = next(iter(values.values())) if same else "; ".join(f"{value} ({run})" for run, value in values.items())
-        return found
+        """What all runs share, once; what differs, with the run's name."""
+        shared = {}
+        for name in dict.fromkeys(name for environment in self.environments.values() for name in environment):
+            values = {run: environment.get(name, "none") for run, environment in self.environments.items()}
+            all_equal = len(set(values.values())) == 1
+            shared[name] = next(iter(values.values())) if all_equal else "; ".join(f"{value} ({run})" for run, value in values.items())
+        return shared

@@ -1,4 +1,4 @@
-"""Section: the part of a report whose figures compare: one setting. Every chart, table and finding is made of one section."""
+"""Section: the part of a report whose figures compare, as they share one setting. Every chart, table and finding is about one section."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronoscale.reports.charts.staged import Staged
-from chronoscale.reports.measured import Measured
-from chronoscale.reports.setting import Facts, Kind, Setting, apart, told
+from chronoscale.reports.setting import Facts, Kind, Setting, describe, differences
+from chronoscale.reports.strategy_result import StrategyResult
+from chronoscale.reports.training_run import TrainingRun
 
 BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by family
 
@@ -17,16 +17,16 @@ BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by famil
 class Section:
     """Results in one setting. Where runs repeat one another, the run is part of a result's label.
 
-    name: in front of the names of its files, '' for a report's only one. apart: what tells it from sections of the same title.
-    drawn: labels of the whole report, so that a strategy keeps its looks.
+    name: begins the names of its files, '' for a report's only section. differences: facts that tell it from sections of the same title.
+    report_labels: labels of the whole report, so that a strategy keeps its looks.
     """
 
     setting: Setting
     name: str = ""
-    apart: Facts = ()
-    runs: tuple[Measured, ...] = ()
-    staged: tuple[Staged, ...] = ()
-    drawn: tuple[str, ...] = ()
+    differences: Facts = ()
+    runs: tuple[StrategyResult, ...] = ()
+    staged: tuple[TrainingRun, ...] = ()
+    report_labels: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -34,8 +34,8 @@ class Section:
 
     @property
     def title(self) -> str:
-        """'executed: model on dataset, device', and what tells it from others of that name."""
-        return f"{self.setting}; {told(self.apart)}" if self.apart else str(self.setting)
+        """'executed: model on dataset, device', and what tells it from other sections of that title."""
+        return f"{self.setting}; {describe(self.differences)}" if self.differences else str(self.setting)
 
     @property
     def file(self) -> str:
@@ -43,65 +43,68 @@ class Section:
         return f"{self.name}-" if self.name else ""
 
     @property
-    def sound(self) -> list[Measured]:
-        """Results that compare: those that did not fail."""
+    def comparable(self) -> list[StrategyResult]:
+        """Results that can be compared: those that did not fail."""
         return [run for run in self.runs if not run.failed]
 
     @property
     def baseline(self) -> str:
         """The strategy that others are compared with: one of BASELINES when present, else the first; '' without any."""
-        names = [run.strategy for run in self.sound]
+        names = [run.strategy for run in self.comparable]
         return next((name for name in BASELINES if name in names), names[0] if names else "")
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Names, the baseline first, then in order of appearance."""
+        """Names of strategies, the baseline first, then in order of appearance."""
         names = [*([self.baseline] if self.baseline else []), *(run.strategy for run in self.runs)]
         return tuple(dict.fromkeys(names))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the curves, strategies in their order."""
+        """Labels of the curves, strategies in their order."""
         place = {name: i for i, name in enumerate(self.strategies)}
         return tuple(dict.fromkeys(self.label(run) for run in sorted(self.runs, key=lambda run: place[run.strategy])))
 
-    def label(self, run: Measured) -> str:
-        """The strategy; with the run where several have measured the same."""
+    def label(self, run: StrategyResult) -> str:
+        """Return the strategy's name, with that of the run where several have measured the same."""
         counts = Counter((other.strategy, other.ranks) for other in self.runs)
         several = any(name == run.strategy and count > 1 for (name, _), count in counts.items())
         return f"{run.strategy} ({run.run})" if several else run.strategy
 
-    def by_ranks(self, results: Sequence[Measured] | None = None) -> dict[int, list[Measured]]:
-        """Results (all without any given) by rank count, ascending; strategies in the section's order."""
+    def by_ranks(self, results: Sequence[StrategyResult] | None = None) -> dict[int, list[StrategyResult]]:
+        """Return results (default: all) by rank count, ascending; strategies in the section's order."""
         place = {name: i for i, name in enumerate(self.labels)}
-        found: dict[int, list[Measured]] = {}
+        by_count: dict[int, list[StrategyResult]] = {}
         for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
-            found.setdefault(run.ranks, []).append(run)
-        return found
+            by_count.setdefault(run.ranks, []).append(run)
+        return by_count
 
-    def curve(self, label: str) -> list[Measured]:
-        """Sound results of one label, ranks ascending."""
-        return sorted((run for run in self.sound if self.label(run) == label), key=lambda run: run.ranks)
+    def curve(self, label: str) -> list[StrategyResult]:
+        """Return the comparable results of one label, ranks ascending."""
+        return sorted((run for run in self.comparable if self.label(run) == label), key=lambda run: run.ranks)
 
-    def base(self, run: Measured) -> Measured | None:
-        """The baseline on the same ranks, of the same run where that has one."""
-        same = [other for other in self.sound if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
-        return next((other for other in same if other.run == run.run), same[0] if same else None)
+    def base(self, run: StrategyResult) -> StrategyResult | None:
+        """Return the baseline's result on the same ranks, of the same run where that has one."""
+        baselines = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        return next((other for other in baselines if other.run == run.run), baselines[0] if baselines else None)
 
 
-def sections(runs: Sequence[Measured], staged: Sequence[Staged] = ()) -> tuple[Section, ...]:
-    """One a setting: executed ones first, else in order of appearance. Raises ValueError for two results of one run on the same point."""
-    again = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
-    if again:
-        setting, run, strategy, ranks = again[0]
+def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ()) -> tuple[Section, ...]:
+    """Return one section a setting: executed ones first, else in order of appearance.
+
+    Raises ValueError for two results of one run in the same setting, strategy and rank count.
+    """
+    doubled = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
+    if doubled:
+        setting, run, strategy, ranks = doubled[0]
         raise ValueError(f"report: '{strategy}' has two results on {ranks} ranks in run '{run}', {setting}")
     settings = dict.fromkeys([*(run.setting for run in runs), *(run.setting for run in staged)])
-    differ = apart(settings)
+    differ = differences(settings)
     parts = []
-    for setting in sorted(settings, key=lambda one: one.kind != "executed"):
-        mine, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)
-        alike = [one for one in settings if one.kind == setting.kind]
-        name = setting.kind + (f"-{alike.index(setting) + 1}" if len(alike) > 1 else "")
-        parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], mine, trained))
-    drawn = tuple(dict.fromkeys(label for part in parts for label in part.labels))
-    return tuple(Section(part.setting, part.name, part.apart, part.runs, part.staged, drawn) for part in parts)
+    for setting in sorted(settings, key=lambda setting_: setting_.kind != "executed"):
+        results, trained = tuple(run for run in runs if run.setting == setting), tuple(run for run in staged if run.setting == setting)
+        same_kind = [setting_ for setting_ in settings if setting_.kind == setting.kind]
+        name = setting.kind + (f"-{same_kind.index(setting) + 1}" if len(same_kind) > 1 else "")
+        parts.append(Section(setting, name if len(settings) > 1 else "", differ[setting], results, trained))
+    labels = tuple(dict.fromkeys(label for part in parts for label in part.labels))
+    return tuple(Section(part.setting, part.name, part.differences, part.runs, part.staged, labels) for part in parts)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from chronoscale.reports.measured import Measured
 from chronoscale.reports.section import Section
+from chronoscale.reports.strategy_result import StrategyResult
 from chronoscale.simulator.uncertainty.assumptions import Effect
 
 SHOWN = 5  # assumptions, those that matter most
@@ -15,78 +15,94 @@ NAN = float("nan")
 Ends = tuple[float, float, float]  # as simulated, and at the two ends of a range
 
 
-class Moved(NamedTuple):
-    """One strategy's epoch (s), and how many times as fast as the baseline it is, NaN for the baseline: as simulated, and at the low and
-    the high end of an assumption's range."""
+class StrategyEffect(NamedTuple):
+    """Effect of one assumption on one strategy: as simulated, and at the low and the high end of the assumption's range.
+
+    epoch_s: seconds; speedup: over the baseline, NaN for the baseline itself.
+    """
 
     strategy: str
     epoch_s: Ends
     speedup: Ends
 
     def times(self) -> Ends:
-        """Of the epoch."""
+        """Return the three values of the epoch."""
         return self.epoch_s
 
     def gains(self) -> Ends:
-        """Over the baseline."""
+        """Return the three values of the speed-up."""
         return self.speedup
 
     @property
-    def most(self) -> float:
-        """The largest relative change."""
-        found = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
-        return max(found, default=0.0)
+    def largest_change(self) -> float:
+        """The largest relative change of epoch or speed-up."""
+        changes = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
+        return max(changes, default=0.0)
 
 
-class Rest(NamedTuple):
-    """An assumption, the ends of its range and where that is from, and what it moves: every strategy on `ranks` ranks."""
+class AssumptionEffect(NamedTuple):
+    """Effect of one assumption on every strategy on `ranks` ranks.
+
+    low, high: the ends of its range in words; source: where the range is from.
+    """
 
     assumption: str
     low: str
     high: str
     source: str
     ranks: int
-    moved: tuple[Moved, ...]
+    strategies: tuple[StrategyEffect, ...]
 
 
-def rests(section: Section) -> list[Rest]:
-    """At most SHOWN, the largest change first, on the largest number of ranks that they were tried on."""
-    tried = [run for run in section.sound if run.effects]
+def largest_effects(section: Section) -> list[AssumptionEffect]:
+    """Return the effects of at most SHOWN assumptions, the largest change first, on the largest number of ranks on which they
+    were tried.
+    """
+    tried = [run for run in section.comparable if run.effects]
     ranks = max((run.ranks for run in tried), default=0)
     runs = [run for run in tried if run.ranks == ranks]
-    found: dict[str, tuple[Effect, list[Moved]]] = {}
+    by_assumption: dict[str, tuple[Effect, list[StrategyEffect]]] = {}
     for run in runs:
         base = section.base(run)
-        for one in run.effects:
-            found.setdefault(one.assumption, (one, []))[1].append(_moved(section, run, one, base))
-    listed = [Rest(one.assumption, one.low, one.high, one.source, ranks, tuple(moved)) for one, moved in found.values()]
-    return sorted(listed, key=lambda rest: -max(moved.most for moved in rest.moved))[:SHOWN]
+        for effect in run.effects:
+            by_assumption.setdefault(effect.assumption, (effect, []))[1].append(_strategy_effect(section, run, effect, base))
+    effects = [
+        AssumptionEffect(effect.assumption, effect.low, effect.high, effect.source, ranks, tuple(moved))
+        for effect, moved in by_assumption.values()
+    ]
+    return sorted(effects, key=lambda rest: -max(moved.largest_change for moved in rest.strategies))[:SHOWN]
 
 
-def _moved(section: Section, run: Measured, effect: Effect, base: Measured | None) -> Moved:
-    ours = (effect.epoch_s, effect.low_s, effect.high_s)
-    if base is None or base is run or not base.effects or not min(ours) > 0:
-        return Moved(section.label(run), ours, (NAN, NAN, NAN))
-    other = next((one for one in base.effects if one.assumption == effect.assumption), None)
+def _strategy_effect(section: Section, run: StrategyResult, effect: Effect, base: StrategyResult | None) -> StrategyEffect:
+    """Return the effect of an assumption on one result. base: that of the baseline on as many ranks."""
+    epoch_s = (effect.epoch_s, effect.low_s, effect.high_s)
+    if base is None or base is run or not base.effects or not min(epoch_s) > 0:
+        return StrategyEffect(section.label(run), epoch_s, (NAN, NAN, NAN))
+    other = next((other_effect for other_effect in base.effects if other_effect.assumption == effect.assumption), None)
     usual = base.effects[0].epoch_s  # what does not move the baseline is not among its effects
-    theirs = (usual, usual, usual) if other is None else (other.epoch_s, other.low_s, other.high_s)
-    return Moved(section.label(run), ours, (theirs[0] / ours[0], theirs[1] / ours[1], theirs[2] / ours[2]))
+    base_epoch_s = (usual, usual, usual) if other is None else (other.epoch_s, other.low_s, other.high_s)
+    return StrategyEffect(
+        section.label(run), epoch_s, (base_epoch_s[0] / epoch_s[0], base_epoch_s[1] / epoch_s[1], base_epoch_s[2] / epoch_s[2])
+    )
 
 
 def assumptions(section: Section) -> pd.DataFrame:
-    """One row an assumption and strategy, those that matter most first; epochs in s, without jitter but where that is what is assumed."""
+    """Return a table of one row an assumption and strategy, those that matter most first.
+
+    Epochs in s, without jitter except where jitter is what is assumed.
+    """
     rows = [
         {
-            "assumption": rest.assumption,
-            "from": rest.low,
-            "to": rest.high,
-            "strategy": one.strategy,
-            "ranks": rest.ranks,
-            **dict(zip(("epoch_s", "epoch_at_from_s", "epoch_at_to_s"), one.epoch_s, strict=True)),
-            **dict(zip(("speedup", "speedup_at_from", "speedup_at_to"), one.speedup, strict=True)),
-            "range": rest.source,
+            "assumption": effect.assumption,
+            "from": effect.low,
+            "to": effect.high,
+            "strategy": strategy_effect.strategy,
+            "ranks": effect.ranks,
+            **dict(zip(("epoch_s", "epoch_at_from_s", "epoch_at_to_s"), strategy_effect.epoch_s, strict=True)),
+            **dict(zip(("speedup", "speedup_at_from", "speedup_at_to"), strategy_effect.speedup, strict=True)),
+            "range": effect.source,
         }
-        for rest in rests(section)
-        for one in rest.moved
+        for effect in largest_effects(section)
+        for strategy_effect in effect.strategies
     ]
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Setting: what runs share whose figures compare: what is trained, on what, and whether it was executed or simulated."""
+"""Setting: what results must share to be compared: what is trained, on what, and whether it was executed or simulated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Figures of two runs compare where all of it is equal, and nowhere else.
+    """Setting of a result. Results compare where their settings are equal, and nowhere else.
 
     work: what is trained: `dataset` and its content, `model`, widths, hyper-parameters, seed. place: what it runs on: `device`, libraries
-    and threads that execute it, or `device`, `cluster` and `costs` that simulate it. Both are names and values, as a reader is told them.
+    and threads that execute it, or `device`, `cluster` and `costs` that simulate it. Both are names and values for the reader.
     """
 
     kind: Kind
@@ -27,30 +27,30 @@ class Setting:
         return (("source", self.kind), *self.work, *self.place)
 
     def fact(self, name: str) -> str:
-        """By name; '' for one that is not there."""
+        """Return a fact by name; '' for one that is not there."""
         return dict(self.facts).get(name, "")
 
     def __str__(self) -> str:
-        what = " on ".join(name for name in (self.fact("model"), self.fact("dataset")) if name)
+        work = " on ".join(name for name in (self.fact("model"), self.fact("dataset")) if name)
         cluster, device = self.fact("cluster"), self.fact("device")
-        said = ", ".join(name for name in (what, f"{device} ({cluster})" if cluster else device) if name)
-        return f"{self.kind}: {said}" if said else self.kind
+        parts = ", ".join(name for name in (work, f"{device} ({cluster})" if cluster else device) if name)
+        return f"{self.kind}: {parts}" if parts else self.kind
 
 
 EXECUTED = Setting("executed")  # where nothing more is known
 
 
-def apart(settings: Iterable[Setting]) -> dict[Setting, Facts]:
-    """What tells each setting from the others, as far as their names do not."""
-    found, known = {}, list(dict.fromkeys(settings))
-    for one in known:
-        alike = [other for other in known if str(other) == str(one)]
-        names = dict.fromkeys(name for other in alike for name, _ in other.facts)
-        differ = [name for name in names if len({other.fact(name) for other in alike}) > 1]
-        found[one] = tuple((name, one.fact(name) or "none") for name in differ)
-    return found
+def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
+    """Return the facts that tell each setting from the others, as far as their titles do not."""
+    by_setting, unique = {}, list(dict.fromkeys(settings))
+    for setting in unique:
+        same_title = [other for other in unique if str(other) == str(setting)]
+        names = dict.fromkeys(name for other in same_title for name, _ in other.facts)
+        differ = [name for name in names if len({other.fact(name) for other in same_title}) > 1]
+        by_setting[setting] = tuple((name, setting.fact(name) or "none") for name in differ)
+    return by_setting
 
 
-def told(facts: Facts) -> str:
-    """Facts in a line."""
+def describe(facts: Facts) -> str:
+    """Return facts as one line: name and value of each, separated by semicolons."""
     return "; ".join(f"{name} {value}" for name, value in facts)

@@ -1,4 +1,4 @@
-"""Deadlock: who waits for whom when a replay stops early."""
+"""Deadlock: the cycle of waiting tasks at which a replay stopped early."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 SHOWN = 6  # tasks of a cycle that the message names
 
 
-def deadlock(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
-    """The error that names a cycle of waiting tasks; `start` int64 [segments], negative where a segment never started.
+def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
+    """Return an error that names a cycle of waiting tasks. start: when segments started (ns), int64 [segments], negative where one never
+    did.
 
-    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders
-    close a cycle.
+    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders close a
+    cycle.
     """
     stuck = np.flatnonzero(start < 0)
-    streams, where = np.unique(timeline.stream[stuck], return_index=True)
+    streams, first_stuck = np.unique(timeline.stream[stuck], return_index=True)
     # of each stream, the first segment that did not start; waiting streams are held up by one another's heads
-    head: dict[int, int] = dict(zip(streams.tolist(), stuck[where].tolist(), strict=True))
+    head: dict[int, int] = dict(zip(streams.tolist(), stuck[first_stuck].tolist(), strict=True))
 
     def unserved(segment: int) -> list[int]:
         waits = [*timeline.awaited[timeline.wait_ptr[segment] : timeline.wait_ptr[segment + 1]], timeline.turn[segment]]
         return [int(other) for other in waits if other >= 0 and start[other] < 0]
 
     def blocker(segment: int) -> int:
-        """The head of a stream that holds up `segment`, itself a head."""
-        others = unserved(segment)
-        if not others:
+        """Return the first segment that did not start in the stream that holds up `segment`, itself the first such of its own."""
+        blockers = unserved(segment)
+        if not blockers:
             partners: list[int] = np.flatnonzero(timeline.collective == timeline.collective[segment]).tolist()
-            others = [other for other in partners if head[int(timeline.stream[other])] != other or unserved(other)]
-        return head[int(timeline.stream[others[0]])]
+            blockers = [partner for partner in partners if head[int(timeline.stream[partner])] != partner or unserved(partner)]
+        return head[int(timeline.stream[blockers[0]])]
 
     path = [int(stuck[0])]
     while (step := blocker(path[-1])) not in path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.cuda_ext.scheduling import replay as native
-from chronoscale.strategies.costs import overlapped
+from chronoscale.strategies.costs import launch_overlap_ns
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 AT_ONCE = -(1 << 60)  # ns: of a row that nobody launches
@@ -15,13 +15,12 @@ AT_ONCE = -(1 << 60)  # ns: of a row that nobody launches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launches:
-    """n rows in g turns; a turn is a run of a rank's rows, in row order. All arrays int64.
+    """Launches of n rows' kernels in g turns; a turn is a run of a rank's rows, in row order. All arrays int64.
 
-    A row starts `after_ns` at the earliest, counted from the start of its turn; one without kernels when it likes. A turn starts when the
-    one before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser's step of the
-    iteration before the last: the host is at most one iteration ahead of the device), and a row of the device that waits for one of the
-    host, which is issued when that has returned, and nothing else before it (`device_lanes`). Where a row waits for several, the
-    turns between have no rows.
+    A row starts at the earliest `after_ns` after its turn has started; a row without kernels need not wait. A turn starts when the one
+    before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser step of the iteration
+    before the last, as a host is at most one iteration ahead of its device), and a row of the device that waits for a row of the host: it
+    is issued when that has returned, and nothing else before it. Where a row waits for several, the turns between have no rows.
     """
 
     turn: Ints  # [n] of each row
@@ -32,43 +31,47 @@ class Launches:
 
     @classmethod
     def of(cls, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches | None:
-        """Of rows `ns` long, int64 [n], whose kernels take the host `launch_ns` each, those of each row its own where int64 [n]; None where
-        nothing is launched."""
+        """Return the launches of a schedule; None where nothing is launched.
+
+        ns: what rows take, int64 [n]; launch_ns: what the host takes to launch one kernel, the same for all rows or int64 [n].
+        """
         if not np.any(launch_ns) or not schedule.kernels.any():
             return None
         columns = schedule.rank, schedule.lane, schedule.iteration, schedule.kernels, ns, schedule.hosted, schedule.op == Op.OPTIMIZE
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(launch_ns, np.int64), len(schedule)))
-        launched = native.Launched(*columns, schedule.dep_ptr, schedule.dep, each)
-        if (found := native.turns(launched, schedule.ranks, len(Lane))) is not None:
-            return cls(*found[1:])
+        launched = native.LaunchedRows(*columns, schedule.dep_ptr, schedule.dep, each)
+        if (turns := native.host_turns(launched, schedule.ranks, len(Lane))) is not None:
+            return cls(*turns[1:])
         return cls.in_numpy(schedule, ns, each)
 
     @classmethod
     def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: Ints) -> Launches:
-        """The same without the native library; launch_ns: int64 [n]."""
+        """Return the launches of a schedule, worked out in NumPy: `of` without the native library. launch_ns: int64 [n]."""
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn
         key = np.maximum.accumulate(own + np.maximum(iteration, 0))
         begins = np.diff(key, prepend=-1) > 0
-        gates = np.stack([np.full(len(order), -1), *_held(schedule, order)])
-        gates[0, begins] = _steps(schedule, order, np.cumsum(begins) - 1, rank[begins])
-        there = np.stack([begins, *(gates[1:] >= 0)])
-        first, which = np.nonzero(there.T)  # where each turn begins, and why
+        gates = np.stack([np.full(len(order), -1), *_awaited_on_host(schedule, order)])
+        gates[0, begins] = _earlier_steps(schedule, order, np.cumsum(begins) - 1, rank[begins])
+        turn_begins = np.stack([begins, *(gates[1:] >= 0)])
+        first, which = np.nonzero(turn_begins.T)  # where each turn begins, and why
         turn, after = np.empty_like(order), np.empty_like(order)
-        turn[order] = at = np.cumsum(there.sum(0)) - 1
+        turn[order] = at = np.cumsum(turn_begins.sum(0)) - 1
         each = launch_ns[order]
         spent = schedule.kernels[order] * each
         done = np.cumsum(spent)
         before = (done - spent)[first]
-        launched = done - before[at] - overlapped(schedule.kernels[order], ns[order], each)
+        launched = done - before[at] - launch_overlap_ns(schedule.kernels[order], ns[order], each)
         after[order] = np.where(spent > 0, launched, AT_ONCE)
         return cls(turn, after, rank[first], np.diff(before, append=done[-1]), gates[which, first])
 
 
-def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
-    """The last optimiser's step of the iteration before the last of the same rank, int64 [iterations of all ranks]. `number` int64 [n]: of
-    each row's, in `order`."""
+def _earlier_steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
+    """Return the last optimiser step of the iteration before the last of the same rank (a row; -1: none), int64 [iterations of all ranks].
+
+    number: the iteration of each row among those of all ranks, int64 [n], in `order`; rank: of each iteration.
+    """
     last, gate = (np.full(len(rank), -1, np.int64) for _ in range(2))
     steps = np.flatnonzero(schedule.op[order] == Op.OPTIMIZE)
     last[number[steps]] = order[steps]
@@ -76,22 +79,25 @@ def _steps(schedule: Schedule, order: Ints, number: Ints, rank: Ints) -> Ints:
     return gate
 
 
-def _held(schedule: Schedule, order: Ints) -> list[Ints]:
-    """Rows of the host that a row's launch waits for and no launch of its rank has waited for before: the last one of each lane that has
-    any, int64 [n] each, in `order`; -1: none. Rows of a lane end in order, so the last one tells of all."""
-    here, host = np.arange(len(schedule)), schedule.hosted
-    waiter, dep = np.repeat(here, np.diff(schedule.dep_ptr)), schedule.dep
-    lane = np.lexsort((here, schedule.lane, schedule.rank))
+def _awaited_on_host(schedule: Schedule, order: Ints) -> list[Ints]:
+    """Return rows of the host that a row's launch waits for and that no earlier launch of its rank has waited for; -1: none.
+
+    One array, int64 [n] in `order`, for each lane that has such rows: the last row of that lane. Rows of a lane end in order, so the last
+    one stands for all.
+    """
+    rows, host = np.arange(len(schedule)), schedule.hosted
+    waiter, dep = np.repeat(rows, np.diff(schedule.dep_ptr)), schedule.dep
+    lane = np.lexsort((rows, schedule.lane, schedule.rank))
     follows = (np.diff(schedule.rank[lane]) == 0) & (np.diff(schedule.lane[lane]) == 0)
     waiter, dep = np.concatenate([waiter, lane[1:][follows]]), np.concatenate([dep, lane[:-1][follows]])
     waits = ~host[waiter] & (schedule.kernels[waiter] > 0) & host[dep] & (schedule.rank[waiter] == schedule.rank[dep])
-    found = []
+    rows_by_lane = []
     for number in np.unique(schedule.lane[dep[waits]]):
         chosen = waits & (schedule.lane[dep] == number)
-        last = np.full(len(here), -1, np.int64)
+        last = np.full(len(rows), -1, np.int64)
         np.maximum.at(last, waiter[chosen], dep[chosen])
-        own = schedule.rank[order].astype(np.int64) * (len(here) + 1)
-        known = np.maximum.accumulate(own + last[order] + 1)
-        new = np.diff(known, prepend=-1) > 0
-        found.append(np.where(new, last[order], -1))
-    return found
+        own = schedule.rank[order].astype(np.int64) * (len(rows) + 1)
+        waited_for = np.maximum.accumulate(own + last[order] + 1)
+        new = np.diff(waited_for, prepend=-1) > 0
+        rows_by_lane.append(np.where(new, last[order], -1))
+    return rows_by_lane

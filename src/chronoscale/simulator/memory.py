@@ -1,4 +1,4 @@
-"""Memory: what a rank's device holds at its fullest moment, and what the ranks of a machine hold on the host."""
+"""Memory: what each rank's device holds at most at a time, and what the ranks of a machine hold on its host."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peaks:
-    """int64 [ranks] each: the most bytes held at once, and the row whose allocation brought it there (-1: `resident` alone)."""
+    """Peak device memory of each rank, int64 [ranks] each. row: the one whose allocation reached the peak (-1: `resident` data alone)."""
 
     bytes: Ints
     row: Ints
 
 
-def fullest(schedule: Schedule, trace: Trace) -> Peaks:
-    """Of every rank: `resident`, `alloc` from a row's start, until `free` at a row's end."""
-    held, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
-    taken, given = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
-    entry = np.concatenate([taken, given])  # a row of the trace ...
-    change = np.concatenate([schedule.alloc[trace.task[taken]], -schedule.free[trace.task[given]]])  # ... and what it does to its rank
-    if not len(taken):
-        return Peaks(held, at)
-    ends = np.arange(len(entry)) >= len(taken)
+def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
+    """Find the peak device memory of every rank: `resident` bytes throughout, `alloc` from a row's start until `free` at a row's end."""
+    peak, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
+    allocating, freeing = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
+    entry = np.concatenate([allocating, freeing])  # a row of the trace, and what it changes on its rank
+    change = np.concatenate([schedule.alloc[trace.task[allocating]], -schedule.free[trace.task[freeing]]])
+    if not len(allocating):
+        return Peaks(peak, at)
+    ends = np.arange(len(entry)) >= len(allocating)
     time = np.where(ends, trace.end_ns[entry], trace.start_ns[entry])
     # At one instant, what earlier rows return is there for those that start; a row without duration takes before it returns.
     later = ~ends | (trace.start_ns[entry] == time)
@@ -41,29 +41,33 @@ def fullest(schedule: Schedule, trace: Trace) -> Peaks:
     for first, last in zip(begin, [*begin[1:], len(rank)], strict=True):
         top = first + int(np.argmax(total[first:last]))
         if total[top] > 0:
-            held[rank[first]] += total[top]
+            peak[rank[first]] += total[top]
             at[rank[first]] = trace.task[entry[order[top]]]
-    return Peaks(held, at)
+    return Peaks(peak, at)
 
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
-    """Peak device memory of each rank (bytes), int64 [ranks]: `resident`, `alloc` from a row's start, until `free` at a row's end."""
-    return fullest(schedule, trace).bytes
+    """Return the peak device memory of each rank (bytes), int64 [ranks]: `resident`, and `alloc` from a row's start until `free` at a row's
+    end.
+    """
+    return find_peaks(schedule, trace).bytes
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
-    """Raises UserError when a rank needs more memory than its device has: the rank that needs most, where, and by how much; and when the
-    ranks of a machine together need more than its host has. A device on the host holds both.
+    """Check that all ranks fit in the memory of their devices and hosts.
+
+    Raises UserError for the rank that needs most, with where and by how much, and when the ranks of a machine together need more than its
+    host has. A device that is the host itself holds both.
     """
-    found = fullest(schedule, trace)
-    rank = int(np.argmax(found.bytes))
-    row = int(found.row[rank])
-    place = None if row < 0 else Place(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
-    admit(schedule, cluster, rank, int(found.bytes[rank]), place)
+    peak = find_peaks(schedule, trace)
+    rank = int(np.argmax(peak.bytes))
+    row = int(peak.row[rank])
+    place = None if row < 0 else TaskPlace(row, int(schedule.op[row]), int(schedule.unit[row]), int(schedule.iteration[row]))
+    check_rank(schedule, cluster, rank, int(peak.bytes[rank]), place)
 
 
-class Place(NamedTuple):
-    """A row of an epoch."""
+class TaskPlace(NamedTuple):
+    """Position of a row in an epoch."""
 
     task: int
     op: int
@@ -71,12 +75,14 @@ class Place(NamedTuple):
     iteration: int
 
 
-def admit(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: Place | None) -> None:
-    """Raises UserError as `check`, of the rank that holds most, `held` bytes, when the row at `place` starts (None: throughout). schedule:
-    the epoch's, or a part of it."""
+def check_rank(schedule: Schedule, cluster: Cluster, rank: int, peak: int, place: TaskPlace | None) -> None:
+    """Check the rank that holds most: `peak` bytes when the row at `place` starts (None: throughout).
+
+    schedule: the epoch's, or that of a part of it. Raises UserError where its device or its host has less.
+    """
     _check_host(schedule, cluster)
     beside = schedule.host if cluster.device.on_host else 0
-    need, have = float(held) + beside, cluster.device.memory
+    need, have = float(peak) + beside, cluster.device.memory
     if need <= have:
         return
     where = "for resident data"
@@ -91,6 +97,7 @@ def admit(schedule: Schedule, cluster: Cluster, rank: int, held: int, place: Pla
 
 
 def _check_host(schedule: Schedule, cluster: Cluster) -> None:
+    """Check that the ranks of the fullest machine fit in its host's memory. Raises UserError."""
     ranks = min(schedule.ranks, cluster.gpus_per_node)  # of the fullest machine
     need, have = float(schedule.host * ranks), cluster.host_memory
     if need > have:
@@ -100,5 +107,6 @@ def _check_host(schedule: Schedule, cluster: Cluster) -> None:
 
 
 def _size(count: float) -> str:
+    """Return bytes in words."""
     scale, unit = next(((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s / 10), (1.0, "bytes"))
     return f"{count / scale:.1f} {unit}"

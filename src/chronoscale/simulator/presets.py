@@ -1,4 +1,4 @@
-"""Presets: the papers' testbeds and larger ones, read from YAML with the package or from the user's file."""
+"""Presets: clusters of the papers' testbeds and larger ones, read from the package's YAML files or from the user's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from chronoscale import yaml_files
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import merged
+from chronoscale.simulator.network.nccl import merge_constants
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.topology import Bandwidth, Topology
 from chronoscale.validation_messages import mistake
 
@@ -24,6 +24,8 @@ SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
 
 class _Entry(BaseModel):
+    """Part of a cluster file; keys that it does not know are mistakes."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -32,6 +34,8 @@ Soon = Annotated[float, Field(ge=0, le=1e-2)]  # s: what is done once a kernel
 
 
 class _Link(_Entry):
+    """Link of a cluster file: B/s in one direction, and seconds."""
+
     bandwidth: Bandwidth
     latency_s: float = Field(ge=0, le=1)
 
@@ -40,10 +44,14 @@ class _Link(_Entry):
 
 
 class _Bus(_Link):
+    """Bus between a device and its host."""
+
     efficiency: float = Field(1.0, gt=0, le=1)  # 1: the bandwidth is what copies reach
 
 
 class _Device(_Entry):
+    """Device of a cluster file or of a file in devices/: bytes, FLOP/s, B/s, seconds."""
+
     name: str
     memory: Bytes
     flops: float = Field(ge=1e9)  # FLOP/s: 67 TFLOP/s are 67.0e+12
@@ -62,6 +70,8 @@ class _Device(_Entry):
 
 
 class _Cluster(_Entry):
+    """Cluster file."""
+
     origin: str
     device: _Device | str  # the figures, or the name of a file in devices/
     nodes: int = Field(ge=1)
@@ -72,22 +82,24 @@ class _Cluster(_Entry):
     engine: _Link | None = None
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
-    nccl: Tuning | None = None  # those of NCCL's constants that are others here
+    nccl: NCCLConstants | None = None  # those of NCCL's constants that are others here
 
     @field_validator("nccl", mode="before")
     @classmethod
     def _completed(cls, value: Any) -> Any:
-        return merged(value)
+        return merge_constants(value)
 
 
 _E = TypeVar("_E", bound=_Entry)
 
 
 def _stems(folder: str) -> list[str]:
+    """Return the names of the files in a folder of the package, in alphabetical order."""
     return sorted(entry.name.removesuffix(".yaml") for entry in (_DATA / folder).iterdir() if entry.name.endswith(".yaml"))
 
 
 def _read(path: Traversable, kind: type[_E]) -> _E:
+    """Read a file's keys. Raises UserError naming file and key."""
     try:
         return kind.model_validate(yaml_files.read(path, "cluster file"))
     except ValidationError as error:
@@ -95,17 +107,20 @@ def _read(path: Traversable, kind: type[_E]) -> _E:
 
 
 def names() -> list[str]:
-    """Presets, in alphabetical order."""
+    """Return the names of all presets, in alphabetical order."""
     return _stems("clusters")
 
 
 def is_file(name: str) -> bool:
-    """Whether a cluster is named by the user's file."""
+    """Return whether `name` is the path of a user's cluster file rather than a preset."""
     return name.endswith(SUFFIXES)
 
 
 def cluster(name: str) -> Cluster:
-    """A preset by name, or the user's file by its path. Raises UserError for an unknown name, with the nearest, and as `read`."""
+    """Return a preset by name, or the cluster of a user's file by its path.
+
+    Raises UserError for an unknown name, with the nearest one, and for a file with mistakes, naming file and key.
+    """
     if is_file(name):
         return read(Path(name))
     if name not in names():
@@ -114,11 +129,12 @@ def cluster(name: str) -> Cluster:
 
 
 def read(path: Path) -> Cluster:
-    """A cluster from the user's YAML, written like a preset. Raises UserError naming file and key."""
+    """Read a cluster from the user's YAML file, written like a preset. Raises UserError naming file and key."""
     return _cluster(path.stem, path)
 
 
 def _cluster(name: str, path: Traversable) -> Cluster:
+    """Read and check a cluster file; `name` is what the cluster is called. Raises UserError naming file and key."""
     entry = _read(path, _Cluster)
     if entry.origin.startswith("fitted"):
         raise UserError(f"{path}: origin: 'fitted' is said of links that a profile has measured; say where the figures are from")
@@ -129,7 +145,7 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
     links = entry.intra.link(), entry.inter.link()
     engine = None if entry.engine is None else entry.engine.link()
-    found = Cluster(
+    described = Cluster(
         name,
         figures.device(),
         entry.nodes,
@@ -139,28 +155,28 @@ def _cluster(name: str, path: Traversable) -> Cluster:
         float("inf") if entry.host_memory is None else entry.host_memory,
         engine,
     )
-    found = replace(found, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
+    described = replace(described, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
     try:
-        LinkGraph.of(found)
+        LinkGraph.of(described)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return found
+    return described
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:
-    """The same machines, as many as hold `gpus` devices. Raises UserError below one."""
+    """Return the cluster with as many of its machines as hold `gpus` devices. Raises UserError below one."""
     if gpus < 1:
         raise UserError(f"cluster '{cluster.name}': at least one GPU is needed, got {gpus}")
     return replace(cluster, nodes=-(-gpus // cluster.gpus_per_node))
 
 
 def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None = None, exchange: Link | None = None) -> Cluster:
-    """The machine at hand as `ranks` CPU ranks that share `memory_bytes` evenly; `link` joins them, fitted to measured
-    collectives, `gather` to all-gathers, `exchange` to all-to-alls.
+    """Return this machine as a cluster of `ranks` CPU ranks that share `memory_bytes` evenly.
 
-    What a rank holds on its "device" and on the host comes out of one share. Two FIFOs a rank: host and transfer lanes, compute and
-    communication lanes. The peaks stand for one core of a current server to
-    an order of magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
+    link, gather, exchange: what collectives take, fitted to measurements: `gather` for all-gathers, `exchange` for all-to-alls, `link` for
+    the others and for those that are None. What a rank holds on its "device" and on the host comes out of one share. A rank has two FIFOs:
+    host and transfer lanes, compute and communication lanes. Its peak rates stand for one core of a current server to an order of
+    magnitude; costs of a CPU come from a profile. Raises UserError below one rank.
     """
     if ranks < 1:
         raise UserError(f"at least one rank is needed, got {ranks}")

@@ -45,8 +45,11 @@ class Timeline:
     def of(
         cls, schedule: Schedule, device: Device, ns: Ints, launches: Launches | None = None, takes: NDArray[np.bool_] | None = None
     ) -> Timeline:
-        """Rows of `schedule`, each `ns` long (int64 [n]), in the streams of `device`, whose host launches them as `launches` says; `takes`
-        bool [n]: those that share resources, all of a collective alike."""
+        """Cut `schedule` into segments.
+
+        ns: what rows take, int64 [n]; device: which lanes are one stream; launches: of the device's host, None where nothing is launched;
+        takes: rows that share resources, bool [n], all of a collective alike.
+        """
         streams, stream = len(device.streams), streams_of(schedule, device)
         row = np.argsort(_narrow(stream), kind="stable")
         waiter = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
@@ -81,10 +84,10 @@ class Timeline:
         by_segment = np.argsort(segment[waiter], kind="stable")
         dep = dep[by_segment]
         waits = np.bincount(segment[waiter], minlength=len(first))
-        joined = schedule.collective[first]
-        _, index, members = np.unique(joined[joined >= 0], return_inverse=True, return_counts=True)
+        collective_of = schedule.collective[first]
+        _, index, members = np.unique(collective_of[collective_of >= 0], return_inverse=True, return_counts=True)
         collective = np.full(len(first), -1, np.int64)
-        collective[joined >= 0] = index
+        collective[collective_of >= 0] = index
         rows = cls(
             segment=segment,
             offset_ns=offset,
@@ -101,10 +104,10 @@ class Timeline:
             lag_ns=offset[dep] + ns[dep],
             lag_launched_ns=launched[dep] + ns[dep],
         )
-        return rows if launches is None else rows._with(launches, schedule.ranks * streams, ns)
+        return rows if launches is None else rows._with_turns(launches, schedule.ranks * streams, ns)
 
-    def _with(self, launches: Launches, streams: int, ns: Ints) -> Timeline:
-        """The same with the hosts' turns behind it; `streams` are there without them."""
+    def _with_turns(self, launches: Launches, streams: int, ns: Ints) -> Timeline:
+        """Return the timeline with the hosts' turns behind it. streams: how many there are without them."""
         count, gate = len(launches.rank), launches.gate
         none, gated = np.full(count, -1, np.int64), gate >= 0
         row = gate[gated]
@@ -123,7 +126,7 @@ class Timeline:
         )
 
     def begin(self, start: Ints) -> Ints:
-        """When rows start (ns), int64 [n], given when segments do, int64 [s]."""
+        """Return when rows start (ns), int64 [n], from when segments do, int64 [s]."""
         turn = self.turn[self.segment]
         begin: Ints = np.maximum(start[self.segment] + self.offset_ns, np.where(turn >= 0, start[turn] + self.launched_ns, 0))
         return begin
@@ -133,17 +136,17 @@ class Timeline:
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
-        """First and one past the last segment of every stream that has any."""
+        """Return the first and one past the last segment of every stream that has any."""
         edges = np.flatnonzero(np.diff(self.stream, prepend=-1, append=-1)).tolist()
         return list(pairwise(edges))
 
 
 def streams_of(schedule: Schedule, device: Device) -> Int32:
-    """In which FIFO each row runs, int32 [n]: rank * streams of the device + stream."""
+    """Return the FIFO in which each row runs, int32 [n]: rank * streams of the device + stream."""
     stream_of = np.array([device.stream_of(lane) for lane in Lane], np.int32)
     return schedule.rank * np.int32(len(device.streams)) + stream_of[schedule.lane]
 
 
 def _narrow(stream: Int32) -> NDArray[np.integer]:
-    """The same numbers in the smallest type: NumPy sorts 16-bit keys by radix, ten times faster than 64-bit ones."""
+    """Return the same numbers in the smallest type: NumPy sorts 16-bit keys by radix, ten times faster than 64-bit ones."""
     return stream.astype(np.min_scalar_type(int(stream.max()))) if len(stream) else stream

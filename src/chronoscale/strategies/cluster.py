@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.costing.nccl_constants import Tuning
+from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.schedule import Lane
 from chronoscale.strategies.topology import Topology
 
@@ -26,11 +26,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One accelerator, or one CPU rank.
+    """An accelerator, or one CPU rank, as the figures of its datasheet; figures that are 0 are not known.
 
-    `streams` says which lanes run beside each other: each inner tuple is one FIFO. On a GPU every lane is a stream; a CPU rank runs
-    its compute and communication lanes on one thread and its host lanes on another. `on_host`: its memory is the host's, so that what a
-    rank keeps there counts against it. Figures that are 0 are not known.
+    streams: which lanes run beside each other, one inner tuple a FIFO. On a GPU every lane is a CUDA stream; a CPU rank runs its compute
+    and communication lanes on one thread and its host lanes on another. on_host: its memory is the host's, so that what a rank keeps there
+    counts against it.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Device:
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")
 
     def stream_of(self, lane: Lane) -> int:
-        """Which FIFO a lane runs in."""
+        """Return the number of the FIFO that a lane runs in."""
         return next(i for i, stream in enumerate(self.streams) if lane in stream)
 
 
@@ -67,14 +67,15 @@ CPU_STREAMS = ((Lane.HOST, Lane.H2D, Lane.D2H), (Lane.COMPUTE, Lane.COMPUTE2, La
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """`nodes` machines of `gpus_per_node` devices; `intra` joins devices of a machine, `inter` machines (per device's share).
+    """A cluster of `nodes` machines with `gpus_per_node` devices each; `intra` joins devices of a machine, `inter` machines (a device's
+    share).
 
-    `gather`, `exchange`: what all-gathers and all-to-alls take, where they were measured for themselves; None: as others. `host_memory`:
-    bytes a machine, shared by its devices' ranks. `engine`: fetching spread data through a data engine such as Dask: latency a request,
-    each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
-    `topology`: the links that bytes cross; None: what the two bandwidths let one suppose. `collectives`: how long they take, as NCCL builds
-    them or by alpha-beta; fitted links are alpha-beta always. `tuning`: NCCL's constants, None: as NCCL has them. `contention`: whether
-    rows that run side by side share devices and links (`simulator.sharing.contention`), or each runs as if it were alone.
+    gather, exchange: links as all-gathers and all-to-alls see them, where those were measured for themselves; None: as all-reduces do.
+    host_memory: bytes a machine, shared by its devices' ranks. engine: a data engine such as Dask that fetches spread data: latency a
+    request, each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
+    topology: the links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they are timed as NCCL builds
+    them or by alpha-beta; fitted links are alpha-beta always. tuning: NCCL's constants, None: as NCCL has them. contention: whether rows
+    that run side by side share devices and links (`simulator.sharing.contention`), or each runs uncontended.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Cluster:
     exchange: Link | None = None
     topology: Topology | None = None
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
-    tuning: Tuning | None = None
+    tuning: NCCLConstants | None = None
     contention: bool = True
 
     def __post_init__(self) -> None:
@@ -99,21 +100,23 @@ class Cluster:
 
     @property
     def gpus(self) -> int:
+        """The number of GPUs of the cluster."""
         return self.nodes * self.gpus_per_node
 
     def link(self, ranks: int) -> Link:
-        """The slowest link that a collective over ranks 0..ranks-1 crosses.
-
-        Raises UserError when there are fewer GPUs than ranks.
-        """
+        """Return the slowest link that a collective over ranks 0..ranks-1 crosses. Raises UserError when there are fewer GPUs than
+        ranks."""
         if not 1 <= ranks <= self.gpus:
             raise UserError(f"cluster '{self.name}' has {self.gpus} GPUs, {ranks} asked for")
         return self.intra if ranks <= self.gpus_per_node else self.inter
 
 
 def same_device(name: str, other: str) -> bool:
-    """Whether two names mean one model: all words of one are in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among
-    them, since a maker's name alone says no model, and none no device."""
+    """Return whether two names mean one model of a device.
+
+    All words of one must be in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among them, since a maker's name alone
+    says no model; an empty name matches none.
+    """
     words, others = (set(re.findall(r"[a-z0-9]+", text.lower())) for text in (name, other))
     shorter, longer = sorted((words, others), key=len)
     return name == other != "" or (shorter <= longer and any(any(map(str.isdigit, word)) for word in shorter))

@@ -1,4 +1,4 @@
-"""CostModel: how long a task takes, and how that is known."""
+"""CostModel: how long a row takes, from a datasheet or fitted to a profile, and where that figure comes from."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chronoscale.records import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, same_device
 from chronoscale.strategies.costing.curves import DESCRIBED, RANGED, Curve, curves
 from chronoscale.strategies.costing.predictor import Predictor
-from chronoscale.strategies.costing.roofline import occupied
-from chronoscale.strategies.costing.roofline import seconds as roofline_s
+from chronoscale.strategies.costing.roofline import occupied_shares
+from chronoscale.strategies.costing.roofline import roofline_seconds as roofline_s
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
 
@@ -26,7 +26,7 @@ Launch = Literal["eager", "graph"]
 
 
 class CostModel(Protocol):
-    """Predicts durations of compute and transfer tasks; collectives belong to the network model."""
+    """An estimator of durations of compute and transfer rows; collectives are timed by the network model."""
 
     @property
     def name(self) -> str:
@@ -35,30 +35,33 @@ class CostModel(Protocol):
 
     @property
     def launch_ns(self) -> int:
-        """What launching one kernel takes a rank's host, which launches those of all streams one after another; 0: nothing is launched."""
+        """The time that launching one kernel takes a rank's host, ns; 0: nothing is launched. Launches of all streams follow one
+        another."""
         ...
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """Durations in ns, int64 [len(rows)], of rows that share one op; and their origin. Called once an op."""
+        """Return durations of rows that share one operation, int64 [len(rows)] ns, and their source. Called once an operation."""
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Shares of the device's memory bandwidth and of its SMs that such rows, `ns` long (int64 [len(rows)]), take while they run alone,
-        float64 [len(rows)] each, from 0 to 1; zeros where unknown."""
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation take while they run alone.
+
+        ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
+        """
         ...
 
 
-def overlapped(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
-    """How much of its own time a row has behind it when its last kernel has been launched, at most; ns, int64 [rows].
+def launch_overlap_ns(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
+    """Return how much of its own time a row may have behind it when its last kernel has been launched, int64 [rows] ns.
 
-    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches
-    before: it may start (K - 1) min(w, L) before its last kernel has been launched.
+    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches before:
+    it may start (K - 1) min(w, L) before its last kernel has been launched.
     """
     return np.asarray(np.maximum(kernels - 1, 0) * np.minimum(ns // np.maximum(kernels, 1), launch_ns), np.int64)
 
 
 def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.uint8]]:
-    """Durations (ns) and sources of all rows; 0 for collectives, which the network model times."""
+    """Return durations (int64 [tasks] ns) and sources (uint8 [tasks]) of all rows; 0 for collectives, which the network model times."""
     ns = np.zeros(len(schedule), np.int64)
     source = np.zeros(len(schedule), np.uint8)
     for code in np.unique(schedule.op):
@@ -70,15 +73,15 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class DatasheetCosts:
-    """Roofline over a datasheet, by kind of work and its size (`roofline`). Every figure is `specified`.
+    """Costs from a datasheet: a roofline by kind of work and its size (`costing.roofline`). Every figure's source is `specified`.
 
     launch: "eager", kernels are launched one by one; "graph", as CUDA graphs: the host launches nothing, and on the device every kernel
     takes the device's `graph_s` more. That flatters graphs that change from iteration to iteration: a captured one has fixed shapes.
 
-    `efficiency`: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
+    efficiency: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
     efficiency; it scales every strategy alike. None: each kind its own.
 
-    `engine`: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
+    engine: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
     moves its bytes.
     """
 
@@ -94,7 +97,6 @@ class DatasheetCosts:
 
     @property
     def launch_ns(self) -> int:
-        """As in `CostModel`."""
         return round(self.device.launch_s * 1e9) if self.launch == "eager" else 0
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
@@ -102,24 +104,26 @@ class DatasheetCosts:
         moved = schedule.bytes[rows].astype(np.float64)
         on_host = schedule.lane[rows] == Lane.HOST
         if op is Op.FETCH and len(rows) and not on_host.all():
-            return self._fetched(schedule, rows), Source.SPECIFIED
+            return self._fetch_ns(schedule, rows), Source.SPECIFIED
         on_bus = on_host | (op in (Op.H2D, Op.D2H))  # datasheets name no host memory: taken to keep up with the bus
         seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
         if not on_bus.all():
             starts = schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
-            seconds = np.where(on_bus, seconds, self._worked(schedule, rows) + starts)
+            seconds = np.where(on_bus, seconds, self._device_seconds(schedule, rows) + starts)
         return np.rint(seconds * 1e9).astype(np.int64), Source.SPECIFIED
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        return occupied(self.device, schedule, rows, ns)
+        return occupied_shares(self.device, schedule, rows, ns)
 
-    def _worked(self, schedule: Schedule, rows: Ints) -> Floats:
+    def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
+        """Return the time of work on the device, float64 [rows] s, without launches."""
         if self.efficiency is None and len(rows):
             return roofline_s(self.device, schedule, rows)
         work = np.maximum(schedule.flops[rows] / self.device.flops, schedule.bytes[rows] / self.device.memory_bandwidth)
         return np.asarray(work / (self.efficiency or 1.0), np.float64)
 
-    def _fetched(self, schedule: Schedule, rows: Ints) -> Ints:
+    def _fetch_ns(self, schedule: Schedule, rows: Ints) -> Ints:
+        """Return the time of fetches through the data engine, int64 [rows] ns. Raises UserError where the cluster has none."""
         if self.engine is None:
             raise UserError(
                 f"schedule '{schedule.name}' fetches data from other ranks, and the cluster has no data engine: its file needs "
@@ -132,26 +136,28 @@ class DatasheetCosts:
 Described = Mapping[str, Floats]
 
 
-class Form(NamedTuple):
-    """A regression form: the descriptors it reads, and features [n, k] of them (float64 [n] each) for coefficients in ns."""
+class RegressionForm(NamedTuple):
+    """A form of regression: the descriptors that it reads, and its features [n, k] of them (float64 [n] each), for k coefficients in ns."""
 
     reads: tuple[str, ...]
     features: Callable[[Described], Floats]
 
 
-def _linear(*names: str) -> Form:
-    return Form(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
+def _linear(*names: str) -> RegressionForm:
+    """Return a form that is linear in the named descriptors, with a constant."""
+    return RegressionForm(names, lambda row: np.stack([*(row[name] for name in names), np.ones_like(row[names[0]])], axis=1))
 
 
 def _u_curve(row: Described) -> Floats:
+    """Return the features of REAL's appendix B: rows, mean degree d, 1 / d, and 1."""
     degree = np.maximum(row["edges"], 1) / np.maximum(row["rows"], 1)
     return np.stack([row["rows"], degree, 1 / degree, np.ones_like(degree)], axis=1)
 
 
-FORMS: Mapping[str, Form] = {
+FORMS: Mapping[str, RegressionForm] = {
     "eq16": _linear("nodes", "edges"),  # REAL eq. 16: a1 N + a2 E + a3
     "rows-edges": _linear("rows", "edges"),  # eq. 16 on a difference map: the rows and edges that changed
-    "u-curve": Form(("rows", "edges"), _u_curve),  # REAL appendix B: a0 N + a1 d + a2 / d + a3
+    "u-curve": RegressionForm(("rows", "edges"), _u_curve),  # REAL appendix B: a0 N + a1 d + a2 / d + a3
     "bytes": _linear("bytes"),  # alpha-beta
     "rows-bytes": _linear("rows", "bytes"),
     "traffic": _linear("rows", "edges", "bytes"),
@@ -163,10 +169,11 @@ FORMS: Mapping[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One fitted curve: op at one input width. `low`/`high` bound each descriptor seen in training. `lane`, `variant`: as in `Curve`.
+    """A fitted cost curve: one operation at one input width, as `Curve` tells curves apart.
 
-    Its form was chosen on samples that it was not fitted on, and its errors are told on a third part. `bias` is signed: of the sum of
-    those. `spread`: standard deviation of a row's time from repeat to repeat, relative to it, of its own, a repeat's drift left out.
+    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are told
+    on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat, relative to
+    it, a repeat's drift left out.
     """
 
     op: str
@@ -185,10 +192,11 @@ class Fit:
 
     @property
     def curve(self) -> Curve:
+        """The curve that this is a fit of."""
         return Curve(self.op, self.width, self.lane, self.variant)
 
     def check(self) -> None:
-        """Raises ValueError for a curve that predicts nothing."""
+        """Raise ValueError for a fit that predicts nothing: an unknown form, a missing range, or coefficients that do not fit the form."""
         if self.form not in FORMS:
             raise ValueError(f"{self.op}: no such form as '{self.form}'")
         reads = FORMS[self.form].reads
@@ -201,10 +209,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FittedCosts:
-    """Curves fitted to a profile of one device (`real_exec.measurement.fit`).
+    """Costs as curves fitted to a profile of one device.
 
-    Outside the range it was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so.
-    `slack` is the relative margin by which a descriptor may leave the range before that.
+    Outside the range that a curve was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so. slack: the
+    relative margin by which a descriptor may leave the range before that.
     """
 
     device: str
@@ -227,12 +235,14 @@ class FittedCosts:
 
     @property
     def jitters(self) -> bool:
-        """Whether rows or ranks were seen to take now more, now less."""
+        """Whether rows or ranks were measured to vary from repeat to repeat."""
         return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
 
-    def taken(self, device: str) -> FittedCosts:
-        """For what runs on `device`: the same, or, where they may `extrapolate`, what knows that it is another's. Raises UserError for
-        those of another device that may not."""
+    def for_device(self, device: str) -> FittedCosts:
+        """Return the costs for use on `device`: themselves, or, where they may `extrapolate` to another device, costs that say so.
+
+        Raises UserError for another device where they may not.
+        """
         if same_device(self.device, device):
             return self
         if not self.extrapolate:
@@ -257,10 +267,10 @@ class FittedCosts:
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         if self.peaks is None or not self.launch_ns:  # on a CPU, ranks that are busy side by side are fitted for themselves
             return np.zeros(len(rows)), np.zeros(len(rows))
-        return occupied(self.peaks, schedule, rows, ns)
+        return occupied_shares(self.peaks, schedule, rows, ns)
 
     def of(self, curve: Curve) -> Fit:
-        """The fit of a curve. Raises UserError where there is none."""
+        """Return the fit of a curve. Raises UserError where there is none."""
         for fit in self.fits:
             if fit.curve == curve:
                 return fit
@@ -269,6 +279,7 @@ class FittedCosts:
         raise UserError(f"costs {self.name}: no fit for {curve} ({curve.op} {known}); profile this experiment first")
 
     def _outside(self, fit: Fit, schedule: Schedule, rows: Ints) -> bool:
+        """Return whether rows leave the range of a fit. Raises UserError where they do and extrapolation is not allowed."""
         for name in set(FORMS[fit.form].reads) & set(RANGED):
             column = getattr(schedule, name)[rows]
             low, high = fit.low[name] * (1 - self.slack), fit.high[name] * (1 + self.slack)
@@ -282,20 +293,20 @@ class FittedCosts:
         return False
 
     def save(self, path: Path) -> None:
-        """JSON."""
+        """Write the costs as JSON."""
         path.write_text(json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
-        """Read what `save` wrote. Raises UserError when the file is missing or not a cost model."""
+        """Read a file that `save` wrote. Raises UserError when it is missing or not a cost model."""
         remedy = "`chronoscale profile` makes one"
-        found = read_json(path, cls, "cost model", remedy)
+        costs = read_json(path, cls, "cost model", remedy)
         with reading(path, "cost model", remedy):
-            if not found.fits:
+            if not costs.fits:
                 raise ValueError("no curves in it")
-            for fit in found.fits:
+            for fit in costs.fits:
                 fit.check()
-        return replace(found, extrapolate=extrapolate)
+        return replace(costs, extrapolate=extrapolate)
 
 
 UNUSED = DatasheetCosts(Device("none", 1, 1, 1, Link(1, 0), 0))  # of plans that ask for no costs

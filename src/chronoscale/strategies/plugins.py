@@ -1,15 +1,16 @@
-"""Outside: strategies from files and from installed packages, taken only if they are whole."""
+"""Plug-ins: strategies from files and from installed packages, accepted only if they are complete."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
 
 from chronoscale import modules
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.strategies.strategy import Strategy
 
 SUFFIX = ".py:"
@@ -17,60 +18,61 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9.+_-]*")
 PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes by its name and this
 
 
-def is_file(name: str) -> bool:
-    """Whether a strategy is named by its file, as in `my_lab.py:Mine`."""
+def names_file(name: str) -> bool:
+    """Return whether a strategy is named by its file, as in `my_lab.py:Mine`."""
     return SUFFIX in name
 
 
-def anchored(name: str, folder: Path) -> str:
-    """The same, its file absolute; a relative one is relative to `folder`."""
-    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if is_file(name) else name
+def anchor_file(name: str, folder: Path) -> str:
+    """Return the name with its file's path made absolute, a relative one from `folder`; other names as they are."""
+    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if names_file(name) else name
 
 
 def file_of(name: str) -> str:
-    """Of a strategy that is named by its file."""
+    """Return the file of a strategy that is named by its file."""
     return name.rpartition(":")[0]
 
 
-def of_file(name: str, taken: Collection[str]) -> Strategy:
-    """The strategy `FILE.py:NAME`, a class that needs no arguments or an instance. The file is run, once a process.
+def load_file(name: str, names_in_use: Collection[str]) -> Strategy:
+    """Return the strategy `FILE.py:NAME`: a class that needs no arguments, or an instance. The file is run once a process.
 
     Raises UserError in one line: the file, and what is missing or wrong.
     """
     file, attribute = file_of(name), name.rpartition(":")[2]
     module = modules.load(file)
     if not hasattr(module, attribute):
-        there = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
-        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(there) or 'none'}")
-    found = whole(getattr(module, attribute), name)
-    if found.name in taken:
-        raise UserError(f"{file}: '{attribute}' is called '{found.name}', and that name is taken")
-    if found.solves:
+        names = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__ and _is_strategy(value)]
+        raise UserError(f"{file}: no '{attribute}' in it; strategies there: {', '.join(names) or 'none'}")
+    loaded = require_complete(getattr(module, attribute), name)
+    if loaded.name in names_in_use:
+        raise UserError(f"{file}: '{attribute}' is called '{loaded.name}', and that name is taken")
+    if loaded.solves:
         raise UserError(f"{file}: '{attribute}' sets `solves`, which needs a process of its own: install it as a package")
-    return found
+    return loaded
 
 
 def _is_strategy(value: object) -> bool:
+    """Return whether an object is a strategy, or a class of strategies."""
     return isinstance(value, Strategy) or (inspect.isclass(value) and issubclass(value, Strategy))
 
 
-def of_package(entry: metadata.EntryPoint) -> Strategy:
-    """The strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
+def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
+    """Return the strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # whatever the package raises
         raise UserError(f"{where}: not importable ({type(error).__name__}: {error})") from error
-    found = whole(loaded, where)
-    if found.name != entry.name:
-        raise UserError(f"{where}: its name is '{found.name}', not the entry point's")
-    return found
+    planner = require_complete(loaded, where)
+    if planner.name != entry.name:
+        raise UserError(f"{where}: its name is '{planner.name}', not the entry point's")
+    return planner
 
 
-def whole(found: object, where: str) -> Strategy:
-    """What was found, as a strategy. Raises UserError naming what it lacks."""
+def require_complete(loaded: object, where: str) -> Strategy:
+    """Return an object that was loaded as a strategy, an instance of the class where it is one. Raises UserError naming what it lacks."""
     try:
-        return _whole(found() if inspect.isclass(found) and not _absent(found) else found, where)
+        return _require_complete(loaded() if inspect.isclass(loaded) and not _missing_methods(loaded) else loaded, where)
     except UserError:
         raise
     except Exception as error:  # of the user's class: how it is made, or what it says of itself
@@ -79,25 +81,29 @@ def whole(found: object, where: str) -> Strategy:
         ) from error
 
 
-def _absent(kind: type) -> list[str]:
-    """Methods that a class has to have and has not."""
+def _missing_methods(kind: type) -> list[str]:
+    """Return the abstract methods that a class has not defined."""
     return sorted(getattr(kind, "__abstractmethods__", ())) if issubclass(kind, Strategy) else []
 
 
-def _whole(found: object, where: str) -> Strategy:
-    absent = _absent(found) if inspect.isclass(found) else []
-    if not isinstance(found, Strategy) and not absent:
-        raise UserError(f"{where}: not a Strategy but {type(found).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
-    if isinstance(found, Strategy):
-        said = {name for kind in type(found).__mro__ for name in vars(kind).get("__annotations__", ())}
-        absent = [name for name in sorted(said) if getattr(found, name, None) is None]
-        if found.prepares and type(found).prepare is Strategy.prepare:
+def _require_complete(loaded: object, where: str) -> Strategy:
+    """Return a loaded object as a strategy. Raises UserError naming what it lacks, and warns of names that have changed."""
+    absent = _missing_methods(loaded) if inspect.isclass(loaded) else []
+    if not isinstance(loaded, Strategy) and not absent:
+        raise UserError(f"{where}: not a Strategy but {type(loaded).__name__}; derive it from `chronoscale.strategies.strategy.Strategy`")
+    if isinstance(loaded, Strategy):
+        annotated = {name for kind in type(loaded).__mro__ for name in vars(kind).get("__annotations__", ())}
+        absent = [name for name in sorted(annotated) if getattr(loaded, name, None) is None]
+        if loaded.prepares and type(loaded).prepare is Strategy.prepare:
             absent.append("prepare")
     if absent:
         raise UserError(f"{where}: has no {', '.join(f'`{name}`' for name in absent)}")
-    assert isinstance(found, Strategy)
-    if not NAME.fullmatch(found.name) or found.name.endswith(PREPARE):
+    assert isinstance(loaded, Strategy)
+    if (incremental := getattr(loaded, "streams", None)) is not None:
+        warnings.warn(f"{where}: `streams` has become `plans_incrementally`; write that", ChronoscaleWarning, stacklevel=2)
+        type(loaded).plans_incrementally = incremental
+    if not NAME.fullmatch(loaded.name) or loaded.name.endswith(PREPARE):
         raise UserError(
-            f"{where}: its name '{found.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"
+            f"{where}: its name '{loaded.name}' becomes that of files: letters, digits and .+-_ alone, and no '{PREPARE}' at its end"
         )
-    return found
+    return loaded

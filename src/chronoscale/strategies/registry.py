@@ -7,30 +7,19 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
-from chronoscale.strategies.baselines.signals.ddp import DDP, DDP_BATCH
-from chronoscale.strategies.baselines.signals.pgt import PGT
-from chronoscale.strategies.baselines.snapshots.blad import BLAD
+from chronoscale.strategies.baselines.signals import DDP, DDP_BATCH, PGT
 from chronoscale.strategies.baselines.snapshots.dgc import DGC
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
-from chronoscale.strategies.baselines.snapshots.psg import PSG
-from chronoscale.strategies.baselines.streams.disttgl import DISTTGL
-from chronoscale.strategies.baselines.streams.etc import ETC
-from chronoscale.strategies.baselines.streams.mspipe import MSPIPE
-from chronoscale.strategies.baselines.streams.simple import SIMPLE
-from chronoscale.strategies.baselines.streams.taser import TASER
-from chronoscale.strategies.baselines.streams.tgl import SEQUENTIAL, TGL, TGL_UNIQUE
-from chronoscale.strategies.baselines.streams.tgl_dist import TGL_DIST
+from chronoscale.strategies.baselines.snapshots.whole_groups import BLAD, PSG
+from chronoscale.strategies.baselines.streams import DISTTGL, ETC, MSPIPE, SEQUENTIAL, SIMPLE, TASER, TGL, TGL_DIST, TGL_UNIQUE
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
 from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
-from chronoscale.strategies.pgt_index.dist_index import DIST_INDEX
-from chronoscale.strategies.pgt_index.gen_dist_index import GEN_DIST_INDEX
-from chronoscale.strategies.pgt_index.gpu_index import GPU_INDEX
-from chronoscale.strategies.pgt_index.index import INDEX
-from chronoscale.strategies.plugins import is_file, of_file, of_package
+from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX, GEN_DIST_INDEX, GPU_INDEX, INDEX
+from chronoscale.strategies.plugins import load_entry_point, load_file, names_file
 from chronoscale.strategies.real.greedy import REAL_G
 from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
 from chronoscale.strategies.real.ilp import REAL_L
@@ -50,46 +39,50 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS
 
 
 def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
-    """By name, or of a file: `my_lab.py:Mine`. Raises UserError with the nearest valid name (of those in `near`, if any are given), and for
-    a strategy that does not load."""
-    if is_file(name):
-        return of_file(name, STRATEGIES)
+    """Return a strategy by its name, or from a file, as `my_lab.py:Mine`.
+
+    Raises UserError with the nearest valid name (of those in `near`, if any are given), and for a strategy that does not load.
+    """
+    if names_file(name):
+        return load_file(name, STRATEGIES)
     if name in STRATEGIES:
         return STRATEGIES[name]
     installed = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     if name not in installed:
         raise unknown("strategy", name, [*(near or STRATEGIES), *installed])
-    return of_package(installed[name])
+    return load_entry_point(installed[name])
 
 
-def installed() -> Mapping[str, Strategy]:
-    """All strategies by name, ours first. One of another package that does not load is warned of and left out."""
-    found = dict(STRATEGIES)
+def installed_strategies() -> Mapping[str, Strategy]:
+    """Return all strategies by name, this package's first; warn of those of other packages that do not load, and leave them out."""
+    planners = dict(STRATEGIES)
     for entry in metadata.entry_points(group=GROUP):
         try:
             if entry.name in STRATEGIES:
                 raise UserError(f"strategy '{entry.name}' ({entry.value}): the name is taken")
-            found[entry.name] = of_package(entry)
+            planners[entry.name] = load_entry_point(entry)
         except UserError as error:
             warnings.warn(f"left out: {error}", ChronoscaleWarning, stacklevel=2)
-    return found
+    return planners
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Of those that installed packages bring: package and version."""
+    """Return package and version of those of the named strategies that installed packages bring."""
     entries = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
-    brought = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
-    return {f"strategy {name}": f"{one.dist.name} {one.dist.version}" if one.dist else one.value for name, one in brought.items()}
+    installed = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
+    return {
+        f"strategy {name}": f"{point.dist.name} {point.dist.version}" if point.dist else point.value for name, point in installed.items()
+    }
 
 
 def of(family: str) -> dict[str, Strategy]:
-    """This package's strategies for one kind of dynamic graph, by name."""
+    """Return this package's strategies for one kind of dynamic graph, by name."""
     return {name: planner for name, planner in STRATEGIES.items() if planner.family == family}
 
 
 def executable(name: str) -> Strategy:
-    """The strategy of that name, to be run for real. Raises UserError as `strategy`, and for one that can only be simulated."""
-    found = strategy(name)
-    if not found.executes:
-        raise UserError(f"strategy '{found.name}' is simulated only: leave it out, or use `chronoscale simulate`")
-    return found
+    """Return the strategy of that name, to be executed. Raises UserError for an unknown name, and for one that can only be simulated."""
+    planner = strategy(name)
+    if not planner.executes:
+        raise UserError(f"strategy '{planner.name}' is simulated only: leave it out, or use `chronoscale simulate`")
+    return planner

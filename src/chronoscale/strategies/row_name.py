@@ -1,4 +1,4 @@
-"""Row names: what a schedule's row is called in the traces of a profiler, and how to find it there."""
+"""Row names: the names of a schedule's rows in the traces of a profiler."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from chronoscale.strategies.schedule import Op
 ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row's range
 
 
-def named(row: int, op: Op) -> str:
-    """What a row's range is called."""
+def row_name(row: int, op: Op) -> str:
+    """Return the name of a row's range in a profiler's trace, as "row 12 H2D"."""
     return f"row {row} {op.name}"

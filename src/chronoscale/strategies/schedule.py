@@ -1,4 +1,4 @@
-"""Schedule: what a strategy plans. One row a task, columnar; both interpreters read the same one."""
+"""Schedule: the plan of an epoch, a table with one row an operation on a rank; it is executed and simulated alike."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from chronoscale.datasets.arrays import Bool, Int32, UInt8
 from chronoscale.errors import UserError
 from chronoscale.records import reading
-from chronoscale.strategies import table
+from chronoscale.strategies import columnar
 
 Ints = NDArray[np.int64]
 WORK = ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc", "free")  # columns that say how much a row has to do
 
 
 class Op(IntEnum):
-    """What a task does. Values are stored in files: append, never renumber."""
+    """An operation of a row. Values are stored in files: append, never renumber."""
 
     SAMPLE = 0
     GATHER = 1
@@ -68,31 +68,31 @@ IDLE = (*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE)  # what a rank witho
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """One epoch (or a part of it) of one strategy on `ranks` ranks.
+    """The plan of one epoch (or a part of it) by one strategy on `ranks` ranks; columns with one entry a row.
 
-    Arrays have one entry a task. Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]` are the tasks that task i waits
-    for beyond that order; all are earlier rows, so row order is a topological order. `unit` is a snapshot group, a batch or a window;
-    `step` a snapshot in it; -1 where none applies.
+    Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]` are the rows that row i waits for beyond that order; all are
+    earlier rows, so row order is a topological order. `unit` is a snapshot group, a batch or a window; `step` a snapshot in it; -1 where
+    none applies.
 
-    Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the
-    bus or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches for it
-    (`costing.kernels`). `variant`: which implementation of its operation runs it, where there are several (0: the usual one, or the
-    only one); a planner numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none)
-    form one operation that starts when its last rank arrives. `alloc` bytes of device memory are taken at a task's start, `free`
-    returned at its end; `resident` bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes
-    of features, as many as training.cache_ratio says). `host` bytes are the most that a rank holds in host memory (data set,
-    materialised windows, and what making them needs).
+    Work descriptors: `nodes`, `edges` of the graph that is read; `rows` written; `width` of the input features; `bytes` moved (over the bus
+    or network for transfers, through device memory for compute); `flops`; `kernels` that a GPU's host launches (`costing.kernels`).
+    `variant`: which implementation of its operation runs the row, where there are several (0: the usual one, or the only one); a planner
+    numbers them, and rows of different ones share no curve of a profile. Rows of one `collective` id (-1: none) form one operation that
+    starts when its last rank arrives. `alloc` bytes of device memory are taken at a row's start, `free` returned at its end; `resident`
+    bytes are held on every rank throughout (parameters, gradients, optimiser state, and `cached` bytes of features, as many as
+    training.cache_ratio says). `host` bytes are the most that a rank holds in host memory (data set, materialised windows, and what making
+    them needs).
 
     `planned_ns`: the epoch's makespan as a scheduler sees it (REAL eq. 10, synchronisation left out), 0 where none planned; `bound_ns`: no
-    schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule
-    keeps the three of the whole.
+    schedule of that problem is shorter, 0 where unknown; `note`: what a reader must know of the planning. A part of a schedule keeps the
+    three of the whole.
 
     `kind` says what executes it: "groups" of snapshots, each whole on a rank; "snapshots" of a group spread over ranks; "parts" of
-    snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and
-    "spread", whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing
-    executes. `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
-    (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.sharing`); of blocks, what is kept
-    (`strategies.flaredtdg.keeping`).
+    snapshots; "blocks" of sliding windows; "sampled" windows; "hybrid" batches; "windows" of a signal; "events" of a stream, and "spread",
+    whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing executes.
+    `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
+    (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.spread.sharing`); of blocks, what windows keep
+    (`strategies.flaredtdg.retention`).
     """
 
     name: str
@@ -128,7 +128,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         n = len(self.op)
-        table.check(f"schedule '{self.name}': column", self, COLUMNS)
+        columnar.check(f"schedule '{self.name}': column", self, COLUMNS)
         if self.ranks < 1:
             raise UserError(f"a schedule needs at least one rank, got {self.ranks}")
         if n and (int(self.rank.min()) < 0 or int(self.rank.max()) >= self.ranks):
@@ -144,11 +144,13 @@ class Schedule:
         self._check_collectives()
 
     def _check_work(self, names: tuple[str, ...] = WORK) -> None:
+        """Raise ValueError for a column of work with a negative entry."""
         for name in names:
             if len(self) and int(getattr(self, name).min()) < 0:
                 raise ValueError(f"schedule '{self.name}': negative {name}")
 
     def _check_collectives(self) -> None:
+        """Raise ValueError for a collective with a rank twice, or with several operations."""
         tasks = np.flatnonzero(self.collective >= 0)
         if not len(tasks):
             return
@@ -165,81 +167,81 @@ class Schedule:
 
     @property
     def gap(self) -> float:
-        """How far above its bound the plan is, relative to the plan; NaN where either is unknown."""
+        """How far the plan is above its lower bound, relative to the plan; NaN where either is unknown."""
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
     def idle(self) -> int:
-        """Ranks that have nothing to do but to synchronise and to write what others compute: there are more of them than there is work."""
+        """The number of ranks that only synchronise and write what others compute, since there are more ranks than work."""
         works = ~np.isin(self.op, IDLE)
         return self.ranks - len(np.unique(self.rank[works]))
 
     @property
     def iterations(self) -> int:
-        """Optimiser steps."""
+        """The number of optimiser steps."""
         return int(self.iteration.max()) + 1 if len(self) else 0
 
     @property
     def hosted(self) -> Bool:
-        """Rows whose work the host of a GPU does itself, in whatever lane, bool [n]: what a data engine fetches, and what ranks exchange of
-        node memory that they have parts of, which lies in the host's memory."""
+        """Whether the host of a GPU does a row's work itself, in whatever lane, bool [rows].
+
+        So it is for what a data engine fetches, and for what ranks exchange of node memory that they have parts of, which lies in the
+        host's memory.
+        """
         exchanged = np.isin(self.op, (Op.ALLTOALL, Op.ALLGATHER)) & (self.kind == "spread")
         hosted: Bool = (self.lane == Lane.HOST) | (self.op == Op.FETCH) | exchanged
         return hosted
 
     def tasks(self, op: Op) -> Ints:
-        """Row numbers of one operation."""
+        """Return the row numbers of one operation, int64."""
         return np.flatnonzero(self.op == op)
 
     def dependencies(self, task: int) -> Ints:
-        """Rows that `task` waits for beyond the order of its lane."""
+        """Return the rows that row `task` waits for beyond the order of its lane, int64."""
         return self.dep[self.dep_ptr[task] : self.dep_ptr[task + 1]]
 
     def head(self, iterations: int) -> Schedule:
-        """The first `iterations` optimiser steps, every rank."""
+        """Return the first `iterations` optimiser steps, on every rank."""
         return self.take(np.flatnonzero(self.iteration < iterations))
 
     def take(self, tasks: Ints) -> Schedule:
-        """The given rows (ascending). Their dependencies must be among them.
-
-        Raises ValueError when a dependency is left out.
-        """
+        """Return the given rows (ascending) as a schedule. Raises ValueError when one of their dependencies is left out."""
         new = np.full(len(self), -1, np.int64)
         new[tasks] = np.arange(len(tasks))
         counts = np.diff(self.dep_ptr)
-        kept = np.repeat(new >= 0, counts)
-        dep = new[self.dep[kept]]
+        selected = np.repeat(new >= 0, counts)
+        dep = new[self.dep[selected]]
         if (dep < 0).any():
             raise ValueError(f"schedule '{self.name}': a kept task depends on one that is left out")
         columns = {name: getattr(self, name)[tasks] for name in COLUMNS}
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[tasks])])
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
-    def working(self, unit: Int32, **work: Ints) -> Schedule:
-        """The same rows on other units and other work, all columns of `WORK`; the rest was checked when it was made.
+    def with_work(self, unit: Int32, **work: Ints) -> Schedule:
+        """Return the same rows on other units with other work, all columns of `WORK`, without checking what stays.
 
         Raises ValueError for a column that does not fit, or is negative.
         """
-        found = copy(self)
+        schedule = copy(self)
         for name, column in {"unit": unit, **{name: work[name] for name in WORK}}.items():
-            object.__setattr__(found, name, column)
-        table.check(f"schedule '{self.name}': column", found, COLUMNS)
-        found._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
-        return found
+            object.__setattr__(schedule, name, column)
+        columnar.check(f"schedule '{self.name}': column", schedule, COLUMNS)
+        schedule._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
+        return schedule
 
     def save(self, path: Path) -> None:
-        """Parquet; dependencies as a list column."""
-        table.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
+        """Write the schedule as Parquet; dependencies are a list column."""
+        columnar.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
 
     @classmethod
     def load(cls, path: Path) -> Schedule:
-        """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a schedule."""
+        """Read a file that `save` wrote. Raises UserError when it is missing, truncated or not a schedule."""
         with reading(path, "schedule"):
-            values, written = table.load(path, cls, COLUMNS)
+            values, written = columnar.load(path, cls, COLUMNS)
             deps = written["deps"].combine_chunks()
             ptr = deps.offsets.to_numpy().astype(np.int64)
             return cls(**values, dep_ptr=ptr, dep=deps.values.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 # Column -> dtype: all arrays but the dependencies.
-COLUMNS = {name: dtype for name, dtype in table.columns_of(Schedule).items() if name not in ("dep_ptr", "dep")}
+COLUMNS = {name: dtype for name, dtype in columnar.columns_of(Schedule).items() if name not in ("dep_ptr", "dep")}

@@ -1,4 +1,4 @@
-"""Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file says it.
+"""Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file describes it.
 
 Bandwidths are bytes/s in one direction. What a file leaves out is not modelled: without `host` its memory is never full, without
 `switches` every GPU has lanes of its own to its host, without `fabric` no switch between machines is ever full.
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 
 def _of_bytes(value: float) -> float:
+    """Check a bandwidth: numbers below 1e6 are taken for other units."""
     if not value >= 1e6:  # nor a number that is none
         raise ValueError("expected bytes/s in one direction, at least 1e6 (400 Gb/s are 50.0e+9)")
     return value
@@ -21,18 +22,20 @@ Bandwidth = Annotated[float, AfterValidator(_of_bytes)]
 
 
 class _Keys(BaseModel):
+    """A group of keys, none of which may be unknown."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Host(_Keys):
-    """Memory of a machine's processors; devices are spread evenly over the sockets, in order."""
+    """The memory of a machine's processors; devices are spread evenly over the sockets, in order."""
 
     memory_bandwidth: Bandwidth  # of one socket, reading and writing together
     sockets: int = Field(1, ge=1)
 
 
 class Switches(_Keys):
-    """PCIe switches of a machine, `gpus` and `nics` on each, in order."""
+    """The PCIe switches of a machine, with `gpus` and `nics` on each, in order."""
 
     count: int = Field(ge=1)
     gpus: int = Field(ge=1)
@@ -41,7 +44,7 @@ class Switches(_Keys):
 
 
 class LeafSpine(_Keys):
-    """Leaf switches of `nodes_per_leaf` machines, all of which the spine joins.
+    """A network of leaf switches with `nodes_per_leaf` machines each, all joined by a spine.
 
     oversubscription: what a leaf's machines can send together over what goes up to the spine.
     """
@@ -51,7 +54,7 @@ class LeafSpine(_Keys):
 
 
 class Dragonfly(_Keys):
-    """Routers of `nodes_per_router` machines in groups; every two routers of a group are joined, and every two groups.
+    """A network of routers with `nodes_per_router` machines each, in groups; every two routers of a group are joined, and every two groups.
 
     The link between groups a and b lies at router b mod `routers_per_group` of a, and the other way round. Routes are shortest ones (Kim,
     Dally, Scott, Abts; ISCA 2008: minimal routing).
@@ -64,14 +67,14 @@ class Dragonfly(_Keys):
 
 
 class Cable(_Keys):
-    """Joins two ends; "node 3" is a machine, any other name a switch."""
+    """A link between two ends; "node 3" is a machine, any other name a switch."""
 
     ends: Annotated[tuple[str, str], Field(strict=False)]
     bandwidth: Bandwidth
 
 
 class Fabric(_Keys):
-    """What joins machines, in one of three ways."""
+    """The network between machines, in one of three forms."""
 
     leaf_spine: LeafSpine | None = None
     dragonfly: Dragonfly | None = None
@@ -79,16 +82,18 @@ class Fabric(_Keys):
 
     @model_validator(mode="after")
     def _one(self) -> Fabric:
+        """Check that one form is given."""
         if sum(way is not None for way in (self.leaf_spine, self.dragonfly, self.cables)) != 1:
             raise ValueError("expected one of leaf_spine, dragonfly and cables")
         return self
 
 
 class Topology(_Keys):
-    """peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe.
+    """The links of a cluster beyond the bandwidths of its file.
 
-    nics: of a machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a
-    network card reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
+    peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe. nics: of a
+    machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a network card
+    reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
     """
 
     peer: Literal["nvlink", "pcie"]

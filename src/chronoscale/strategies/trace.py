@@ -1,4 +1,4 @@
-"""Trace: what happened, or would happen, when. Executed and simulated runs share it."""
+"""Trace: when every row of a schedule started and ended, executed or simulated."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.records import reading
-from chronoscale.strategies import table
+from chronoscale.strategies import columnar
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 
 class Source(IntEnum):
-    """Where a duration comes from. A trace never loses it."""
+    """The origin of a duration; every duration of a trace has one."""
 
     MEASURED = 0
     FITTED = 1
@@ -27,7 +27,8 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """One entry a task that ran, in task order. `task` joins it with its schedule; times are ns from a common zero.
+    """The times of an executed or simulated epoch: one entry a row that ran, in row order. `task` joins it with its schedule; times are ns
+    from a common zero.
 
     A collective starts, for every rank, when its last rank arrives: waiting is not part of its duration.
     """
@@ -45,7 +46,7 @@ class Trace:
     source: UInt8
 
     def __post_init__(self) -> None:
-        table.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
+        columnar.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
         if len(self) and (self.rank.min() < 0 or self.rank.max() >= self.ranks or self.task.min() < 0):
             raise ValueError(f"trace of '{self.strategy}': rank outside 0..{self.ranks - 1}, or a task below 0")
         if len(self) and (self.op.max() > max(Op) or self.lane.max() > max(Lane) or self.source.max() > max(Source)):
@@ -55,7 +56,7 @@ class Trace:
 
     @classmethod
     def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: UInt8, device: str) -> Trace:
-        """A trace of every row of `schedule`; start and end int64 [tasks]."""
+        """Return a trace of every row of `schedule`; start and end int64 [rows] ns, source uint8 [rows]."""
         task = np.arange(len(schedule))
         return cls(
             schedule.name, schedule.ranks, device, task, schedule.rank, schedule.lane, schedule.op, start_ns, end_ns, schedule.bytes, source
@@ -66,22 +67,25 @@ class Trace:
 
     @property
     def duration_ns(self) -> Ints:
+        """The duration of each entry, int64 [entries] ns."""
         return self.end_ns - self.start_ns
 
     @property
     def span_ns(self) -> int:
-        """First start to last end: the time of the epoch."""
+        """The time of the epoch: first start to last end, ns."""
         return int(self.end_ns.max() - self.start_ns.min()) if len(self) else 0
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Origins of the durations in this trace, in words."""
+        """The origins of the durations in this trace, in words."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
 
-    def folded(self, stands: Ints) -> Trace:
-        """The trace with each set of rows that ran as one CUDA graph as one entry, `Op.GRAPH`, in the place of the row that stands for it.
+    def fold(self, stands: Ints) -> Trace:
+        """Return the trace with each set of rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first start to the
+        last end.
 
-        `stands` int64 [entries]: the number of that row, of each entry; -1 of a row by itself. From the first start to the last end.
+        stands: int64 [entries], for each entry the number of the row that stands for its graph and whose place the folded entry takes; -1
+        for a row by itself.
         """
         own = np.flatnonzero(stands >= 0)
         _, first, of = np.unique(stands[own], return_index=True, return_inverse=True)
@@ -96,21 +100,21 @@ class Trace:
         return replace(self, **columns).take(np.flatnonzero((stands < 0) | (stands == self.task)))
 
     def take(self, rows: Ints) -> Trace:
-        """The given entries, by their places."""
+        """Return the entries at the given places."""
         return replace(self, **{name: getattr(self, name)[rows] for name in TRACE_COLUMNS})
 
     def save(self, path: Path) -> None:
-        """Parquet with the run's identity in its metadata."""
-        table.save(path, self, TRACE_COLUMNS)
+        """Write the trace as Parquet, with the run's identity in its metadata."""
+        columnar.save(path, self, TRACE_COLUMNS)
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        """Read what `save` wrote. Raises UserError when the file is missing, truncated or not a trace."""
+        """Read a file that `save` wrote. Raises UserError when it is missing, truncated or not a trace."""
         with reading(path, "trace"):
-            return cls(**table.load(path, cls, TRACE_COLUMNS)[0])
+            return cls(**columnar.load(path, cls, TRACE_COLUMNS)[0])
 
     def chrome(self, schedule: Schedule) -> str:
-        """Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
+        """Return the trace as Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
         events: list[dict[str, object]] = []
         lanes = np.unique(np.stack([self.rank, self.lane.astype(np.int32)]), axis=1).T
         for rank in np.unique(self.rank):
@@ -138,4 +142,4 @@ class Trace:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": meta})
 
 
-TRACE_COLUMNS = table.columns_of(Trace)
+TRACE_COLUMNS = columnar.columns_of(Trace)

@@ -1,4 +1,4 @@
-"""Workload: what planning needs to know of a dataset and a model, and nothing else."""
+"""Workload: the statistics of a dataset, the sizes of a model and the hyper-parameters that planning needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.batching.snapshots.chunks import Blocks
-from chronoscale.batching.snapshots.held_out import Held
+from chronoscale.batching.snapshots.chunks import BlockCounts
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.cuda_ext.sampling.temporal import POLICIES, Policy
-from chronoscale.datasets.arrays import check_columns
+from chronoscale.datasets.arrays import require_counts
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.datasets.streams.protocol import Protocol as Evaluation
@@ -24,11 +24,11 @@ from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.tasks import task_of
 
 GATES = {"lstm": 4, "gru": 3}
-Kind = TypeVar("Kind", bound="Statistics")
+AnyStatistics = TypeVar("AnyStatistics", bound="Statistics")
 
 
 class Statistics(Protocol):
-    """What planning needs of a dataset; `family` names its kind of dynamic graph, the same name in every room."""
+    """The counts of a dataset that planning needs; `family` names its kind of dynamic graph, the same name in every room."""
 
     @property
     def family(self) -> str: ...
@@ -36,7 +36,7 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """A vertex partition: int64 [units, parts], per unit and part. `origin`: how it was made, or that it is an estimate."""
+    """A vertex partition's counts, int64 [units, parts]. `origin`: the partitioner, or that it is an estimate."""
 
     rows: Ints
     edges: Ints  # that end in the part
@@ -45,10 +45,11 @@ class Partition:
     origin: str = "METIS"
 
     def __post_init__(self) -> None:
-        check_columns(self, self.rows.shape)
+        require_counts(self, self.rows.shape)
 
     @property
     def parts(self) -> int:
+        """The number of parts."""
         return int(self.rows.shape[1])
 
 
@@ -81,26 +82,26 @@ class ModelShape:
 
     @property
     def gates(self) -> int:
-        """Gate matrices of the recurrent cell."""
+        """The number of gate matrices of the recurrent cell."""
         return GATES.get(self.temporal, 0)
 
     @property
     def states(self) -> int:
-        """Tensors of a recurrent state: h, and an LSTM's c."""
+        """The number of tensors of a recurrent state: h, and an LSTM's c."""
         return 2 if self.temporal == "lstm" else 1
 
     @property
     def stepped(self) -> int:
-        """Values that a step of the recurrence leaves for each one of its input; stacked cells' states lie side by side once more."""
+        """The values that a recurrent step saves for each one of its input; stacked cells save their states once more, side by side."""
         return self.depth * (self.gates + 2 + self.states * (self.depth > 1))
 
     @property
     def recurrences(self) -> int:
-        """Layers with a recurrence, the last ones."""
+        """The number of layers with a recurrence, which are the last ones."""
         return 1 if self.recurs_last else self.layers
 
     def recurs(self, layer: int) -> bool:
-        """Whether `layer` (0-based) has a recurrence; one without hands its transformed representations on."""
+        """Return whether `layer` (0-based) has a recurrence; one without hands its transformed representations on."""
         return layer >= self.layers - self.recurrences
 
     @property
@@ -109,17 +110,16 @@ class ModelShape:
         return self.evolves_weights
 
     def width(self, layer: int) -> int:
-        """Input features of `layer` (0-based)."""
+        """Return the width of the input features of `layer` (0-based)."""
         return self.inputs if layer == 0 else self.hidden
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model by name and the widths asked of it; a model reads those that it has.
+    """A model by name and the widths that an experiment asks for; a model reads those that it has.
 
-    inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the
-    encoding of elapsed times; mails: that a node keeps, where a model reads several; dropout: of attention; clock: the scale
-    of elapsed times, linear, log or both.
+    inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the encoding
+    of elapsed times; mails: the size of a node's mailbox; dropout: of attention; clock: the scale of elapsed times, linear, log or both.
     """
 
     name: str
@@ -136,12 +136,13 @@ class ModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class SharingHyper:
-    """Of a stream on several ranks (MemShare). policy, shared, decay: as of `Spread`; strategies without shared nodes take a share of 0.
+    """Hyper-parameters of training an event stream on several ranks that spread its node memory (MemShare).
 
-    theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the fan-out (§3.3). alpha: how far a
-    shared node's memory has to turn before others hear of it (eq. 19). staleness: iterations that memory may be behind (MSPipe). adaptive:
-    theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of shared nodes that alpha lets
-    through, which a plan has to assume.
+    policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies without
+    shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
+    fan-out (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory
+    may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of
+    shared nodes that alpha lets through, which a plan has to assume.
     """
 
     policy: str = "shared-nodes"
@@ -166,11 +167,12 @@ class SharingHyper:
 
 @dataclass(frozen=True, slots=True)
 class EventHyper:
-    """Of training on events: how they are split and evaluated, and how neighbours are sampled (`batching.streams.sampling.neighbourhood`).
+    """Hyper-parameters of training on events: how they are split and evaluated, and how neighbours are sampled.
 
-    patience: epochs without a better score after which training ends; 0: never. every: one iteration of so many alone; of probes, which
-    have to see an epoch's beginning and its end. cache_ratio: share of the features that strategies with a cache keep on the device;
-    presample: batches that are sampled before training to see which.
+    policy, windows, duration: as in `batching.streams.sampling.neighbourhood.Sampling`. patience: epochs without a better score after which
+    training ends; 0: never. every: run only every so many iterations, for probes that have to see an epoch's beginning and its end.
+    cache_ratio: share of the features that strategies with a cache keep on the device; presample: batches that are sampled before training
+    to see which.
     """
 
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -194,7 +196,8 @@ class EventHyper:
 
 @dataclass(frozen=True, slots=True)
 class Recency:
-    """Of sliding windows of snapshots (FlareDTDG §3.2): what they keep, and the chunks that vertices are cut into, all ranks together."""
+    """Hyper-parameters of sliding windows of snapshots (FlareDTDG §3.2): what windows keep of older snapshots, and the number of vertex
+    chunks of all ranks."""
 
     decay: Decay = field(default_factory=Decay)
     chunks: int = 64
@@ -205,28 +208,28 @@ class Recency:
 
     @property
     def full(self) -> int:
-        """Snapshots that are kept whole."""
+        """The number of snapshots that are kept whole."""
         return self.decay.full
 
 
 class Chunking(Protocol):
-    """Vertices cut into chunks, counted or estimated; `origin` says which."""
+    """Vertices cut into chunks, whose sizes are counted or estimated; `origin` says which."""
 
     @property
     def origin(self) -> str: ...
 
-    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
-        """What ranks hold of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
+        """Return what ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
         ...
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
-        """What ranks have of every snapshot's sample in an epoch, vertices dealt to them at random."""
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        """Return what ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hyper:
-    """Hyper-parameters of training that planning depends on; a family reads its own."""
+    """The hyper-parameters of training that planning depends on; a family of datasets reads its own."""
 
     group_size: int = 4  # snapshots a group (REAL §7.1)
     stride: int = 1  # snapshots between starts of consecutive groups
@@ -239,11 +242,11 @@ class Hyper:
     seed: int = 0
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
-    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standard`
+    standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
-    held: Held = field(default_factory=Held)  # snapshots that are not trained on
+    held: HeldOut = field(default_factory=HeldOut)  # snapshots that are not trained on
 
     def __post_init__(self) -> None:
         task_of(self.task)
@@ -261,7 +264,7 @@ class Hyper:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """A dataset's statistics, a model's shape and hyper-parameters."""
+    """What a strategy plans for: a dataset's statistics, a model's shape and hyper-parameters."""
 
     name: str
     stats: Statistics
@@ -275,47 +278,47 @@ class Workload:
         """The kind of dynamic graph, by its name."""
         return self.stats.family
 
-    def of(self, kind: type[Kind]) -> Kind:
-        """The statistics, which a strategy takes to be of its family's kind. Raises UserError for another."""
+    def of(self, kind: type[AnyStatistics]) -> AnyStatistics:
+        """Return the statistics, which must be of the given kind. Raises UserError for another."""
         if not isinstance(self.stats, kind):
             raise UserError(f"'{self.name}' is of the family {self.family}, this strategy plans for {kind.family}")
         return self.stats
 
     @property
     def snapshots(self) -> SnapshotStatistics:
-        """Of a sequence of snapshots. Raises UserError as `of`."""
+        """The statistics of a sequence of snapshots. Raises UserError for another family."""
         return self.of(SnapshotStatistics)
 
     @property
     def signal(self) -> SignalStatistics:
-        """Of a signal. Raises UserError as `of`."""
+        """The statistics of a signal. Raises UserError for another family."""
         return self.of(SignalStatistics)
 
     @property
     def events(self) -> StreamStatistics:
-        """Of a stream of events. Raises UserError as `of`."""
+        """The statistics of an event stream. Raises UserError for another family."""
         return self.of(StreamStatistics)
 
     @property
     def windows(self) -> Windows:
-        """A signal's windows. Raises UserError for another family or a series that is too short."""
+        """The windows of a signal. Raises UserError for another family or a series that is too short."""
         return Windows(self.signal.steps, self.hyper.window, self.hyper.horizon)
 
     @property
     def steps(self) -> int:
-        """Snapshots that a window may end with: those with one to predict that is trained on."""
+        """The number of snapshots that a window may end with: those that are trained on and have one to predict."""
         return max(len(self.hyper.held.split(len(self.snapshots.edges)).training) - self.hyper.horizon, 0)
 
     def within(self, decay: Decay) -> int:
-        """`steps`. Raises UserError where they are fewer than a window has."""
+        """Return `steps`. Raises UserError where they are fewer than a window of this decay has."""
         if decay.window > self.steps:
-            said = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
-            raise UserError(f"{said}, and '{self.name}' has {self.steps} to train on")
+            keys = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
+            raise UserError(f"{keys}, and '{self.name}' has {self.steps} to train on")
         return self.steps
 
     @property
     def groups(self) -> int:
-        """Snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict, all of them in training.
+        """The number of snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict, all of them in training.
 
         Raises UserError when what is trained on is too short for one, and where a share of it that is held out comes to none.
         """
@@ -330,5 +333,5 @@ class Workload:
         return (trained - needed) // hyper.stride + 1
 
     def group_start(self, unit: Ints | int) -> Ints:
-        """First snapshot of a group."""
+        """Return the first snapshot of each group, int64."""
         return np.asarray(unit, np.int64) * self.hyper.stride

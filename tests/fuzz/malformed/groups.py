@@ -11,7 +11,7 @@ from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.cuda_ext.reference import matching as matching_reference
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 
 Call = Callable[[str], tuple[Any, ...]]
 NUMBERS = (np.nan, np.inf, -1.0, 0.0, 5e-324, 1e-310, 1e150, 1e300, 8e307, 1.7e308, -1e308, 1.0, 2.0)
@@ -80,15 +80,15 @@ def exchanged(generator: np.random.Generator) -> Call:
     if generator.random() < 0.8:
         work, seed = 200, int(generator.integers(2**62))
     pull, threshold, alpha = (float(generator.choice(NUMBERS)) if generator.random() < 0.05 else 0.5 for _ in range(3))
-    walk = Walk(work, pull, threshold, seed)
+    search = ThresholdSearch(work, pull, threshold, seed)
 
     def call(backend: str) -> tuple[Any, ...]:
         if backend == "cpu":
-            return exchange(times, reuse, gpus, mate, walk, alpha)
+            return exchange(times, reuse, gpus, mate, search, alpha)
         found = mate.copy()
         if not len(times):
             return found, 0.0
-        return found, matching_reference.exchange(times.astype(float), reuse.astype(float), gpus, alpha, walk, found)
+        return found, matching_reference.exchange(times.astype(float), reuse.astype(float), gpus, alpha, search, found)
 
     return call
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling import boundary, temporal
+from chronoscale.cuda_ext.sampling import boundary_decay, temporal
 
 Call = Callable[[str], tuple[Any, ...]]
 HOSTILE = (-(2**31), -2, -1, 0, 5, 9, 100, 2**31 - 1)
@@ -58,7 +58,7 @@ def neighbours(generator: np.random.Generator) -> Call:
     strange, at = int(generator.integers(len(STRANGE))) if generator.random() < 0.2 else -1, int(generator.integers(3))
 
     def call(backend: str) -> tuple[Any, ...]:
-        with mock.patch.object(temporal, "scheduler", temporal.scheduler if backend == "cpu" else lambda what: None):
+        with mock.patch.object(temporal, "cpu_library_or_warn", temporal.cpu_library_or_warn if backend == "cpu" else lambda what: None):
             indptr = np.zeros(nodes + 1, np.int64)
             temporal.count(src, dst, both, indptr[1:])
             np.cumsum(indptr, out=indptr)
@@ -99,9 +99,10 @@ def across(generator: np.random.Generator) -> Call:
         given = [indptr, neighbor, event, *parts, t]
         if strange >= 0:
             given[at] = STRANGE[strange](given[at])
-        with mock.patch.object(boundary, "scheduler", boundary.scheduler if backend == "cpu" else lambda what: None):
-            owned = boundary.Owned(*given[3:5], rank)
-            found = boundary.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
+        library = boundary_decay.cpu_library_or_warn if backend == "cpu" else lambda what: None
+        with mock.patch.object(boundary_decay, "cpu_library_or_warn", library):
+            owned = boundary_decay.Ownership(*given[3:5], rank)
+            found = boundary_decay.sample(tuple(given[:3]), given[5], owned, node, before, fanout, theta, decay, complete, seed, threads)  # type: ignore[arg-type]
         return tuple(found) if strange < 5 else ()
 
     return call

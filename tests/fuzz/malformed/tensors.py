@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from fuzz.malformed.spoilt import spoil
+from fuzz.malformed.not_finite import spoil
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
-from chronoscale.cuda_ext.operators.attention import Attention, attention, attention_increment, attention_increment_
+from chronoscale.cuda_ext.operators.attention import AttentionState, attention, attention_increment, attention_increment_
 from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 
 Call = Callable[[str], tuple[Any, ...]]  # by backend: everything that it returned or wrote
@@ -168,7 +168,7 @@ def rebuild(generator: np.random.Generator) -> Call:
     return call
 
 
-def _known(kept: Tensor, state: Attention) -> Tensor:
+def _known(kept: Tensor, state: AttentionState) -> Tensor:
     """What is kept for rows that are numbers: with NaN among the scores, the largest is one or the other."""
     return kept.masked_fill(state.denominator.detach().isnan(), 0)
 
@@ -202,7 +202,7 @@ def attend(generator: np.random.Generator) -> Call:
             made = attention(graph, *values, backend=backend)
             return _grads(made.total, made.denominator, _known(made.maximum, made), leaves=values, later=later)
         change = EdgeMap(a["rows"], a["change_ptr"], a["change"], a["sign"], a["num_nodes"])
-        state = Attention(a["total"], a["denominator"], a["maximum"], a["reference"])
+        state = AttentionState(a["total"], a["denominator"], a["maximum"], a["reference"])
         if form == 1:
             following, touched = attention_increment(state, graph, change, *values, variant, backend)
             kept = _known(following.maximum, following), _known(following.reference, following)

@@ -15,11 +15,13 @@ from recordings import recording
 
 from chronoscale.errors import UserError
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.formats import chakra, chakra_in, chakra_out
-from chronoscale.strategies.formats.attribute import attribute
-from chronoscale.strategies.formats.chakra import CommType, Node, NodeType
-from chronoscale.strategies.formats.groups import before
-from chronoscale.strategies.formats.wire import varint
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo
+from chronoscale.strategies.formats.chakra import messages as chakra
+from chronoscale.strategies.formats.chakra import reader as chakra_reader
+from chronoscale.strategies.formats.chakra import writer as chakra_writer
+from chronoscale.strategies.formats.chakra.attribute import attribute
+from chronoscale.strategies.formats.chakra.messages import CommType, Node, NodeType
+from chronoscale.strategies.formats.chakra.wire import varint
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
@@ -55,16 +57,18 @@ def attributes(node) -> dict[str, object]:
 def test_what_was_written_is_read_again(tmp_path_factory, seed, ranks, streams):
     folder = tmp_path_factory.mktemp("traces")
     schedule, trace = recording(seed, ranks)
-    paths = chakra_out.write(trace, schedule, streams, folder, "job")
+    paths = chakra_writer.write(trace, schedule, streams, folder, "job")
     assert [path.name for path in paths] == [f"job.{rank}.et" for rank in range(ranks)]
-    found = chakra_in.read(paths[::-1])
-    assert same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == before(schedule, streams).tolist()
+    found = chakra_reader.read(paths[::-1])
+    assert (
+        same(found.schedule, schedule) and same(found.trace, trace) and found.prior.tolist() == previous_in_fifo(schedule, streams).tolist()
+    )
 
 
 def test_nodes_are_what_chakra_says(tmp_path):
     schedule, trace = recording(3, 3, 60)
-    paths = chakra_out.write(trace, schedule, ALONE, tmp_path, "job")
-    groups, seen = chakra_out.process_groups(schedule), 0
+    paths = chakra_writer.write(trace, schedule, ALONE, tmp_path, "job")
+    groups, seen = chakra_writer.process_groups(schedule), 0
     last: dict[tuple[int, int], int] = {}
     for rank, path in enumerate(paths):
         head, *nodes = messages(path)
@@ -98,14 +102,14 @@ def test_lanes_that_share_a_fifo_wait_for_one_another(tmp_path):
     schedule = write("a: H2D@H2D\nb: BACKWARD@COMPUTE\nc: H2D@H2D").schedule
     trace = Trace.of(schedule, *np.array([[0, 1, 2], [1, 2, 3]]), np.zeros(3, np.uint8), "d")
     for streams, expected in ((ALONE, [(), (), (0,)]), (FUSED, [(), (0,), (1,)])):
-        path = chakra_out.write(trace, schedule, streams, tmp_path, "x")
+        path = chakra_writer.write(trace, schedule, streams, tmp_path, "x")
         assert [node.ctrl_deps for node in chakra.read(path[0])[1]] == expected
 
 
 def test_a_part_of_a_trace_is_not_written(tmp_path):
     schedule, trace = recording(1)
     with pytest.raises(ValueError, match="a Chakra trace needs every row of its schedule"):
-        chakra_out.write(trace.take(np.arange(3)), schedule, ALONE, tmp_path, "x")
+        chakra_writer.write(trace.take(np.arange(3)), schedule, ALONE, tmp_path, "x")
 
 
 def test_metadata_and_nodes_of_google_are_read(tmp_path):
@@ -130,8 +134,8 @@ def foreign(folder, *ranks: list[Node]):
     for rank, nodes in enumerate(ranks):
         paths.append(folder / f"model.{rank}.et")
         kinds = {bool: "bool", int: "uint64", str: "string"}
-        coded = [chakra.encoded(node, [attribute(name, kinds[type(v)], v) for name, v in node.attributes.items()]) for node in nodes]
-        paths[-1].write_bytes(joined([chakra.metadata([]), *coded]))
+        coded = [chakra.encode_node(node, [attribute(name, kinds[type(v)], v) for name, v in node.attributes.items()]) for node in nodes]
+        paths[-1].write_bytes(joined([chakra.encode_metadata([]), *coded]))
     return paths
 
 
@@ -146,7 +150,7 @@ def meets(number: int, *deps: int, kind: CommType = CommType.ALL_REDUCE, size: i
 def test_a_trace_of_another_tool_is_replayed_by_hand(tmp_path):
     """10 µs beside 30, then an all-reduce of 4,000 bytes at 1 B/ns between two ranks (2 (P-1)/P of them), then 5 µs."""
     paths = foreign(tmp_path, *([device(7, us), meets(3, 7), device(5, 5, 3)] for us in (10, 30)))
-    recording = chakra_in.read(paths)
+    recording = chakra_reader.read(paths)
     schedule, trace, costs = recording.schedule, recording.trace, recording.costs
     assert (schedule.kind, schedule.ranks, schedule.name) == ("modelled", 2, "model")
     assert [Op(op).name for op in schedule.op] == ["COMPUTE", "ALLREDUCE", "COMPUTE"] * 2
@@ -168,7 +172,7 @@ def test_a_replay_where_it_was_recorded_is_the_recording(tmp_path_factory, seed,
     schedule = replace(schedule, kernels=np.where(schedule.collective < 0, schedule.kernels, 0))
     cluster = gpus(3, streams=streams)
     trace = replay(schedule, cluster, NsCosts(launch_ns))
-    found = chakra_in.read(chakra_out.write(trace, schedule, streams, tmp_path_factory.mktemp("traces"), "job"))
+    found = chakra_reader.read(chakra_writer.write(trace, schedule, streams, tmp_path_factory.mktemp("traces"), "job"))
     again = found.costs.without_gaps(schedule, replay(found.schedule, cluster, found.costs))
     zero = trace.start_ns.min() if len(trace) else 0
     assert np.array_equal(again.start_ns, trace.start_ns - zero) and np.array_equal(again.end_ns, trace.end_ns - zero)
@@ -184,7 +188,7 @@ def test_messages_loads_and_process_groups(tmp_path):
         [Node(1, "send", NodeType.COMM_SEND, (), (), 0, 1, ends), Node(2, "store", NodeType.MEM_STORE), *shared],
         [meets(4, kind=CommType.REDUCE_SCATTER, size=600, pg_name="tp"), Node(9, "python", NodeType.COMP)],
     )
-    schedule = chakra_in.read(paths).schedule
+    schedule = chakra_reader.read(paths).schedule
     row = {(int(rank), Op(op).name): i for i, (rank, op) in enumerate(zip(schedule.rank, schedule.op, strict=True))}
     column = schedule.collective
     assert column[row[0, "RECV"]] == column[row[1, "SEND"]] >= 0 and column[row[0, "H2D"]] == column[row[1, "D2H"]] == -1
@@ -202,7 +206,7 @@ def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
     nodes = [device(number, int(rng.integers(9)), *found) for number, found in zip(ids, deps, strict=True)]
     rng.shuffle(nodes)  # type: ignore[arg-type]
     folder = tmp_path_factory.mktemp("foreign")
-    found = chakra_in.read(foreign(folder, nodes))
+    found = chakra_reader.read(foreign(folder, nodes))
     assert len(found.schedule.dep) == sum(map(len, deps))  # that they lead to earlier rows is the schedule's own check
     alone = replay(found.schedule, gpus(1), found.costs)
     assert alone.span_ns == sum(node.duration_us for node in nodes) * 1000  # one FIFO
@@ -244,12 +248,12 @@ def test_rows_come_after_all_that_they_wait_for(tmp_path_factory, seed):
 )
 def test_what_does_not_fit_is_refused_with_its_node(tmp_path, ranks, said):
     with pytest.raises(UserError) as found:
-        chakra_in.read(foreign(tmp_path, *ranks))
+        chakra_reader.read(foreign(tmp_path, *ranks))
     assert str(found.value) == f"{tmp_path}{said.format(folder=tmp_path)}"
 
 
 def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
-    paths = chakra_out.write(*recording(5, 1)[::-1], ALONE, tmp_path, "job")
+    paths = chakra_writer.write(*recording(5, 1)[::-1], ALONE, tmp_path, "job")
     whole = paths[0].read_bytes()
     size = len(messages(paths[0])[-1].SerializeToString())
     at = len(whole) - size - len(varint(size))  # where the last message begins
@@ -262,10 +266,10 @@ def test_files_that_are_none_or_cut_off_are_refused_with_their_byte(tmp_path):
     ):
         spoilt.write_bytes(data)
         with pytest.raises(UserError) as found:
-            chakra_in.read([spoilt])
+            chakra_reader.read([spoilt])
         assert str(found.value).startswith(f"{spoilt}: {said}")
     with pytest.raises(UserError, match="no such file, a Chakra trace is expected"):
-        chakra_in.read([tmp_path / "none.et"])
+        chakra_reader.read([tmp_path / "none.et"])
 
 
 @given(st.integers(0, 3000), st.integers(0, 255), st.booleans())
@@ -275,7 +279,7 @@ def test_a_spoilt_byte_is_read_or_refused_in_a_line(spoil, at, byte, cut):
     data[at % len(data)] = byte
     other.write_bytes(bytes(data[: at % len(data)] if cut else data))
     try:
-        chakra_in.read([other])
+        chakra_reader.read([other])
     except UserError as error:
         assert str(error).startswith(str(other.parent)) and "\n" not in str(error)
 
@@ -283,12 +287,12 @@ def test_a_spoilt_byte_is_read_or_refused_in_a_line(spoil, at, byte, cut):
 @pytest.fixture(scope="module")
 def spoil(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spoil")
-    return chakra_out.write(*recording(8, 1, 12)[::-1], ALONE, folder, "job")[0]
+    return chakra_writer.write(*recording(8, 1, 12)[::-1], ALONE, folder, "job")[0]
 
 
 def test_ranks_have_to_fit_together(tmp_path):
     schedule, trace = recording(2, 3)
-    job, other = (chakra_out.write(trace, replace(schedule, name=name), ALONE, tmp_path, name) for name in ("job", "other"))
+    job, other = (chakra_writer.write(trace, replace(schedule, name=name), ALONE, tmp_path, name) for name in ("job", "other"))
     theirs = foreign(tmp_path, [], [], [])
     for paths, said in (
         (job[:2], f"{job[0]}: one of 3 ranks of 'job', and 2 files are named"),
@@ -300,16 +304,16 @@ def test_ranks_have_to_fit_together(tmp_path):
         ([], "a Chakra trace needs a file for every rank, got none"),
     ):
         with pytest.raises(UserError) as found:
-            chakra_in.read(paths)
+            chakra_reader.read(paths)
         assert str(found.value) == said
     unnamed = [theirs[i].rename(tmp_path / name) for i, name in enumerate(("a.et", "b.et"))]
     with pytest.raises(UserError, match=r"a.et: which rank's\? A trace of several ranks is named for them, as model.3.et"):
-        chakra_in.read(unnamed)
-    assert len(chakra_in.read(unnamed[:1]).schedule) == 0 and math.isfinite(chakra_in.read(unnamed[:1]).trace.span_ns)
+        chakra_reader.read(unnamed)
+    assert len(chakra_reader.read(unnamed[:1]).schedule) == 0 and math.isfinite(chakra_reader.read(unnamed[:1]).trace.span_ns)
 
 
 def test_an_empty_schedule_is_a_trace_without_nodes(tmp_path):
     schedule: Schedule = write("a: BACKWARD@COMPUTE").schedule.take(np.zeros(0, np.int64))
     trace = Trace.of(schedule, *np.zeros((2, 0), np.int64), np.zeros(0, np.uint8), "d")
-    found = chakra_in.read(chakra_out.write(trace, schedule, ALONE, tmp_path, "x"))
+    found = chakra_reader.read(chakra_writer.write(trace, schedule, ALONE, tmp_path, "x"))
     assert same(found.schedule, schedule) and same(found.trace, trace)

@@ -39,7 +39,7 @@ STEP = (
 def test_a_step_on_a_gpu_by_hand(tmp_path):
     found = kineto.read(save(tmp_path / "step.json", *STEP, rank=1, ranks=4, gpu="NVIDIA H200"))
     assert (found.rank, found.ranks, found.device, found.on_device) == (1, 4, "NVIDIA H200", True)
-    trace = kineto.trace(found)
+    trace = kineto.as_trace(found)
     columns = (trace.op, trace.lane, trace.start_ns.tolist(), trace.end_ns.tolist(), trace.bytes.tolist())
     rows = [(Op(op).name, Lane(lane).name, *rest) for op, lane, *rest in zip(*columns, strict=True)]
     assert rows == [
@@ -57,7 +57,7 @@ def test_a_step_on_a_gpu_by_hand(tmp_path):
     ]
     assert trace.device == "NVIDIA H200, as profiled in step.json" and trace.ranks == 4 and set(trace.rank) == {1}
     assert time_by_op(trace)["H2D"] == pytest.approx(8e-6)
-    names = kineto.by_name(found).set_index("name")
+    names = kineto.time_by_name(found).set_index("name")
     assert names.loc["gemm"].tolist() == ["kernel", 1, 0.04025, 40.25, 0.0] and "main.py(3): step" not in names.index
     assert names.loc["aten::addmm", "total_ms"] == 0.02
 
@@ -69,7 +69,7 @@ def test_outermost_calls_lie_in_no_other(tmp_path_factory, calls):
     events.append(event("cpu_op", "last", 200, 1))
     table = kineto.read(save(tmp_path_factory.mktemp("calls") / "x.json", *events)).events
     rows = list(table[["start_ns", "ns", "track"]].itertuples(index=False))
-    for i, inside in enumerate(~kineto.outermost(table)):
+    for i, inside in enumerate(~kineto.is_outermost(table)):
         one = rows[i]
         earlier = [other for other in rows[:i] if other.track == one.track and other.start_ns <= one.start_ns < other.start_ns + other.ns]
         assert inside == bool(earlier)
@@ -85,13 +85,13 @@ def test_what_torch_records_is_read(tmp_path):
     (tmp_path / "torch.json.gz").write_bytes(gzip.compress((tmp_path / "torch.json").read_bytes()))
     packed = kineto.read(tmp_path / "torch.json.gz")
     assert packed.events.equals(whole.events) and not whole.on_device and whole.device == ""
-    ours, theirs = kineto.by_name(whole).set_index("name"), {one.key: one for one in seen.key_averages()}
+    ours, theirs = kineto.time_by_name(whole).set_index("name"), {one.key: one for one in seen.key_averages()}
     assert {"aten::matmul", "aten::mm", "aten::relu", "aten::sum"} <= set(ours.index) <= set(theirs)
     for name in ("aten::matmul", "aten::mm", "aten::relu"):  # torch leaves out what lies in another of its name, such as a sum's sum
         row = ours.loc[name]
         assert row["count"] == theirs[name].count and row["total_ms"] == pytest.approx(theirs[name].cpu_time_total / 1e3, abs=0.01)
-    trace = kineto.trace(whole)
-    outer = whole.events[kineto.outermost(whole.events)]
+    trace = kineto.as_trace(whole)
+    outer = whole.events[kineto.is_outermost(whole.events)]
     assert outer["name"].tolist() == ["aten::matmul", "aten::relu", "aten::sum"] and (trace.lane == Lane.COMPUTE).all()
     assert (np.diff(trace.start_ns) >= 0).all() and (trace.start_ns[1:] >= trace.end_ns[:-1]).all()
 

@@ -21,8 +21,8 @@ from recordings import recording
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo, start_gaps
 from chronoscale.strategies.formats import simgrid
-from chronoscale.strategies.formats.groups import before, gaps
 
 HERE = importlib.util.find_spec("simgrid") is not None
 
@@ -76,7 +76,7 @@ def test_gaps_by_hand():
     start[row["b/0"]] += 4
     start[[row["r/0"], row["r/1"]]] += 7
     later = type(trace).of(written.schedule, start, start + trace.duration_ns, trace.source, "d")
-    found = gaps(later, written.schedule, before(written.schedule, gpus(2).device.streams))
+    found = start_gaps(later, written.schedule, previous_in_fifo(written.schedule, gpus(2).device.streams))
     assert {name: int(found[number]) for name, number in row.items() if found[number]} == {"b/0": 4, "r/0": 7, "r/1": 7}
 
 

@@ -7,9 +7,9 @@ from chakra_oracle import KINDS, proto
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chronoscale.strategies.formats import wire
-from chronoscale.strategies.formats.attribute import attribute, read_attribute
-from chronoscale.strategies.formats.wire import Malformed, Wire
+from chronoscale.strategies.formats.chakra import wire
+from chronoscale.strategies.formats.chakra.attribute import attribute, read_attribute
+from chronoscale.strategies.formats.chakra.wire import Malformed, Wire
 
 SIGNED = {size: st.integers(-(1 << size - 1), (1 << size - 1) - 1) for size in (32, 64)}
 UNSIGNED = {size: st.integers(0, (1 << size) - 1) for size in (32, 64)}

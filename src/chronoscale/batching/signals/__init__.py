@@ -1,1 +1,1 @@
-"""Sliding windows over a signal: which train, how they are standardised, and what naive predictions come to."""
+"""Batches of sliding windows over a signal, their standardisation, and naive predictions."""

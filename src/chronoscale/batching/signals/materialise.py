@@ -1,24 +1,25 @@
-"""Materialise: sliding windows copied out of a signal, standardised (PGT-I Algorithm 1); what index-batching does without."""
+"""Materialised windows: copied out of a signal, standardised (PGT-I Algorithm 1); what index-batching does without."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.signals.standard import Scaler, blocks, readings
+from chronoscale.batching.signals.standardisation import Scaler, block_bounds, read_steps
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise(signal: Signal, windows: Windows, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
-    """Windows begin .. end - 1 and their horizons, [windows, window + horizon, N, C] of the signal's dtype, NaN where there is no reading.
+    """Copy windows begin .. end - 1 and their horizons out of a signal, [windows, window + horizon, N, C] of the signal's dtype, NaN where
+    there is no reading.
 
     Standardised while it is copied, block by block: no second copy exists at any time.
     """
     last = len(windows) if end is None else end
     out: NDArray[np.floating] = np.empty((last - begin, windows.reach, signal.num_nodes, signal.num_channels), signal.values.dtype)
-    for first, stop in blocks(signal, begin, min(last + windows.reach - 1, len(signal)) if last > begin else begin):
-        block = readings(signal, first, stop)
+    for first, stop in block_bounds(signal, begin, min(last + windows.reach - 1, len(signal)) if last > begin else begin):
+        block = read_steps(signal, first, stop)
         scale.apply(block, block)
         for place in range(windows.reach):  # step t stands at `place` of window t - place
             low, high = max(first - place, begin), min(stop - place, last)

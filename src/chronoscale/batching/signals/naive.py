@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from chronoscale.batching.signals.standard import blocks, readings
+from chronoscale.batching.signals.standardisation import block_bounds, read_steps
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.signals.signal import Signal
@@ -16,27 +16,27 @@ BLOCK_BYTES = 1 << 24
 SMALL = 1e-3  # targets of magnitude up to here have no relative error
 
 
-def naive_errors(signal: Signal, windows: Windows, chosen: range | None = None) -> dict[str, dict[str, float]]:
-    """MAE, RMSE and MAPE by key, of each prediction: of channel 0, over the horizons of the `chosen` windows (the test windows), in the
-    units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
+def naive_errors(signal: Signal, windows: Windows, evaluated: range | None = None) -> dict[str, dict[str, float]]:
+    """Return MAE, RMSE and MAPE by key, of each naive prediction: of channel 0, over the horizons of the `evaluated` windows (the test
+    windows), in the units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
 
     LAST: the last reading of the window; MEAN where it has none. MEAN: the sensor's mean over the steps that training windows read; of all
     sensors where it has none there.
     """
-    test = windows.test if chosen is None else chosen
+    test = windows.test if evaluated is None else evaluated
     mean = training_means(signal, windows)
     sums = {name: np.zeros(5) for name in (LAST, MEAN)}
-    for first, stop in blocks(signal, test.start, test.stop, BLOCK_BYTES):
-        x = readings(signal, first, stop + windows.reach - 1)[:, :, 0].astype(np.float64)
+    for first, stop in block_bounds(signal, test.start, test.stop, BLOCK_BYTES):
+        x = read_steps(signal, first, stop + windows.reach - 1)[:, :, 0].astype(np.float64)
         starts = np.arange(stop - first)
         step = np.where(np.isnan(x), -1, np.arange(len(x))[:, None])
-        seen = np.maximum.accumulate(step)[starts + windows.window - 1]  # of each window's end: the last step with a reading
-        last = np.where(seen >= starts[:, None], np.take_along_axis(x, np.maximum(seen, 0), 0), mean)
+        latest = np.maximum.accumulate(step)[starts + windows.window - 1]  # of each window's end: the last step with a reading
+        last = np.where(latest >= starts[:, None], np.take_along_axis(x, np.maximum(latest, 0), 0), mean)
         for ahead in range(windows.horizon):
             target = x[starts + windows.window + ahead]
-            sums[LAST] += _sums(last, target)
-            sums[MEAN] += _sums(np.broadcast_to(mean, target.shape), target)
-    return {name: _scores(*map(float, found)) for name, found in sums.items()}
+            sums[LAST] += _sum_errors(last, target)
+            sums[MEAN] += _sum_errors(np.broadcast_to(mean, target.shape), target)
+    return {name: _scores(*map(float, totals)) for name, totals in sums.items()}
 
 
 def _scores(absolute: float, squared: float, relative: float, targets: float, counted: float) -> dict[str, float]:
@@ -46,17 +46,18 @@ def _scores(absolute: float, squared: float, relative: float, targets: float, co
 
 
 def training_means(signal: Signal, windows: Windows) -> Float64:
-    """Each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no reading."""
+    """Return each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no
+    reading."""
     total, count = np.zeros(signal.num_nodes), np.zeros(signal.num_nodes)
-    for first, stop in blocks(signal, 0, windows.training_steps, BLOCK_BYTES):
-        x = readings(signal, first, stop)[:, :, 0].astype(np.float64)
+    for first, stop in block_bounds(signal, 0, windows.training_steps, BLOCK_BYTES):
+        x = read_steps(signal, first, stop)[:, :, 0].astype(np.float64)
         total, count = total + np.nansum(x, 0), count + (~np.isnan(x)).sum(0)
     everywhere = total.sum() / max(count.sum(), 1)
     return np.where(count > 0, total / np.maximum(count, 1), everywhere)
 
 
-def _sums(prediction: Float64, target: Float64) -> Float64:
-    """Absolute, squared and relative errors, the number of targets, the number that the relative error counts; float64 [5]."""
+def _sum_errors(prediction: Float64, target: Float64) -> Float64:
+    """Return absolute, squared and relative errors, the number of targets, the number that the relative error counts; float64 [5]."""
     known = ~np.isnan(target)
     truth = target[known]
     error = np.abs(prediction[known] - truth)

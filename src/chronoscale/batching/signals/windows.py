@@ -1,4 +1,4 @@
-"""Windows: sliding windows over a signal, by arithmetic: how many, which of them train, how large they are, in which order they come."""
+"""Sliding windows over a signal: how many there are, their split and size, and which rank gets which of them in an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRAIN, TEST = 0.7, 0.2  # shares of the windows, the rest validates (PGT-I §3.1
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All placements of `window` readings and the `horizon` readings after them on `steps` time steps.
+    """Sliding windows: all placements of `window` readings and the `horizon` readings after them on `steps` time steps.
 
     Window s reads steps s .. s + window - 1 and predicts s + window .. s + window + horizon - 1. They are split in time: the first 70 %
     train, the next 10 % validate, the last 20 % test (rounded as PGT-I's code does). Raises UserError where none fits.
@@ -36,7 +36,7 @@ class Windows:
         return self.window + self.horizon
 
     def __len__(self) -> int:
-        """entries - (2 horizon - 1) of eq. 1, for any window and horizon."""
+        """Number of windows: entries - (2 horizon - 1) of PGT-I eq. 1, for any window and horizon."""
         return self.steps - self.reach + 1
 
     @property
@@ -58,23 +58,24 @@ class Windows:
 
     @property
     def multiplicity(self) -> Int64:
-        """In how many training windows' inputs each step of the training period stands, int64 [training_steps]."""
+        """How often each step of the training period is read by training windows, int64 [training_steps]."""
         position = np.arange(self.training_steps, dtype=np.int64)
         most = min(self.window, len(self.train))
         return np.asarray(np.minimum(np.minimum(position, position[::-1]) + 1, most), np.int64)
 
     def materialised_bytes(self, nodes: int, channels: int, itemsize: int) -> int:
-        """Inputs and targets of every window copied out: PGT-I eq. 1, 2 (entries - (2 h - 1)) h nodes features for window = horizon = h."""
+        """Return inputs and targets of every window copied out: PGT-I eq. 1, 2 (entries - (2 h - 1)) h nodes features for window = horizon
+        = h."""
         return len(self) * self.reach * nodes * channels * itemsize
 
     def index_bytes(self, nodes: int, channels: int, itemsize: int, index_itemsize: int = 8) -> int:
-        """One copy of the data and an index a window: PGT-I eq. 2."""
+        """Return one copy of the data and an index a window: PGT-I eq. 2."""
         return self.steps * nodes * channels * itemsize + len(self) * index_itemsize
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """How one epoch's windows are dealt to `ranks` ranks in batches of `batch`; every rank computes it for itself, without communication.
+class WindowAssignment:
+    """Assignment of an epoch's windows to `ranks` ranks in batches of `batch`; every rank computes it for itself, without communication.
 
     Global: a permutation of all windows, drawn from (seed, epoch); optimiser step i takes the next ranks * batch of them, an even share a
     rank. Local (generalized distributed index-batching, PGT-I §5.4): each rank has a fixed, contiguous part of the windows and cuts it
@@ -103,7 +104,7 @@ class Deal:
         return min(count, self.limit) if self.limit else count
 
     def part(self, rank: int) -> range:
-        """Windows that a rank can ever get: its part, or all."""
+        """Return windows that a rank can ever get: its part, or all."""
         if not self.local:
             return self.windows
         size, more = divmod(len(self.windows), self.ranks)
@@ -111,7 +112,8 @@ class Deal:
         return range(begin, begin + size + (rank < more))
 
     def sizes(self) -> Int64:
-        """Windows of each rank in each optimiser step, int64 [iterations, ranks]. Local: the largest first, whatever the epoch's order."""
+        """Return windows of each rank in each optimiser step, int64 [iterations, ranks]. Local: the largest first, whatever the epoch's
+        order."""
         step = np.arange(self.iterations, dtype=np.int64)[:, None]
         rank = np.arange(self.ranks, dtype=np.int64)[None, :]
         if self.local:
@@ -121,7 +123,7 @@ class Deal:
         return np.asarray(together // self.ranks + (rank < together % self.ranks), np.int64)
 
     def starts(self, rank: int, epoch: int) -> list[Int64]:
-        """The windows of one rank in one epoch, one int64 array an optimiser step, of the lengths that `sizes` gives."""
+        """Return the windows of one rank in one epoch, one int64 array an optimiser step, of the lengths that `sizes` gives."""
         sizes = self.sizes()
         if self.local:
             return self._local(rank, epoch, sizes[:, rank])
@@ -132,7 +134,7 @@ class Deal:
         return [order[end - size : end] for end, size in zip(ends.tolist(), sizes[:, rank].tolist(), strict=True)]
 
     def _local(self, rank: int, epoch: int, sizes: Int64) -> list[Int64]:
-        """Whole batches in random order; the short one stays last, so that a step's batch has the size that was planned."""
+        """Return a rank's whole batches in random order; the short one stays last, so that a step's batch has the size that was planned."""
         part = np.arange(self.part(rank).start, self.part(rank).stop, dtype=np.int64)
         batches = [part[at : at + self.batch] for at in range(0, len(part), self.batch)]
         whole = [batch for batch in batches if len(batch) == self.batch]

@@ -1,1 +1,1 @@
-"""What makes batches out of snapshots: partitions, chunks, layouts, sampled neighbours."""
+"""Batches of snapshots: vertex partitions, chunks, layouts, sampled neighbours, splits in time."""

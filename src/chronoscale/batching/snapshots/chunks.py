@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from chronoscale.batching.snapshots.layout import Layout
-from chronoscale.batching.snapshots.partition import metis
+from chronoscale.batching.snapshots.partition import metis_partition
 from chronoscale.batching.snapshots.retention import Retention
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch, levels, rank_of
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws, levels, rank_of
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
@@ -20,10 +20,10 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """`assignment` int32 [N]: the chunk of every node. Raises UserError for a node without one.
+    """Chunks of a graph: `assignment` int32 [N] is the chunk of every node. Raises UserError for a node without one.
 
-    METIS bisects (`chunked`), and chunk numbers tell how: a first half of them is one side of the first cut, and so on. Consecutive chunks
-    therefore make good parts for ranks, one assignment serves any number of them, and losses do not depend on it.
+    METIS bisects (`cut_into_chunks`), and chunk numbers tell how: a first half of them is one side of the first cut, and so on.
+    Consecutive chunks therefore make good parts for ranks, one assignment serves any number of them, and losses do not depend on it.
     """
 
     assignment: Int32
@@ -33,28 +33,30 @@ class Chunks:
         if self.assignment.ndim != 1 or (self.assignment < 0).any() or (self.assignment >= self.count).any():
             raise UserError(f"chunks: expected one of 0..{self.count - 1} for every node")
 
-    def layout(self, epoch: Epoch, retention: Retention, ranks: int, ordered: bool = True) -> Layout:
-        """How nodes are numbered in an epoch; `ordered` as in `Layout`. Raises UserError for fewer chunks than ranks."""
+    def layout(self, epoch: EpochDraws, retention: Retention, ranks: int, ordered: bool = True) -> Layout:
+        """Number the nodes for an epoch, by rank and by how long their chunk survives; `ordered` as in `Layout`. Raises UserError for fewer
+        chunks than ranks."""
         if self.count < ranks:
             raise UserError(f"training.chunks: {self.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
         depth = epoch.depth(self.count, retention, ranks)
         return Layout.of(self.assignment, depth, rank_of(self.count, ranks), ranks, len(levels(retention, self.count)), ordered)
 
 
-def chunked(snapshots: SnapshotSequence, count: int) -> Chunks:
-    """METIS on the union of all snapshots, by recursive bisection, balanced by nodes. Two calls may differ: keep what one returned.
+def cut_into_chunks(snapshots: SnapshotSequence, count: int) -> Chunks:
+    """Cut the union of all snapshots into chunks with METIS, by recursive bisection, balanced by nodes. Two calls may differ: keep what one
+    returned.
 
-    Raises UserError for more chunks than nodes, MachineError as `metis`.
+    Raises UserError for more chunks than nodes, MachineError as `metis_partition`.
     """
     if count > snapshots.num_nodes:
         raise UserError(f"training.chunks: {count}, and dataset '{snapshots.name}' has {snapshots.num_nodes} nodes")
-    return Chunks(metis(snapshots, count, "recursive"), count)
+    return Chunks(metis_partition(snapshots, count, "recursive"), count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
-    """What ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not counted),
-    remote rows read, and own rows that others read, int64 [T, levels, ranks]."""
+class BlockCounts:
+    """Counts of what ranks hold of every snapshot at every level: own rows int64 [levels, ranks]; edges that end there (self-loops not
+    counted), remote rows read, and own rows that others read, int64 [T, levels, ranks]."""
 
     rows: Int64
     edges: Int64
@@ -62,36 +64,36 @@ class Blocks:
     sent: Int64
 
     @classmethod
-    def count(cls, snapshots: SnapshotSequence, layout: Layout) -> Blocks:
-        """Exactly."""
+    def count(cls, snapshots: SnapshotSequence, layout: Layout) -> BlockCounts:
+        """Count the rows, edges and remote reads of all snapshots under a layout."""
         edges, halo, sent = np.array([layout.counts(snapshot) for snapshot in snapshots]).transpose(1, 0, 2, 3)
         return cls(layout.rows, edges, halo, sent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
-    """A sequence cut into chunks, for planners (`strategies.workload.Chunking`). Counts are `factor` times what they are: of a larger graph
-    of its shape."""
+class ExactChunking:
+    """Exact counts of a sequence that is cut into chunks, for planners (`strategies.workload.Chunking`). Counts are `factor` times what
+    they are: of a larger graph of its shape."""
 
     snapshots: SnapshotSequence
     chunks: Chunks
     factor: int = 1
     origin: ClassVar[str] = "METIS"
 
-    def blocks(self, epoch: Epoch, decay: Retention, ranks: int) -> Blocks:
-        """Exact counts. Raises UserError as `Chunks.layout`."""
-        found = Blocks.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
-        return Blocks(*(column * self.factor for column in (found.rows, found.edges, found.halo, found.sent)))
+    def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
+        """Count rows, edges and remote reads of all ranks, exactly. Raises UserError as `Chunks.layout`."""
+        counts = BlockCounts.count(self.snapshots, self.chunks.layout(epoch, decay, ranks))
+        return BlockCounts(*(column * self.factor for column in (counts.rows, counts.edges, counts.halo, counts.sent)))
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
-        """Exact counts of samples and of the nodes that are dealt, which chunks have no part in."""
-        return Samples.count(self.snapshots, sampling, self.snapshots.num_nodes, ranks).times(self.factor)
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        """Count sampled edges and nodes that change ranks, exactly; nodes are assigned at random, chunks have no part in it."""
+        return SampleCounts.count(self.snapshots, sampling, self.snapshots.num_nodes, ranks).times(self.factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expected:
-    """Chunks as if nodes fell into them at random, for sequences that are streamed. `degrees`: of each snapshot the different out-degrees
-    and how many nodes have each, int64 [n] both."""
+class ExpectedChunking:
+    """Expected counts of chunks into which nodes fall at random, for sequences that are streamed. `degrees`: of each snapshot the different
+    out-degrees and how many nodes have each, int64 [n] both."""
 
     degrees: list[tuple[Int64, Int64]]
     nodes: int
@@ -100,8 +102,8 @@ class Expected:
     origin: ClassVar[str] = "expected of random chunks"
 
     @classmethod
-    def of(cls, snapshots: Iterable[Snapshot], count: int, factor: int = 1) -> Expected:
-        """One pass. Raises UserError for more chunks than nodes."""
+    def of(cls, snapshots: Iterable[Snapshot], count: int, factor: int = 1) -> ExpectedChunking:
+        """Count out-degrees in one pass over the snapshots. Raises UserError for more chunks than nodes."""
         degrees, nodes = [], 0
         for snapshot in snapshots:
             nodes = snapshot.num_nodes
@@ -110,9 +112,9 @@ class Expected:
             raise UserError(f"training.chunks: {count}, and there are {nodes * factor} nodes")
         return cls(degrees, nodes, count, factor)
 
-    def blocks(self, epoch: Epoch, decay: Retention, ranks: int) -> Blocks:
-        """Expected counts: of a node and its d out-edges a share f is kept each, and a rank has 1/P of them. METIS would cut less, and keep
-        more edges. Raises UserError as `Chunks.layout`."""
+    def count_blocks(self, epoch: EpochDraws, decay: Retention, ranks: int) -> BlockCounts:
+        """Estimate rows, edges and remote reads of all ranks: of a node and its d out-edges a share f is kept each, and a rank has 1/P of
+        them. METIS would cut less, and keep more edges. Raises UserError as `Chunks.layout`."""
         chunks = Chunks(np.arange(self.count, dtype=np.int32), self.count).layout(epoch, decay, ranks)
         rows = chunks.rows * (self.nodes * self.factor) // self.count
         share, own = levels(decay, self.count) / self.count, chunks.rows / self.count
@@ -121,18 +123,18 @@ class Expected:
             edges[t] = (degree * nodes).sum() * self.factor * share[:, None] * own
             read = 1 - (1 - own[..., None]) ** degree  # that one of d readers is kept, and on this rank
             halo[t] = self.factor * (nodes * (share[:, None, None] - own[..., None]) * read).sum(2)
-        return Blocks(rows, edges, halo, halo)
+        return BlockCounts(rows, edges, halo, halo)
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
-        """Expected counts. In-degrees are not known: as many edges are drawn as if none of a node's were left out before its fan-out is
-        met by all, an upper estimate."""
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        """Estimate sampled edges and nodes that change ranks. In-degrees are not known: as many edges are drawn as if none of a node's were
+        left out before its fan-out is met by all, an upper estimate."""
         nodes, count = self.nodes * self.factor, len(self.degrees)
-        edges, drawn, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
+        edges, sampled, halo = (np.zeros((count, ranks), np.int64) for _ in range(3))
         for t, (degree, having) in enumerate(self.degrees):
             total = int((degree * having).sum())
             share = min(1.0, sampling.fanout * self.nodes / max(total, 1))
-            edges[t], drawn[t] = total * self.factor // ranks, int(total * share) * self.factor // ranks
+            edges[t], sampled[t] = total * self.factor // ranks, int(total * share) * self.factor // ranks
             halo[t] = int(self.factor * (1 - 1 / ranks) * (having * (1 - (1 - share / ranks) ** degree)).sum())
         rows = (nodes + ranks - 1 - np.arange(ranks)) // ranks
         moved = (rows * (1 - 1 / ranks)).astype(np.int64)
-        return Samples(rows, edges, drawn, halo, halo, moved, moved)
+        return SampleCounts(rows, edges, sampled, halo, halo, moved, moved)

@@ -1,4 +1,4 @@
-"""Held: what of a sequence's end is not trained on, to validate and to test with."""
+"""Snapshots held out from training: shares of the end of a sequence, for validation and test."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 from chronoscale.errors import UserError
 
 
-class Split(NamedTuple):
-    """Snapshots by number, in time: what is predicted in training, in validation, in the test. Each part reads all before it."""
+class SnapshotSplit(NamedTuple):
+    """Split of a sequence in time: numbers of the snapshots that are predicted in training, validation and test. Each part reads all before
+    it."""
 
     training: range
     validation: range
@@ -17,8 +18,9 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Shares of the snapshots: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next snapshot).
+class HeldOut:
+    """Shares of the snapshots that are held out: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next
+    snapshot).
 
     Raises UserError for shares below 0, or that leave nothing.
     """
@@ -36,28 +38,30 @@ class Held:
 
     @property
     def share(self) -> float:
-        """Of both."""
+        """Share of the snapshots that is held out, for validation and test together."""
         return self.validation + self.test
 
-    def split(self, snapshots: int) -> Split:
-        """Of so many, each part's end to the nearest snapshot. Raises UserError where a share above 0 comes to none."""
-        first, second = self.trained(snapshots), snapshots - round(snapshots * self.test)
-        parts = Split(range(first), range(first, second), range(second, snapshots))
+    def split(self, snapshots: int) -> SnapshotSplit:
+        """Split a sequence of so many snapshots in time, each part's end rounded to the nearest snapshot. Raises UserError where a share
+        above 0 comes to none."""
+        first, second = self.training_count(snapshots), snapshots - round(snapshots * self.test)
+        parts = SnapshotSplit(range(first), range(first, second), range(second, snapshots))
         for key, share, part in (("validation", self.validation, parts.validation), ("test", self.test, parts.test)):
             if share > 0 and not part:
                 raise UserError(f"training.{key}: a share of {share:g} of {snapshots} snapshots is none of them")
         return parts
 
-    def trained(self, snapshots: int) -> int:
-        """How many of so many are in training."""
+    def training_count(self, snapshots: int) -> int:
+        """Count the snapshots that are trained on, of a sequence of `snapshots`."""
         return snapshots - round(snapshots * self.share)
 
-    def whole(self, trained: int) -> int:
-        """The fewest snapshots that have so many in training: `trained` grows with them by 0 or 1 at a time."""
+    def required_snapshots(self, trained: int) -> int:
+        """Return the length of the shortest sequence of which `trained` snapshots are trained on: `trained` grows with them by 0 or 1 at a
+        time."""
         low, high = trained, trained + 1
-        while self.trained(high) < trained:
+        while self.training_count(high) < trained:
             low, high = high, 2 * high
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.trained(middle) < trained else (low, middle)
+            low, high = (middle + 1, high) if self.training_count(middle) < trained else (low, middle)
         return low

@@ -1,4 +1,4 @@
-"""Layout: an epoch's one renumbering of nodes, by rank and then by survival (FlareDTDG §3.3), and what ranks hold and exchange under it.
+"""Layout of nodes: an epoch's one renumbering, by rank and then by survival (FlareDTDG §3.3), and what ranks hold and exchange under it.
 
 A node's depth is how many cutoffs below the whole it survives (`survival.Epoch.depth`); what is kept at level l are the nodes of depth l
 and more. On a rank own nodes come first, the deepest first, then the remote ones that it reads, the deepest first as well: what is kept at
@@ -20,8 +20,8 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """`rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes stand in order of their ids, and
-    what is kept is no prefix: without shrinking. Raises UserError for a node without a rank."""
+    """Numbering of nodes for an epoch. `rank` int32 [N], who has a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes
+    stand in order of their ids, and what is kept is no prefix: without shrinking. Raises UserError for a node without a rank."""
 
     rank: Int32
     depth: Int64
@@ -35,7 +35,7 @@ class Layout:
 
     @classmethod
     def of(cls, chunk: Int32, depth: Int64, rank: Int64, ranks: int, levels: int, ordered: bool = True) -> Layout:
-        """From the chunk of every node, int32 [N], and depth and rank of every chunk."""
+        """Build a layout from the chunk of every node, int32 [N], and depth and rank of every chunk."""
         return cls(rank[chunk].astype(np.int32), depth[chunk], ranks, levels, ordered)
 
     @cached_property
@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def offset(self) -> Int64:
-        """order[offset[r]:offset[r+1]] are rank r's, int64 [ranks + 1]."""
+        """Where each rank's nodes begin: order[offset[r]:offset[r+1]] are rank r's, int64 [ranks + 1]."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.rank, minlength=self.ranks))]).astype(np.int64)
 
     @cached_property
@@ -61,11 +61,11 @@ class Layout:
         return self._kept(self.depth, self.rank)
 
     def nodes(self, rank: int) -> Int64:
-        """A rank's own nodes, the deepest first."""
+        """Return a rank's own nodes, the deepest first."""
         return self.order[self.offset[rank] : self.offset[rank + 1]]
 
-    def counts(self, snapshot: Snapshot, halo: Halo | None = None) -> tuple[Int64, Int64, Int64]:
-        """Of a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
+    def counts(self, snapshot: Snapshot, halo: LayoutHalo | None = None) -> tuple[Int64, Int64, Int64]:
+        """Count, for a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
         [levels, ranks] each. `halo`: its own, where it is at hand."""
         edge = np.minimum(self.depth[snapshot.src], self.depth[snapshot.dst])
         halo = self.halo(snapshot) if halo is None else halo
@@ -73,22 +73,23 @@ class Layout:
         edges, read, sent = (self._kept(*pair) for pair in ends)
         return edges, read, sent
 
-    def halo(self, snapshot: Snapshot) -> Halo:
-        """Who reads what of others: pairs of a reader and a row, by reader, then depth (falling), owner and place."""
+    def halo(self, snapshot: Snapshot) -> LayoutHalo:
+        """Find which rows of a snapshot ranks read of each other: pairs of a reader and a row, by reader, then depth (falling), owner and
+        place."""
         reader, owner = self.rank[snapshot.dst].astype(np.int64), self.rank[snapshot.src]
         cut = np.flatnonzero(reader != owner)
         depth = np.minimum(self.depth[snapshot.src[cut]], self.depth[snapshot.dst[cut]])
         key = reader[cut] * len(self.order) + self.place[snapshot.src[cut]]
-        by = np.lexsort((-depth, key))
-        pair, first = np.unique(key[by], return_index=True)
-        depth = depth[by][first]  # a row is read for as long as one of its edges is kept
+        sorting = np.lexsort((-depth, key))
+        pair, first = np.unique(key[sorting], return_index=True)
+        depth = depth[sorting][first]  # a row is read for as long as one of its edges is kept
         reader, place = pair // len(self.order), pair % len(self.order)
         owner = self.rank[self.order[place]].astype(np.int64)
-        by = np.lexsort((place, owner, -depth * self.ordered, reader))
-        return Halo(reader[by], owner[by], place[by], depth[by])
+        sorting = np.lexsort((place, owner, -depth * self.ordered, reader))
+        return LayoutHalo(reader[sorting], owner[sorting], place[sorting], depth[sorting])
 
-    def block(self, csr: WeightedCSR, halo: Halo, rank: int) -> Block:
-        """A rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
+    def block(self, csr: WeightedCSR, halo: LayoutHalo, rank: int) -> RankBlock:
+        """Cut out a rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
         own, remote = self.nodes(rank), halo.place[halo.reader == rank]
         begin = csr.indptr[own]
         degree = csr.indptr[own + 1] - begin
@@ -97,32 +98,33 @@ class Layout:
         number = np.empty(len(self.order), np.int32)  # of nodes that the rank holds; of others it is not read
         number[own] = np.arange(len(own))
         number[self.order[remote]] = len(own) + np.arange(len(remote))
-        return Block(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
+        return RankBlock(indptr, number[csr.indices[entry]], csr.values[entry], csr.scale[own], self.order[remote], len(own))
 
     def _kept(self, depth: Int64, rank: Int32 | Int64) -> Int64:
-        """How many have each depth and more, by rank."""
-        found = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
-        return np.cumsum(found[::-1], axis=0)[::-1].astype(np.int64)
+        """Count nodes of each depth and more, by rank: int64 [levels, ranks]."""
+        counts = np.bincount(depth * self.ranks + rank, minlength=self.levels * self.ranks).reshape(self.levels, self.ranks)
+        return np.cumsum(counts[::-1], axis=0)[::-1].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halo:
-    """Remote reads of a snapshot, int64 [n] each: `reader` reads `place` (in `Layout.order`) of `owner`, down to the level `depth`."""
+class LayoutHalo:
+    """Remote reads of a snapshot under a layout, int64 [n] each: `reader` reads `place` (in `Layout.order`) of `owner`, down to the level
+    `depth`."""
 
     reader: Int64
     owner: Int64
     place: Int64
     depth: Int64
 
-    def at(self, level: int) -> Halo:
-        """Those that are left at a level."""
+    def at(self, level: int) -> LayoutHalo:
+        """Return the reads that are left at a level."""
         left = self.depth >= level
-        return Halo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
+        return LayoutHalo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """A rank's rows of a snapshot: a matrix [rows, rows + halo] of own nodes, the remote ones behind them.
+class RankBlock:
+    """Block of a rank's rows of a snapshot: a matrix [rows, rows + halo] of own nodes, the remote ones behind them.
 
     indptr int64 [rows + 1], indices int32 [nnz], values float32 [nnz], scale float32 [rows] (`csr.WeightedCSR`); remote int64 [halo],
     their ids.
@@ -135,12 +137,13 @@ class Block:
     remote: Int64
     rows: int
 
-    def shrunk(self, rows: int, halo: int) -> Block:
-        """The first `rows` own nodes and the first `halo` remote ones, what they are numbered from alone: no id is looked up."""
+    def shrunk(self, rows: int, halo: int) -> RankBlock:
+        """Keep the first `rows` own nodes and the first `halo` remote ones; no id is looked up, since what is kept is a prefix of
+        either."""
         end = self.indptr[rows]
         column = self.indices[:end]
-        kept = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))
-        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr[: rows + 1]]
-        column = column[kept]
+        inside = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))
+        indptr = np.concatenate([[0], np.cumsum(inside)])[self.indptr[: rows + 1]]
+        column = column[inside]
         column = np.where(column < self.rows, column, column - (self.rows - rows)).astype(np.int32)
-        return Block(indptr, column, self.values[:end][kept], self.scale[:rows], self.remote[:halo], rows)
+        return RankBlock(indptr, column, self.values[:end][inside], self.scale[:rows], self.remote[:halo], rows)

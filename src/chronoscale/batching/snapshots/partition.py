@@ -27,9 +27,9 @@ numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode=mode).numpy().
 """
 
 
-def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """The part of every node, int32 [N]: METIS, least cut of the union of all snapshots, balanced by nodes; by recursive bisection, numbers
-    tell which side of every cut a part is on.
+def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+    """Partition the union of all snapshots with METIS, for the least cut, balanced by nodes: the part of every node, int32 [N]; by
+    recursive bisection, numbers tell which side of every cut a part is on.
 
     Two calls may differ: keep what one returned. Raises UserError for more parts than nodes, MachineError where METIS (which comes with
     DGL 1.1.3) is absent or fails.
@@ -38,27 +38,29 @@ def metis(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recur
     if not 1 <= parts <= nodes:
         raise UserError(f"dataset '{snapshots.name}' has {nodes} nodes, which cannot be cut into {parts} parts")
     keys = np.unique(snapshots.dst.astype(np.int64) * nodes + snapshots.src)
-    return assigned(keys % nodes, keys // nodes, nodes, parts, mode)
+    return metis_assignment(keys % nodes, keys // nodes, nodes, parts, mode)
 
 
-def assigned(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """METIS's part of every node, int32 [N], for edges int64 [E]; parallel ones may keep it from ending. Raises as `metis`."""
+def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
+    """Assign every node to a part, int32 [N], by METIS on edges int64 [E]; parallel ones may keep it from ending. Raises as
+    `metis_partition`."""
     if parts == 1:  # METIS divides by the number of cuts
         return np.zeros(nodes, np.int32)
     with tempfile.TemporaryDirectory() as folder:
         edges, out = Path(folder) / "edges.npz", Path(folder) / "parts.npy"
         np.savez(edges, src=src, dst=dst, nodes=np.int64(nodes))
-        done = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
+        process = subprocess.run([sys.executable, "-c", _METIS, str(edges), str(parts), str(out), mode], capture_output=True, text=True)
         if not out.exists():
-            said = (done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"])[-1]
-            raise MachineError(f"METIS (dgl==1.1.3, Python below 3.12) could not cut {nodes} nodes into {parts} parts: {said}")
+            reason = (process.stderr.strip().splitlines() or [f"it ended with code {process.returncode}"])[-1]
+            raise MachineError(f"METIS (dgl==1.1.3, Python below 3.12) could not cut {nodes} nodes into {parts} parts: {reason}")
         assignment: Int32 = np.load(out)
     return assignment
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """A partition: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their ids.
+class VertexPartition:
+    """Partition of the nodes: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their
+    ids.
 
     Raises UserError when a node has no part.
     """
@@ -88,20 +90,20 @@ class Cut:
         return np.concatenate([[0], np.cumsum(np.bincount(self.assignment, minlength=self.parts))]).astype(np.int64)
 
     def nodes(self, part: int) -> Int64:
-        """Ids of a part's own nodes, ascending."""
+        """Return ids of a part's own nodes, ascending."""
         return self.order[self.offset[part] : self.offset[part + 1]]
 
-    def halo(self, snapshot: Snapshot) -> Halo:
-        """Who reads what of others in a snapshot."""
+    def halo(self, snapshot: Snapshot) -> PartitionHalo:
+        """Find which rows of a snapshot parts read of each other."""
         nodes = len(self.order)
         reader, owner = self.assignment[snapshot.dst].astype(np.int64), self.assignment[snapshot.src]
         cut = reader != owner
         keys = np.unique(reader[cut] * nodes + self.place[snapshot.src[cut]])
         reader, row = np.divmod(keys, nodes)
-        return Halo(reader, self.assignment[self.order[row]].astype(np.int64), row)
+        return PartitionHalo(reader, self.assignment[self.order[row]].astype(np.int64), row)
 
     def count(self, snapshots: Iterable[Snapshot]) -> tuple[Int64, Int64, Int64, Int64]:
-        """Own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
+        """Count own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
         counts = []
         for snapshot in snapshots:
             halo = self.halo(snapshot)
@@ -112,8 +114,9 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halo:
-    """Remote reads of a snapshot, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then row."""
+class PartitionHalo:
+    """Remote reads of a snapshot under a partition, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then
+    row."""
 
     reader: Int64
     owner: Int64
@@ -121,7 +124,7 @@ class Halo:
 
 
 def expected_halo(out_degree: Int64, parts: int) -> float:
-    """Remote rows that a part reads if every node fell into one of `parts` parts at random.
+    """Return remote rows that a part reads if every node fell into one of `parts` parts at random.
 
     A node with d out-edges lies outside the part with probability 1 - 1/P, and one of its d readers inside it with 1 - (1 - 1/P)^d:
     the sum over nodes. This is the replication factor of random vertex cuts (PowerGraph, Gonzalez et al.; OSDI 2012, §5.1, theorem 5.2),
@@ -133,7 +136,7 @@ def expected_halo(out_degree: Int64, parts: int) -> float:
 
 
 def expected_halos(snapshots: Iterable[Snapshot], counts: Sequence[int]) -> Float64:
-    """`expected_halo` of every snapshot and every number of parts, float64 [T, counts]; streamed."""
+    """Return `expected_halo` of every snapshot and every number of parts, float64 [T, counts]; streamed."""
     halos = []
     for snapshot in snapshots:
         degree = np.bincount(snapshot.src, minlength=snapshot.num_nodes)

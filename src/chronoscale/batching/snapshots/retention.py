@@ -14,23 +14,24 @@ from chronoscale.errors import UserError
 
 
 class Retention(Protocol):
-    """A policy. Chunks are kept in one order, so that of two snapshots the one with fewer keeps some of the other's."""
+    """Policy of how many chunks of each snapshot are kept. Chunks are kept in one order, so that of two snapshots the one with fewer keeps
+    some of the other's."""
 
     @property
     def window(self) -> int:
         """Snapshots of a window."""
         ...
 
-    def kept(self, chunks: int) -> Int64:
-        """Chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
+    def kept_chunks(self, chunks: int) -> Int64:
+        """Return chunks kept of the snapshot of each age, int64 [window]; age 0 is the newest, of which all are."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """The `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N chunks of the one after it, with
-    beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same, which breaks the chain of hidden
-    states at younger ones (§3.5).
+    """Retention that decays with age: the `full` newest snapshots whole, then `decayed` ones of which each keeps floor(beta * N) of the N
+    chunks of the one after it, with beta the `decayed`-th root of `alpha` (FlareDTDG §3.2). `lags`: ages that are kept whole all the same,
+    which breaks the chain of hidden states at younger ones (§3.5).
 
     Raises UserError for no full snapshot, alpha outside (0, 1], and a lag outside the window.
     """
@@ -44,8 +45,8 @@ class Decay:
         if self.full < 1 or self.decayed < 0:
             raise UserError(f"training.full must be at least 1 and training.decayed at least 0, got {self.full} and {self.decayed}")
         if not 0 < self.alpha <= 1:
-            said = "above 0 and at most 1: the share that is kept of the oldest snapshot"
-            raise UserError(f"training.alpha must be {said}, got {self.alpha:g}")
+            condition = "above 0 and at most 1: the share that is kept of the oldest snapshot"
+            raise UserError(f"training.alpha must be {condition}, got {self.alpha:g}")
         if any(not 0 <= lag < self.window for lag in self.lags):
             raise UserError(f"training.lags must lie in the window, 0..{self.window - 1} snapshots back, got {list(self.lags)}")
 
@@ -53,12 +54,11 @@ class Decay:
     def window(self) -> int:
         return self.full + self.decayed
 
-    def kept(self, chunks: int) -> Int64:
-        """As `Retention.kept`."""
+    def kept_chunks(self, chunks: int) -> Int64:
         counts = [chunks] * self.full
         alpha = Fraction(Decimal(repr(self.alpha)))  # the number as it is written: 0.1 of 10 chunks is 1
         for _ in range(self.decayed):
-            counts.append(_shrunk(counts[-1], alpha, self.decayed))
+            counts.append(_decayed_count(counts[-1], alpha, self.decayed))
         for lag in self.lags:
             counts[lag] = chunks
         return np.array(counts, np.int64)
@@ -72,12 +72,12 @@ class Decay:
         return age >= self.full and age not in self.lags and self.alpha < 1
 
 
-def _shrunk(count: int, alpha: Fraction, root: int) -> int:
-    """The largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
+def _decayed_count(count: int, alpha: Fraction, root: int) -> int:
+    """Return the largest n with n <= alpha^(1/root) count, without rounding: n^root <= alpha count^root."""
     most = alpha * count**root
-    found = int(count * float(alpha) ** (1 / root))
-    while (found + 1) ** root <= most:
-        found += 1
-    while found**root > most:
-        found -= 1
-    return found
+    largest = int(count * float(alpha) ** (1 / root))
+    while (largest + 1) ** root <= most:
+        largest += 1
+    while largest**root > most:
+        largest -= 1
+    return largest

@@ -1,6 +1,6 @@
-"""Sampling: some of every node's in-neighbours, weighed so that sums keep their expectation; and vertices dealt to ranks at random.
+"""Sampling of in-neighbours, weighted so that sums keep their expectation, and random assignment of nodes to ranks.
 
-Both are DynaGraph's (FlareDTDG §2.2): a subgraph a snapshot and epoch, which all layers read, and a new deal every epoch.
+Both are DynaGraph's (FlareDTDG §2.2): a subgraph a snapshot and epoch, which all layers read, and a new assignment every epoch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
-Mask = NDArray[np.bool_]
+EdgeMask = NDArray[np.bool_]
 DEAL, SAMPLE = 3, 4  # what a seed is for, beside `survival.ORDER` and `SPLIT`
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """Of an epoch by its number: `fanout` in-neighbours of a node, uniform without replacement; all, where it has no more. What is drawn
+class NeighbourSampling:
+    """Sampling of in-neighbours in an epoch: `fanout` of a node, uniform without replacement; all, where it has no more. What is drawn
     follows from seed, epoch and snapshot, on all ranks alike and whatever their number. Raises UserError for a fan-out below 1."""
 
     fanout: int
@@ -34,8 +34,8 @@ class Sampling:
         if self.fanout < 1:
             raise UserError(f"fanout must be at least 1 neighbour a node, got {self.fanout}")
 
-    def kept(self, snapshot: Snapshot, number: int) -> Mask:
-        """Which edges are drawn, bool [E]. `number`: of the snapshot in its sequence."""
+    def edge_mask(self, snapshot: Snapshot, number: int) -> EdgeMask:
+        """Draw the edges that are kept, bool [E]. `number`: of the snapshot in its sequence."""
         degree = snapshot.in_degree()
         keys = np.random.default_rng((self.seed, SAMPLE, self.epoch, number)).random(snapshot.num_edges)
         first = np.cumsum(degree) - degree
@@ -44,40 +44,40 @@ class Sampling:
         kept[np.lexsort((keys, snapshot.dst))] = place < self.fanout
         return kept
 
-    def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: Mask) -> WeightedCSR:
-        """The edges that are `kept` with the weights of the whole snapshot, those of a node with d in-neighbours of which k are drawn times
-        d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always there, with its own
-        weight."""
+    def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: EdgeMask) -> WeightedCSR:
+        """Build the adjacency of the edges that are `kept`, with the weights of the whole snapshot, those of a node with d in-neighbours of
+        which k are drawn times d / k (Horvitz and Thompson, 1952): the expectation of a sum is the sum over all. The self-loop is always
+        there, with its own weight."""
         degree = snapshot.in_degree()
-        taken = np.minimum(degree, self.fanout)
+        sampled = np.minimum(degree, self.fanout)
         entry = np.ones(len(whole.indices), np.bool_)
         edge = np.arange(snapshot.num_edges) + snapshot.dst + 1  # where an edge lies: a self-loop before the edges of each row
         entry[edge] = kept
         values = whole.values.copy()
-        values[edge] *= (degree / np.maximum(taken, 1)).astype(np.float32)[snapshot.dst]
-        indptr = np.concatenate([[0], np.cumsum(taken + np.int64(1))])
+        values[edge] *= (degree / np.maximum(sampled, 1)).astype(np.float32)[snapshot.dst]
+        indptr = np.concatenate([[0], np.cumsum(sampled + np.int64(1))])
         return WeightedCSR(indptr, whole.indices[entry], values[entry], whole.scale)
 
 
-def drawn(snapshot: Snapshot, kept: Mask) -> Snapshot:
-    """The subgraph of the edges that are `kept`."""
+def sampled_subgraph(snapshot: Snapshot, kept: EdgeMask) -> Snapshot:
+    """Return the subgraph of the edges that are `kept`."""
     return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
 
 
-def dealt(nodes: int, ranks: int, seed: int, number: int) -> Int32:
-    """The rank of every node in deal `number`, int32 [N]: uniform, shares as even as may be."""
+def assign_at_random(nodes: int, ranks: int, seed: int, number: int) -> Int32:
+    """Assign nodes to ranks at random, anew for each `number`, with shares as even as may be: int32 [N]."""
     place = np.random.default_rng((seed, DEAL, number)).permutation(nodes)
     return np.asarray(place * ranks // nodes, np.int32)
 
 
-def layout_of(nodes: int, ranks: int, seed: int, number: int) -> Layout:
-    """Nodes by rank as they are dealt, then by id."""
-    return Layout(dealt(nodes, ranks, seed, number), np.zeros(nodes, np.int64), ranks, 1)
+def random_layout(nodes: int, ranks: int, seed: int, number: int) -> Layout:
+    """Number nodes by the rank that `assign_at_random` gives them, then by id."""
+    return Layout(assign_at_random(nodes, ranks, seed, number), np.zeros(nodes, np.int64), ranks, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Samples:
-    """What ranks have of every snapshot's sample: own rows int64 [ranks]; in-edges that they draw from, those that are drawn, remote rows
+class SampleCounts:
+    """Counts of ranks' samples of every snapshot: own rows int64 [ranks]; in-edges that they draw from, those that are drawn, remote rows
     read, own rows that others read, int64 [T, ranks]; and nodes that the epoch's deal brings to a rank and takes from it, int64 [ranks]."""
 
     rows: Int64
@@ -89,18 +89,18 @@ class Samples:
     leaving: Int64
 
     @classmethod
-    def count(cls, snapshots: Iterable[Snapshot], sampling: Sampling, nodes: int, ranks: int) -> Samples:
-        """Exactly, of the sampling's epoch."""
-        layout, before = (layout_of(nodes, ranks, sampling.seed, sampling.epoch + i) for i in (1, 0))
+    def count(cls, snapshots: Iterable[Snapshot], sampling: NeighbourSampling, nodes: int, ranks: int) -> SampleCounts:
+        """Count the samples of the sampling's epoch, exactly."""
+        layout, before = (random_layout(nodes, ranks, sampling.seed, sampling.epoch + i) for i in (1, 0))
         candidates, counts = [], []
         for number, snapshot in enumerate(snapshots):
             candidates.append(np.bincount(layout.rank[snapshot.dst], minlength=ranks))
-            counts.append([column[0] for column in layout.counts(drawn(snapshot, sampling.kept(snapshot, number)))])
+            counts.append([column[0] for column in layout.counts(sampled_subgraph(snapshot, sampling.edge_mask(snapshot, number)))])
         edges, halo, sent = np.array(counts, np.int64).transpose(1, 0, 2)
         moves = before.rank != layout.rank
-        arriving, leaving = (np.bincount(one.rank[moves], minlength=ranks) for one in (layout, before))
+        arriving, leaving = (np.bincount(assignment.rank[moves], minlength=ranks) for assignment in (layout, before))
         return cls(layout.rows[0], np.array(candidates, np.int64), edges, halo, sent, arriving, leaving)
 
-    def times(self, factor: int) -> Samples:
-        """Of a graph so many times as large, of the same shape."""
-        return Samples(*(getattr(self, column.name) * factor for column in fields(self)))
+    def times(self, factor: int) -> SampleCounts:
+        """Multiply all counts by `factor`: a larger graph of the same shape."""
+        return SampleCounts(*(getattr(self, column.name) * factor for column in fields(self)))

@@ -1,4 +1,4 @@
-"""Survival: what an epoch of sliding windows draws: the order in which chunks are given up, and where the sequence is split."""
+"""Survival of chunks: the order in which an epoch of sliding windows gives them up, and where it splits the sequence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ORDER, SPLIT = 1, 2  # what a seed is for
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
-    """An epoch by its number; all that it draws follows from it and the seed, on every rank alike.
+class EpochDraws:
+    """Random choices of an epoch: all follow from its number and the seed, on every rank alike.
 
     each: every rank draws an order of its own chunks (the published code), so that what is kept depends on the number of ranks.
     """
@@ -24,28 +24,28 @@ class Epoch:
     each: bool = False
 
     def depth(self, chunks: int, retention: Retention, ranks: int) -> Int64:
-        """How many of the cutoffs below the whole a chunk survives, int64 [chunks]: see `levels`."""
+        """Count the cutoffs below the whole that each chunk survives, int64 [chunks]: see `levels`."""
         if not self.each:
             return _depth(self._order(chunks, 0), levels(retention, chunks))
-        found = np.empty(chunks, np.int64)
+        depths = np.empty(chunks, np.int64)
         owner = rank_of(chunks, ranks)
         for rank in range(ranks):
             own = np.flatnonzero(owner == rank)
             kept = _all_levels(retention, len(own), levels(retention, chunks), chunks)
-            found[own] = _depth(self._order(len(own), 1 + rank), kept)
-        return found
+            depths[own] = _depth(self._order(len(own), 1 + rank), kept)
+        return depths
 
     def steps(self, snapshots: int, window: int) -> list[range]:
-        """Newest snapshots of the windows, segment by segment: from a random split on, then those before it (FlareDTDG §3.2), each from
-        its first whole window (Algorithm 1). One segment where two do not each hold a window."""
+        """Draw the newest snapshots of the windows, segment by segment: from a random split on, then those before it (FlareDTDG §3.2), each
+        from its first whole window (Algorithm 1). One segment where two do not each hold a window."""
         if snapshots < 2 * window:
             return [range(window - 1, snapshots)]
-        drawn = np.random.default_rng((self.seed, SPLIT, self.number))
-        split = int(drawn.integers(window, snapshots - window + 1))
+        generator = np.random.default_rng((self.seed, SPLIT, self.number))
+        split = int(generator.integers(window, snapshots - window + 1))
         return [range(split + window - 1, snapshots), range(window - 1, split)]
 
     def _order(self, chunks: int, stream: int) -> Int64:
-        """Position of each chunk, int64 [chunks]; the last are given up first.
+        """Return position of each chunk, int64 [chunks]; the last are given up first.
 
         Every chunk is as likely at every position, and what is kept is spread evenly over any half, quarter, … of the chunks, and so over
         ranks: of powers of two a bit-reversed sequence, scrambled (Owen, 1995).
@@ -55,29 +55,29 @@ class Epoch:
         return position
 
 
-def _spread(chunks: range, drawn: np.random.Generator) -> Int64:
-    """Chunks in an order: that of either half, and from which half the next one is drawn systematically (Madow, 1949), so that any first
-    ones of the order have their share of both but for less than one."""
+def _spread(chunks: range, generator: np.random.Generator) -> Int64:
+    """Order chunks so that any first ones are spread evenly: that of either half, and from which half the next one is drawn systematically
+    (Madow, 1949), so that any first ones of the order have their share of both but for less than one."""
     size, half = len(chunks), len(chunks) // 2
     order = np.array(chunks, np.int64)
     if size > 1:
-        low = np.diff((np.arange(size + 1) * half + drawn.integers(size)) // size) > 0
-        order[low], order[~low] = _spread(chunks[:half], drawn), _spread(chunks[half:], drawn)
+        low = np.diff((np.arange(size + 1) * half + generator.integers(size)) // size) > 0
+        order[low], order[~low] = _spread(chunks[:half], generator), _spread(chunks[half:], generator)
     return order
 
 
 def levels(retention: Retention, chunks: int) -> Int64:
-    """The different numbers of chunks that a window's snapshots keep, int64 [levels], falling; the first is all."""
-    return np.unique(retention.kept(chunks))[::-1].copy()
+    """Return the different numbers of chunks that a window's snapshots keep, int64 [levels], falling; the first is all."""
+    return np.unique(retention.kept_chunks(chunks))[::-1].copy()
 
 
 def level_of(retention: Retention, chunks: int) -> Int64:
-    """Which of `levels` a snapshot of each age keeps, int64 [window]."""
-    return np.searchsorted(-levels(retention, chunks), -retention.kept(chunks))
+    """Return the number in `levels` of what a snapshot of each age keeps, int64 [window]."""
+    return np.searchsorted(-levels(retention, chunks), -retention.kept_chunks(chunks))
 
 
 def rank_of(chunks: int, ranks: int) -> Int64:
-    """Which rank has each chunk, int64 [chunks]: consecutive ones, as evenly as may be."""
+    """Return the rank that has each chunk, int64 [chunks]: consecutive ones, as evenly as may be."""
     return np.arange(chunks) * ranks // chunks
 
 
@@ -86,6 +86,6 @@ def _depth(position: Int64, kept: Int64) -> Int64:
 
 
 def _all_levels(retention: Retention, own: int, kept: Int64, chunks: int) -> Int64:
-    """Of a rank's own chunks, a number for each of `kept` of all."""
-    mine, level = retention.kept(own), level_of(retention, chunks)
-    return np.array([mine[np.argmax(level == one)] for one in range(len(kept))], np.int64)
+    """Count the chunks of a rank's `own` that are kept at each level of all chunks, int64 [levels]."""
+    own_kept, level = retention.kept_chunks(own), level_of(retention, chunks)
+    return np.array([own_kept[np.argmax(level == number)] for number in range(len(kept))], np.int64)

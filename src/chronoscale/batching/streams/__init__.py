@@ -1,1 +1,1 @@
-"""What makes batches out of an event stream, on one rank or several."""
+"""Batches of an event stream, on one rank or several: sampling, caching, partitioning, negatives, and counts of their work."""

@@ -1,4 +1,4 @@
-"""Counts: what was counted of batches, a number a batch; kept as an archive."""
+"""Counts of batches, a number a batch, kept as an archive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.errors import UserError
 from chronoscale.records import reading
 
@@ -16,8 +17,8 @@ LEVELS = ("targets", "sampled")  # have a number for each level or hop
 AGAIN = "delete the file, and it is counted anew"
 
 
-class Counts:
-    """Base of dataclasses of counts: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
+class BatchCounts:
+    """Base of dataclasses of counts of batches: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
 
     __slots__ = ()
     events: Any
@@ -34,20 +35,21 @@ class Counts:
 
     @classmethod
     def zeros(cls, batches: int, hops: int) -> dict[str, Any]:
-        """Arrays to count in, by field."""
+        """Return arrays of zeros to count in, by field."""
         sizes = {"targets": (batches, hops + 1), "sampled": (batches, hops)}
         return {field.name: np.zeros(sizes.get(field.name, batches), np.int64) for field in fields(cls)}  # type: ignore[arg-type]
 
     def save(self, path: Path) -> None:
-        """An archive (.npz), whole or not at all."""
-        with whole(path) as file:
+        """Write an archive (.npz), whole or not at all."""
+        with atomic_file(path) as file:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path, batches: int) -> Self:
-        """What `save` wrote. Raises UserError naming a file that is damaged, or of another number of batches."""
+        """Load counts from the archive that `save` wrote. Raises UserError naming a file that is damaged, or of another number of
+        batches."""
         with reading(path, "work of batches", AGAIN):
-            found = cls(**read_archive(path))
-            if len(found) != batches:
-                raise UserError(f"{len(found)} batches, expected {batches}")
-            return found
+            counts = cls(**read_archive(path))
+            if len(counts) != batches:
+                raise UserError(f"{len(counts)} batches, expected {batches}")
+            return counts

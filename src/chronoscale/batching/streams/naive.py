@@ -1,4 +1,4 @@
-"""Naive: what needs no training says of the test events."""
+"""Naive scores of the test events: what predictors without training reach."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 
 
-def naive_scores(data: Prepared, batch: int) -> Mapping[str, Mapping[str, float]]:
-    """Scores by predictor and key, on the negatives that a model is tested with: EdgeBank, which knows the events before each batch of
-    `batch` events; of labels, the one that training has most of."""
+def naive_scores(data: PreparedStream, batch: int) -> Mapping[str, Mapping[str, float]]:
+    """Score the test events by predictor and key, on the negatives that a model is tested with: EdgeBank, which knows the events before
+    each batch of `batch` events; of labels, the one that training has most of."""
     if data.protocol.task == "node":
         return {"most frequent label": _labels(data)}
     events, part = data.whole.stream, data.split.test
     span = slice(part.start, part.stop)
     src, dst = np.asarray(events.src[span]), np.asarray(events.dst[span])
-    told, ranked = data.negatives("test").dst, data.negatives("ranked").dst
+    random, ranked = data.negatives("test").dst, data.negatives("ranked").dst
     bank, known = EdgeBank(events), batch_starts(part, batch)
-    positive, negative = (bank.scores(src, other, known) for other in (dst, np.concatenate([told, ranked], axis=1)))
-    return {"EdgeBank": ranking.of_links(positive, negative, data.new[src] | data.new[dst])}
+    positive, negative = (bank.scores(src, destinations, known) for destinations in (dst, np.concatenate([random, ranked], axis=1)))
+    return {"EdgeBank": ranking.link_scores(positive, negative, data.new[src] | data.new[dst])}
 
 
-def _labels(data: Prepared) -> dict[str, float]:
+def _labels(data: PreparedStream) -> dict[str, float]:
     labels, part = data.whole.stream.labels, data.split.test
     assert labels is not None and data.training.stream.labels is not None
-    most = np.bincount(data.training.stream.labels[: data.trained])
+    most = np.bincount(data.training.stream.labels[: data.training_events])
     return {"accuracy": float((labels[part.start : part.stop] == most.argmax()).mean())}

@@ -1,255 +1,241 @@
-"""Prepared: a stream as a trainer reads it, split, indexed and with its evaluation's negatives, made once and then mapped."""
+"""Prepared stream: split, indexed and with its evaluation's negatives, as a trainer reads it; made once and then mapped."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Loading
-from chronoscale.batching.streams.caching.residents import NOTHING, Residents
-from chronoscale.batching.streams.counts import AGAIN, Counts
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.caching.loading import CachedRows, CachePlacement, Loading, RowFrequencies
+from chronoscale.batching.streams.caching.resident_rows import NO_ROWS, ResidentRows
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.presampling import Others, different, frequencies, sampled
-from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.batching.streams.statistics import BatchStatistics, counted
+from chronoscale.batching.streams.sampling.presampling import BatchNegatives, count_rows, distinct_rows, sample_batches
+from chronoscale.batching.streams.statistics import BatchStatistics, count_batches
+from chronoscale.batching.streams.work_cache import WorkCache
 from chronoscale.datasets import store
-from chronoscale.datasets.archive import read_archive
-from chronoscale.datasets.archive import whole as written
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 from chronoscale.datasets.streams import draws, negatives
+from chronoscale.datasets.streams.event_numbers import EventNumbers, relative_to, row_index
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.labels import require_labels
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.datasets.streams.spans import Events, behind, rows_of
-from chronoscale.datasets.streams.splits import Split, by_time, hide
+from chronoscale.datasets.streams.splits import EventSplit, hide_nodes, split_by_time
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
-from chronoscale.records import read_array, read_json, reading
+from chronoscale.records import read_array, read_json
 
-META, TRAINING, NEW, WORK = "prepared.json", "training", "new.npy", "work"
+META = "prepared.json"
+TRAINING = "training"
+NEW = "new.npy"
+WORK = "work"
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
-UNREAD = Loading()  # no rows of features
-Counted = TypeVar("Counted", bound=Counts)
+NO_FEATURES = Loading()  # no rows of features
 
 
 @dataclass(frozen=True, slots=True)
-class Meta:
-    """META. `stream`: the folder of the events, relative to this one, or absolute where it is the user's own."""
+class PreparedMetadata:
+    """Metadata of a prepared stream (the file META). `stream`: the folder of the events, relative to this one, or absolute where it is the
+    user's own."""
 
     stream: str
     protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """training: its events 0 .. `trained` - 1 are trained on; whole: all events, those of hidden nodes too. folder: where it is kept.
+class PreparedStream:
+    """Stream that is split, indexed, and has the negatives of its evaluation.
 
-    made: what has been read or drawn, or counted without a folder.
-
-    new bool [N]: nodes that training does not see. among int32 [D]: destinations that training's negatives are drawn from.
+    whole: all events. training: those without hidden nodes, of which events 0 .. `training_events` - 1 are trained on. new bool [N]: nodes
+    that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is kept; None: in
+    memory. cache: what has been counted of it.
     """
 
     protocol: Protocol
-    split: Split
-    whole: Source
-    training: Source
-    trained: int
+    split: EventSplit
+    whole: IndexedStream
+    training: IndexedStream
+    training_events: int
     new: Bool
     among: Int32
     folder: Path | None = None
-    made: dict[str, Negatives | Counts | Cached] = field(default_factory=dict)
+    cache: WorkCache = field(default_factory=WorkCache)
+    _fixed: dict[str, Negatives] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, events: EventStream, protocol: Protocol) -> Prepared:
-        """In memory. Raises UserError where the stream cannot be split, hidden nodes leave nothing to train on, or labels are missing."""
-        split = by_time(events, protocol.train, protocol.validation)
+    def of(cls, events: EventStream, protocol: Protocol) -> PreparedStream:
+        """Prepare a stream in memory. Raises UserError where it cannot be split, hidden nodes leave nothing to train on, or labels are
+        missing."""
+        split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
-        hidden, whole = hide(events, split, protocol.hidden, protocol.seed), Source(events, TCSR.of(events))
+        inductive = hide_nodes(events, split, protocol.hidden, protocol.seed)
+        whole = IndexedStream(events, TCSR.of(events))
         if not protocol.hidden:
-            return cls._of(protocol, split, whole, whole, split.train_end, hidden.new)
-        kept, numbers = _kept(events.span(0, split.train_end), hidden.training)
-        return cls._of(protocol, split, whole, Source(kept, TCSR.of(kept), numbers), len(kept), hidden.new)
+            return cls._of(protocol, split, whole, whole, split.train_end, inductive.new)
+        visible, numbers = _select_events(events.span(0, split.train_end), inductive.training)
+        return cls._of(protocol, split, whole, IndexedStream(visible, TCSR.of(visible), numbers), len(visible), inductive.new)
 
     @classmethod
-    def make(cls, folder: Path, stream: Path, protocol: Protocol) -> Prepared:
-        """In a new folder, of a stored stream (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
+    def make(cls, folder: Path, stream: Path, protocol: Protocol) -> PreparedStream:
+        """Prepare a stored stream in a new folder (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
         something else."""
         (folder / WORK).mkdir(parents=True)
-        events = _events(folder / stream)
-        split = by_time(events, protocol.train, protocol.validation)
+        events = _load_events(folder / stream)
+        split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
-        hidden = hide(events, split, protocol.hidden, protocol.seed)
+        inductive = hide_nodes(events, split, protocol.hidden, protocol.seed)
         TCSR.of(events, folder=folder / "tcsr")
-        np.save(folder / NEW, hidden.new)
+        np.save(folder / NEW, inductive.new)
         if protocol.hidden:
-            kept, numbers = _kept(events.span(0, split.train_end), hidden.training)
-            store.save(folder / TRAINING / "stream", kept)
-            TCSR.of(kept, folder=folder / TRAINING / "tcsr")
+            visible, numbers = _select_events(events.span(0, split.train_end), inductive.training)
+            store.save(folder / TRAINING / "stream", visible)
+            TCSR.of(visible, folder=folder / TRAINING / "tcsr")
             np.save(folder / TRAINING / NUMBERS, numbers)
-        for what in _drawn(split, protocol):
-            _negatives(events, split, protocol, what).save(folder / f"{what}.npz")
-        (folder / META).write_text(json.dumps(asdict(Meta(str(stream), protocol))))
+        for use in _fixed_negatives(split, protocol):
+            _draw_fixed_negatives(events, split, protocol, use).save(folder / f"{use}.npz")
+        (folder / META).write_text(json.dumps(asdict(PreparedMetadata(str(stream), protocol))))
         return cls.load(folder)
 
     @classmethod
-    def load(cls, folder: Path) -> Prepared:
-        """What `make` wrote, mapped. Raises UserError for a file that is missing or damaged."""
-        meta = read_json(folder / META, Meta, "record of a prepared stream")
-        events = _events(folder / meta.stream)
-        split, whole = by_time(events, meta.protocol.train, meta.protocol.validation), Source(events, TCSR.load(folder / "tcsr"))
-        training, trained = whole, split.train_end
+    def load(cls, folder: Path) -> PreparedStream:
+        """Map what `make` wrote. Raises UserError for a file that is missing or damaged."""
+        metadata = read_json(folder / META, PreparedMetadata, "record of a prepared stream")
+        events = _load_events(folder / metadata.stream)
+        split = split_by_time(events, metadata.protocol.train, metadata.protocol.validation)
+        whole = IndexedStream(events, TCSR.load(folder / "tcsr"))
+        training, training_events = whole, split.train_end
         if (folder / TRAINING).exists():
-            kept = _events(folder / TRAINING / "stream")
-            numbers = read_array(folder / TRAINING / NUMBERS, np.int32, (len(kept),), "numbers of events")
-            training, trained = Source(kept, TCSR.load(folder / TRAINING / "tcsr"), numbers), len(kept)
+            visible = _load_events(folder / TRAINING / "stream")
+            numbers = read_array(folder / TRAINING / NUMBERS, np.int32, (len(visible),), "numbers of events")
+            training = IndexedStream(visible, TCSR.load(folder / TRAINING / "tcsr"), numbers)
+            training_events = len(visible)
         new = read_array(folder / NEW, np.bool_, (events.num_nodes,), "mask of new nodes")
-        return replace(cls._of(meta.protocol, split, whole, training, trained, new), folder=folder)
+        prepared = cls._of(metadata.protocol, split, whole, training, training_events, new)
+        return replace(prepared, folder=folder, cache=WorkCache(folder / WORK))
 
     @classmethod
-    def _of(cls, protocol: Protocol, split: Split, whole: Source, training: Source, trained: int, new: Bool) -> Prepared:
-        among = negatives.destinations(np.asarray(training.stream.dst[:trained]), whole.stream.num_nodes)
-        return cls(protocol, split, whole, training, trained, new, among)
+    def _of(
+        cls, protocol: Protocol, split: EventSplit, whole: IndexedStream, training: IndexedStream, training_events: int, new: Bool
+    ) -> PreparedStream:
+        among = negatives.destinations(np.asarray(training.stream.dst[:training_events]), whole.stream.num_nodes)
+        return cls(protocol, split, whole, training, training_events, new, among)
 
-    def negatives_of_training(self, part: Events, epoch: int, seed: int = 0) -> Int32:
-        """One destination an event that it is told from, [B, 1]; none for a task without: [B, 0]. `seed`: the training's."""
+    def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0) -> Int32:
+        """Draw the negatives of training events, int32 [B, 1]; [B, 0] for a task without. seed: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
-        dst = np.asarray(self.training.stream.dst[rows_of(part)])
-        return negatives.of_training(dst, _numbers(part), self.among, seed=seed, epoch=epoch)
+        dst = np.asarray(self.training.stream.dst[row_index(part)])
+        return negatives.training_negatives(dst, _event_numbers(part), self.among, seed=seed, epoch=epoch)
 
-    def negatives(self, what: str) -> Negatives:
-        """Fixed ones: "validation" and "test", one an event at random, and "ranked", those that test events are ranked against."""
-        if what not in self.made:
-            self.made[what] = self._fixed(what)
-        found = self.made[what]
-        assert isinstance(found, Negatives)
-        return found
+    def negatives(self, use: str) -> Negatives:
+        """Return fixed negatives: one at random an event for "validation" and "test"; for "ranked" those that
+        test events are ranked against."""
+        if use not in self._fixed:
+            self._fixed[use] = self._load_fixed(use)
+        return self._fixed[use]
 
-    def _fixed(self, what: str) -> Negatives:
+    def _load_fixed(self, use: str) -> Negatives:
         events, protocol = self.whole.stream, self.protocol
         if self.folder is None:
-            return _negatives(events, self.split, protocol, what)
-        part, k, kind = _drawn(self.split, protocol)[what]
-        wanted = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
-        return negatives.load(self.folder / f"{what}.npz", part, wanted)
+            return _draw_fixed_negatives(events, self.split, protocol, use)
+        part, k, kind = _fixed_negatives(self.split, protocol)[use]
+        digest = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
+        return negatives.load(self.folder / f"{use}.npz", part, digest)
 
-    def deal(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> Deal:
-        """Batches of the training events, or of those that validate."""
-        return Deal(self.split.validation if validates else range(self.trained), ranks, size, limit, every)
+    def assignment(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> BatchAssignment:
+        """Assign the training events, or those of the validation, to ranks and batches."""
+        return BatchAssignment(self.split.validation if validates else range(self.training_events), ranks, size, limit, every)
 
     def work(
-        self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = UNREAD
+        self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = NO_FEATURES
     ) -> BatchStatistics:
-        """Of a part's batches, as the first epoch of the protocol's seed draws them; counted once, then read."""
-        deal = self.deal(validates, ranks, size, limit, every)
-        return self.counted(
-            f"{deal} {sampling} {loading}",
-            deal.iterations * deal.ranks,
+        """Count what batches of the training or validation events read, as the first epoch of the protocol's seed draws them; counted once,
+        then read."""
+        assignment = self.assignment(validates, ranks, size, limit, every)
+        return self.cache.counts(
+            f"{assignment} {sampling} {loading}",
+            assignment.iterations * assignment.ranks,
             BatchStatistics,
-            lambda: self._count(deal, validates, sampling, self.residents(ranks, size, sampling, limit, loading)),
+            lambda: self._count(assignment, validates, sampling, self.residents(ranks, size, sampling, limit, loading)),
         )
 
-    def counted(self, key: str, batches: int, kind: type[Counted], count: Callable[[], Counted]) -> Counted:
-        """What was counted of so many batches under a key, read or counted now."""
-        if self.folder is None:
-            if key not in self.made:
-                self.made[key] = count()
-            found = self.made[key]
-            assert isinstance(found, kind)
-            return found
-        path = self._work(key)
-        if not path.exists():
-            count().save(path)
-        return kind.load(path, batches)
-
-    def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Residents:
-        """What a device holds when training begins, by batches that are sampled before, of the first epoch of the protocol's seed: spread
-        over all of it, whichever of its batches are probed."""
+    def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> ResidentRows:
+        """Choose the rows that a device holds when training begins, by batches that are sampled before, of the first epoch of the
+        protocol's seed: spread over all of it, whichever of its batches are probed."""
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
-        cached = Cached(NOTHING, NOTHING)
-        if loading.placement and loading.placement.dynamic:
-            cached = loading.placement.fill(frequencies([], nodes, events), loading.room(nodes, events))
-        elif loading.placement:
-            key = f"{ranks} {size} {sampling} {limit} {loading}"
-            cached = self._cached(key, lambda: self._fill(ranks, size, sampling, limit, loading))
-        return Residents(loading, cached, nodes, events)
+        placement = loading.placement
+        if placement is None:
+            rows = CachedRows(NO_ROWS, NO_ROWS)
+        elif placement.dynamic:
+            rows = placement.fill(count_rows([], nodes, events), loading.room(nodes, events))
+        else:
+            rows = self.cache.rows(
+                f"{ranks} {size} {sampling} {limit} {loading}", lambda: self._choose_rows(placement, ranks, size, sampling, limit, loading)
+            )
+        return ResidentRows(loading, rows, nodes, events)
 
-    def _cached(self, key: str, fill: Callable[[], Cached]) -> Cached:
-        if self.folder is None:
-            if key not in self.made:
-                self.made[key] = fill()
-            found = self.made[key]
-            assert isinstance(found, Cached)
-            return found
-        path = self._work(key)
-        if not path.exists():
-            with written(path) as file:
-                np.savez(file, **fill()._asdict())
-        with reading(path, "rows of a cache", AGAIN):
-            return Cached(**read_archive(path))
+    def _choose_rows(
+        self, placement: CachePlacement, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading
+    ) -> CachedRows:
+        frequencies = self.row_frequencies(ranks, size, sampling, limit, loading.presample, loading.validated)
+        return placement.fill(frequencies, loading.room(self.whole.stream.num_nodes, len(self.whole.stream)))
 
-    def _fill(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> Cached:
-        assert loading.placement is not None
-        room = loading.room(self.whole.stream.num_nodes, len(self.whole.stream))
-        return loading.placement.fill(self.seen(ranks, size, sampling, limit, loading.presample, loading.validated), room)
-
-    def seen(self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True) -> Frequencies:
-        """What placements are filled by: in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is
-        read. validated: whether an epoch ends with the events that validate."""
-        deals = {validates: self.deal(validates, ranks, size, limit) for validates in (False, True)[: 1 + validated]}
-        stride = max(-(-sum(deal.iterations for deal in deals.values()) // presample), 1)
+    def row_frequencies(
+        self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True
+    ) -> RowFrequencies:
+        """Count in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is read; caches are filled by
+        it. validated: whether an epoch ends with the events that validate."""
+        splits = (False, True) if validated else (False,)
+        assignments = {validates: self.assignment(validates, ranks, size, limit) for validates in splits}
+        iterations = sum(assignment.iterations for assignment in assignments.values())
+        stride = max(-(-iterations // presample), 1)
         batches = (
-            different(found, self._source(validates))
-            for validates, deal in deals.items()
-            for _, found in self.sampled(replace(deal, every=stride), validates, sampling)
+            distinct_rows(neighbourhood, self._source(validates))
+            for validates, assignment in assignments.items()
+            for _, neighbourhood in self.sample_batches(replace(assignment, every=stride), validates, sampling)
         )
-        return frequencies(batches, self.whole.stream.num_nodes, len(self.whole.stream))
+        return count_rows(batches, self.whole.stream.num_nodes, len(self.whole.stream))
 
-    def _work(self, key: str) -> Path:
-        assert self.folder is not None
-        return self.folder / WORK / f"{sha256(key.encode()).hexdigest()[:16]}.npz"
-
-    def _source(self, validates: bool) -> Source:
+    def _source(self, validates: bool) -> IndexedStream:
         return self.whole if validates else self.training
 
-    def sampled(self, deal: Deal, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
-        """What the first epoch of the protocol's seed reads for a part's batches, each with its number in the deal."""
-        return sampled(self._source(validates), deal, sampling, *self._draws(validates))
+    def sample_batches(self, assignment: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
+        """Sample the batches of the training or validation events, each with its number, as the first epoch of the protocol's seed does."""
+        return sample_batches(self._source(validates), assignment, sampling, *self._draws(validates))
 
-    def _count(self, deal: Deal, validates: bool, sampling: Sampling, resident: Residents) -> BatchStatistics:
-        return counted(self._source(validates), deal, sampling, *self._draws(validates), resident)
+    def _count(self, assignment: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
+        return count_batches(self._source(validates), assignment, sampling, *self._draws(validates), resident)
 
-    def _draws(self, validates: bool) -> tuple[Others, int]:
-        """What events are told from, and the seed of neighbours, in the first epoch."""
-        return self.told_from(validates, 0, self.protocol.seed), draws.key_of(self.protocol.seed, draws.FIXED if validates else 0)
+    def _draws(self, validates: bool) -> tuple[BatchNegatives, int]:
+        """Return the negatives of batches, and the seed of neighbours, in the first epoch."""
+        seed = self.protocol.seed
+        return self.negatives_of(validates, 0, seed), draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
 
-    def told_from(self, validates: bool, epoch: int, seed: int) -> Others:
-        """Of a part, the nodes that the events of a batch are told from, as nodes to read."""
+    def negatives_of(self, validates: bool, epoch: int, seed: int) -> BatchNegatives:
+        """Return a function that gives the negatives of a batch's events, int32 [B, k], as nodes to read; validates: of the validation
+        events."""
         if self.protocol.task == "node":
             return lambda part: np.empty((len(part), 0), np.int32)
         if not validates:
             return lambda part: self.negatives_of_training(part, epoch, seed)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
-        return lambda part: present(fixed[rows_of(behind(part, first))])
+        return lambda part: replace_absent(fixed[row_index(relative_to(part, first))])
 
 
-def present(destinations: Int32) -> Int32:
-    """Negatives as nodes to read: where there is none, -1, some node; what it scores does not count."""
+def replace_absent(destinations: Int32) -> Int32:
+    """Return negatives as nodes to read: where there is none (-1) node 0, whose score does not count."""
     return np.maximum(destinations, 0)
 
 
-def _drawn(split: Split, protocol: Protocol) -> dict[str, tuple[range, int, negatives.Kind]]:
-    """Negatives that a protocol fixes, by what they are for: events, how many each has, of what kind."""
+def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, tuple[range, int, negatives.NegativeKind]]:
+    """Return the fixed negatives of a protocol by their use: the events, how many each has, and of what kind."""
     if protocol.task == "node":
         return {}
     return {
@@ -259,25 +245,25 @@ def _drawn(split: Split, protocol: Protocol) -> dict[str, tuple[range, int, nega
     }
 
 
-def _negatives(events: EventStream, split: Split, protocol: Protocol, what: str) -> Negatives:
-    part, k, kind = _drawn(split, protocol)[what]
-    return negatives.of_evaluation(events, split.train_end, part, k, kind, protocol.seed)
+def _draw_fixed_negatives(events: EventStream, split: EventSplit, protocol: Protocol, use: str) -> Negatives:
+    part, k, kind = _fixed_negatives(split, protocol)[use]
+    return negatives.evaluation_negatives(events, split.train_end, part, k, kind, protocol.seed)
 
 
-def _events(folder: Path) -> EventStream:
-    found = store.load(folder)
-    if not isinstance(found, EventStream):
+def _load_events(folder: Path) -> EventStream:
+    stream = store.load(folder)
+    if not isinstance(stream, EventStream):
         raise UserError(f"{folder}: not a stream of events, which this experiment's model trains on")
-    return found
+    return stream
 
 
-def _kept(events: EventStream, chosen: Bool) -> tuple[EventStream, Int32]:
-    """Some of the events, under numbers of their own, and those that they had, int32."""
-    columns = {name: getattr(events, name)[chosen] for name in ("src", "dst", "t")}
-    features = None if events.features is None else events.features[chosen]
-    labels = None if events.labels is None else events.labels[chosen]
-    return replace(events, **columns, features=features, labels=labels), np.flatnonzero(chosen).astype(np.int32)
+def _select_events(events: EventStream, mask: Bool) -> tuple[EventStream, Int32]:
+    """Select the events of a mask, bool [M]: as a stream with numbers of its own, and the numbers that they had, int32."""
+    columns = {name: getattr(events, name)[mask] for name in ("src", "dst", "t")}
+    features = None if events.features is None else events.features[mask]
+    labels = None if events.labels is None else events.labels[mask]
+    return replace(events, **columns, features=features, labels=labels), np.flatnonzero(mask).astype(np.int32)
 
 
-def _numbers(part: Events) -> Int64:
+def _event_numbers(part: EventNumbers) -> Int64:
     return np.arange(part.start, part.stop, dtype=np.int64) if isinstance(part, range) else part

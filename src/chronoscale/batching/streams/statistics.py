@@ -1,4 +1,4 @@
-"""What planning needs of a stream: how much the sampler finds for each batch, counted in one pass and kept with the data."""
+"""Statistics of a stream for planners: how much the sampler finds for each batch, counted in one pass and kept with the data."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.caching.residents import Residents
-from chronoscale.batching.streams.counts import Counts
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.ranks.placement import Spread
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics
+from chronoscale.batching.streams.caching.resident_rows import ResidentRows
+from chronoscale.batching.streams.counts import BatchCounts
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.presampling import Others, asked, sampled
-from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.batching.streams.sampling.presampling import BatchNegatives, rows_by_batch, sample_batches
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchStatistics(Counts):
-    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+class BatchStatistics(BatchCounts):
+    """Counts of a stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or
+    hops.
 
     All trees of a batch are added up. A batch without events has nothing.
     """
@@ -50,25 +51,25 @@ class BatchStatistics(Counts):
 
 
 class Distributed(Protocol):
-    """A stream on several ranks, as planners see it (`ranks.distributed_stream.Spreading`)."""
+    """Interface of a stream on several ranks, as planners see it (`ranks.distributed_stream.DistributedStream`)."""
 
     @property
-    def parts(self) -> Parts | None:
+    def parts(self) -> EventPartition | None:
         """The part of each node and event; None where every rank has all of the stream."""
 
-    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
+    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
         """Count the batches of the part that trains or validates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamStatistics:
-    """Of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any; classes: of
-    labels that are predicted, 0 where none are.
+    """Counts of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any;
+    classes: of labels that are predicted, 0 where none are.
 
     spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
 
-    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): of the batches of a part, as `Deal` deals
-    them.
+    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): counts the batches of one split, as
+    `BatchAssignment` has them.
     """
 
     family: ClassVar[str] = "streams"
@@ -80,45 +81,52 @@ class StreamStatistics:
     classes: int
     events: int
     work: Callable[[bool, int, int, Sampling, int, int, Loading], BatchStatistics]
-    spreading: Callable[[Spread, int, str], Distributed] | None = None
+    spreading: Callable[[StreamDistribution, int, str], Distributed] | None = None
     span: float = 0.0  # from the first event to the last
 
 
-def counted(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, resident: Residents) -> BatchStatistics:
-    """Of a deal's batches: the sampler goes over all of them, around the roots that `sampling` asks for. resident: before the first."""
+def count_batches(
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, resident: ResidentRows
+) -> BatchStatistics:
+    """Count what an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the first."""
     events, hops = source.stream, len(sampling.fanouts)
-    count = deal.iterations * deal.ranks
-    made = BatchStatistics.zeros(count, hops)
-    for iteration in range(deal.iterations):
-        together = deal.together(iteration)
-        last = last_events(events.src[together.start : together.stop], events.dst[together.start : together.stop])[1] + together.start
-        mailed = delivered(source, together, sampling.delivers).nodes.size if sampling.delivers else last.size
-        for rank in range(deal.ranks):
-            at, own = iteration * deal.ranks + rank, deal.own(iteration, rank)
-            made["events"][at], made["written"][at], made["mailed"][at] = len(own), last.size, mailed
-            made["updated"][at] = np.count_nonzero((last >= own.start) & (last < own.stop))
-    for rank in range(deal.ranks):  # one after another: what changes on a device is a table of all rows
-        device = resident.following(asked(source, deal, sampling, others, seed, rank)) if resident.ahead else resident
-        for at, found in sampled(source, deal, sampling, others, seed, range(rank, rank + 1)):
-            made["roots"][at] = found.trees[0].levels[0].size
-            made["targets"][at] = sum(np.array([level.size for level in tree.levels]) for tree in found.trees)
+    count = assignment.iterations * assignment.ranks
+    counts = BatchStatistics.zeros(count, hops)
+    for iteration in range(assignment.iterations):
+        all_events = assignment.all_events(iteration)
+        last = (
+            last_events(events.src[all_events.start : all_events.stop], events.dst[all_events.start : all_events.stop])[1]
+            + all_events.start
+        )
+        mailed = deliver_mail(source, all_events, sampling.delivers).nodes.size if sampling.delivers else last.size
+        for rank in range(assignment.ranks):
+            batch, own = iteration * assignment.ranks + rank, assignment.rank_events(iteration, rank)
+            counts["events"][batch] = len(own)
+            counts["written"][batch] = last.size
+            counts["mailed"][batch] = mailed
+            counts["updated"][batch] = np.count_nonzero((last >= own.start) & (last < own.stop))
+    for rank in range(assignment.ranks):  # one after another: what changes on a device is a table of all rows
+        device = resident.for_epoch(rows_by_batch(source, assignment, sampling, negatives, seed, rank)) if resident.ahead else resident
+        for batch, sampled in sample_batches(source, assignment, sampling, negatives, seed, range(rank, rank + 1)):
+            counts["roots"][batch] = sampled.trees[0].levels[0].size
+            counts["targets"][batch] = sum(np.array([level.size for level in tree.levels]) for tree in sampled.trees)
             if hops:
-                made["sampled"][at] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in found.trees)
-            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            made["unique_nodes"][at] = found.nodes.size if sampling.unique else distinct(found.nodes)[0].size
-            made["unique_edges"][at] = found.edges.size if sampling.unique else distinct(found.edges)[0].size
-            loads = device.load(found, source)
-            made["sent_nodes"][at], made["sent_edges"][at], made["state"][at] = (load.send.size for load in loads)
-            made["index"][at] = loads.numbers
+                counts["sampled"][batch] = sum(np.array([np.count_nonzero(hop.there) for hop in tree.hops]) for tree in sampled.trees)
+            counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
+            counts["unique_nodes"][batch] = sampled.nodes.size if sampling.unique else unique_ids(sampled.nodes)[0].size
+            counts["unique_edges"][batch] = sampled.edges.size if sampling.unique else unique_ids(sampled.edges)[0].size
+            loads = device.load(sampled, source)
+            counts["sent_nodes"][batch], counts["sent_edges"][batch], counts["state"][batch] = (load.send.size for load in loads)
+            counts["index"][batch] = loads.numbers
             for name, load in (("kept_nodes", loads.nodes), ("kept_edges", loads.edges)):
-                made[name][at] = 0 if load.kept is None else load.kept.size
-    return BatchStatistics(**made)
+                counts[name][batch] = 0 if load.kept is None else load.kept.size
+    return BatchStatistics(**counts)
 
 
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
-    """Nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
+    """Return nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
     ends = np.stack([src, dst], axis=1).ravel()
-    nodes, place = distinct(ends)
+    nodes, place = unique_ids(ends)
     last = np.empty(nodes.size, np.int64)
     last[place] = np.arange(ends.size) // 2  # of several the last one stays
     return nodes, last

@@ -1,1 +1,1 @@
-"""The native libraries: found, loaded, called through the C ABI or as torch operators in C++."""
+"""Access to the native libraries: find and load them, check arguments, call kernels by ctypes (the C ABI) or as torch operators in C++."""

@@ -1,6 +1,7 @@
-"""The kernels through the C ABI: pointers, sizes and the current stream in, nothing but a status out.
+"""Calls of the graph kernels by ctypes: pointers, sizes and the current CUDA stream go in, a status comes out.
 
-They take tensors that ops.py has checked: contiguous, of the dtypes said there, on one device, ids in range.
+Operands have been checked by `operators`: contiguous, of the dtypes named there, on one device, ids in range. On CUDA the host does not
+wait for results.
 """
 
 from __future__ import annotations
@@ -13,161 +14,192 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.loader import cpu_library, cuda_library
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, Entries
-from chronoscale.cuda_ext.reference import aggregation as reference
-from chronoscale.cuda_ext.reference.aggregation import UNFIT, Ends, Factors, summed
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
+from chronoscale.cuda_ext.reference.aggregation import MISMATCH, Ends, Factors, sum_dtype
 from chronoscale.errors import MachineError, UserError
 
-Listener = Callable[[str, tuple[float | None, ...], "Cuda"], None]
-listeners: list[Listener] = []  # told of every call; each is one kernel, softmax two where rows may be long
-ARGUMENT = 1
+Listener = Callable[[str, tuple[float | None, ...], "CudaLaunch"], None]
+listeners: list[Listener] = []  # called at every call; each is one kernel, softmax two where rows may be long
+BAD_ARGUMENT = 1
 _KINDS = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16"}
-_CAUSES = {ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
+_CAUSES = {BAD_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "no driver or device", 4: "the launch failed"}
 
 
-def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, only: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """As reference.aggregate, on x's device. Raises MachineError when the kernel fails.
+def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, row_mask: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Sum the neighbours of each row: out[v] = sum over entries e of row v of values[e] * x[indices[e]]; values None: ones.
 
-    On CUDA alone: only, uint8 [rows], where it is 0 a row of `out` stays as it is.
+    x [num_cols, F] in float32, float64 or bfloat16; the result is [num_rows, F], float32 for bfloat16. On CUDA alone: row_mask, uint8
+    [num_rows]; a row of `out` where it is 0 stays as it is. Raises MachineError when the kernel fails.
     """
     rows, width = matrix.num_rows, x.shape[1]
-    out = x.new_empty(rows, width, dtype=summed(x.dtype)) if out is None else out
-    given = [pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
+    out = x.new_empty(rows, width, dtype=sum_dtype(x.dtype)) if out is None else out
+    inputs = [pointer(t) for t in (matrix.indptr, matrix.indices, values, x)]
     name = "weigh" if values is not None and values.dtype == torch.float64 else "aggregate"
-    call(name, x, (rows, *given, width, out.data_ptr()), Cuda((pointer(only),), matrix, width))
+    call(name, x, (rows, *inputs, width, out.data_ptr()), CudaLaunch((pointer(row_mask),), matrix, width))
     return out
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
-    """As reference.increment_, on x's device. Raises MachineError when the kernel fails."""
+    """Add a change to neighbour sums in place and return a copy of the touched rows, [R, F] (REAL, eq. 3). Raises MachineError.
+
+    sums [num_rows, F], x [num_cols, F]; fresh rows of the change start from zero.
+    """
     count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
-    given = [pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
-    call("increment", x, (count, *given, width, sums.data_ptr(), touched.data_ptr()), Cuda((), delta, width))
+    inputs = [pointer(t) for t in (delta.rows, delta.fresh, delta.indptr, delta.indices, delta.values, x)]
+    call("increment", x, (count, *inputs, width, sums.data_ptr(), touched.data_ptr()), CudaLaunch((), delta, width))
     return touched
 
 
 def rebuild(
     before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """As reference.rebuild."""
-    slots = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
-    slots[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
-    size = max(0, before.nnz + change.growth())
-    indices = (torch.empty if unfit is None else torch.zeros)(size, dtype=torch.int32, device=indptr.device)
+    """Return the indices and values of the adjacency that follows `before` by `change` (REAL, section 4.3).
+
+    steps int64 [changed + 1]: sums of the signs before each entry of the change. factors: float64 factors of columns and rows; None: no
+    values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where the change does not belong to the adjacency; None: then
+    UserError is raised, for which the host waits for a GPU.
+    """
+    compact_row = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
+    compact_row[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
+    capacity = max(0, before.nnz + change.growth())
+    indices = (torch.empty if unfit is None else torch.zeros)(capacity, dtype=torch.int32, device=indptr.device)
     values = None if factors is None else torch.empty(len(indices), dtype=torch.float32, device=indptr.device)
-    given = (before.indptr, before.indices, slots, change.indptr, change.indices, steps, *(factors or (None, None)))
-    arguments = (before.num_rows, *(pointer(t) for t in (*given, indptr, indices, values)))
+    inputs = (before.indptr, before.indices, compact_row, change.indptr, change.indices, steps, *(factors or (None, None)))
+    arguments = (before.num_rows, *(pointer(t) for t in (*inputs, indptr, indices, values)))
     flag = torch.zeros(1, dtype=torch.int32, device=indptr.device) if unfit is None else unfit
-    more = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
-    refused = status("rebuild", indptr, arguments, Cuda(more, before)) == ARGUMENT
+    on_cuda_only = (change.nnz, len(change.rows), change.rows.data_ptr(), len(indices), flag.data_ptr())
+    refused = call_for_status("rebuild", indptr, arguments, CudaLaunch(on_cuda_only, before)) == BAD_ARGUMENT
     if refused and unfit is not None:
         unfit.fill_(1)
     elif refused or (unfit is None and on_cuda(indptr) and bool(flag)):
-        raise UserError(UNFIT)
+        raise UserError(MISMATCH)
     return indices, values
 
 
 def softmax(
-    at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, only: Tensor | None = None
+    entries: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As reference.softmax, on the tensors' device; `only` as in `aggregate`: weights of other rows are 0. Raises MachineError when the
-    kernel fails."""
-    count, left = at.matrix.num_rows, ends[0]
-    weights = (left.new_empty if only is None else left.new_zeros)(at.matrix.nnz)
-    maximum, denominator = left.new_empty(2, count)
-    held = torch.empty(count, dtype=torch.uint8, device=left.device)
-    given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, sign, base)]
-    made = [t.data_ptr() for t in (weights, maximum, denominator, held)]
-    arguments = (count, *given, int(running), *(t.data_ptr() for t in ends), at.slope, *made)
-    call("softmax", left, arguments, Cuda((pointer(only),), at.matrix, 2))
-    return weights, maximum, denominator, held
+    """Compute the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum) for each entry.
+
+    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the
+    largest score (uint8). sign int8 [nnz]: +1 or -1; None: all +1. base [R]: the least that a maximum may be; None: -inf. running:
+    scores of added entries raise the maximum. row_mask uint8 [R], on CUDA alone: weights of other rows are 0. Raises MachineError when
+    the kernel fails.
+    """
+    num_rows, left = entries.matrix.num_rows, ends[0]
+    weights = (left.new_empty if row_mask is None else left.new_zeros)(entries.matrix.nnz)
+    maximum, denominator = left.new_empty(2, num_rows)
+    lost_maximum = torch.empty(num_rows, dtype=torch.uint8, device=left.device)
+    inputs = [pointer(t) for t in (entries.rows, entries.matrix.indptr, entries.matrix.indices, sign, base)]
+    outputs = [t.data_ptr() for t in (weights, maximum, denominator, lost_maximum)]
+    arguments = (num_rows, *inputs, int(running), *(t.data_ptr() for t in ends), entries.slope, *outputs)
+    call("softmax", left, arguments, CudaLaunch((pointer(row_mask),), entries.matrix, 2))
+    return weights, maximum, denominator, lost_maximum
 
 
 def softmax_grad(
-    at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor], only: Tensor | None = None
+    entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor], row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """As reference.softmax_grad, on the tensors' device; `only` as in `aggregate`: edges of other rows are 0. Raises MachineError when the
-    kernel fails."""
-    edges, row = (torch.empty_like if only is None else torch.zeros_like)(weights), torch.empty_like(into[1])
-    given = [pointer(t) for t in (at.rows, at.matrix.indptr, at.matrix.indices, *ends)]
-    made = [t.data_ptr() for t in (*into, edges, row)]
-    arguments = (len(row), *given, at.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *made)
-    call("softmax_grad", z, arguments, Cuda((pointer(only),), at.matrix, 1))
-    return edges, row
+    """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
+
+    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], on CUDA alone: gradients of other
+    rows are 0. Raises MachineError when the kernel fails.
+    """
+    entry_grads, row_sums = (torch.empty_like if row_mask is None else torch.zeros_like)(weights), torch.empty_like(grad_out[1])
+    inputs = [pointer(t) for t in (entries.rows, entries.matrix.indptr, entries.matrix.indices, *ends)]
+    outputs = [t.data_ptr() for t in (*grad_out, entry_grads, row_sums)]
+    arguments = (len(row_sums), *inputs, entries.slope, weights.data_ptr(), z.data_ptr(), z.shape[1], *outputs)
+    call("softmax_grad", z, arguments, CudaLaunch((pointer(row_mask),), entries.matrix, 1))
+    return entry_grads, row_sums
 
 
-def by_column(matrix: CSR, entries: Tensor) -> Tensor:
-    """As reference.by_column; on CUDA by the transpose, for sums by atomics would differ from run to run."""
+def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
+    """Return the sums [num_cols] of a matrix's entries [nnz].
+
+    On CUDA they are made by the transpose, for sums by atomics would differ from run to run.
+    """
     if not on_cuda(entries):
-        return reference.by_column(matrix, entries)
-    turned = matrix.transpose()
+        return aggregation_reference.column_sums(matrix, entries)
+    transposed = matrix.transpose()
     ones = entries.new_ones(matrix.num_rows, 1)
-    return aggregate(turned, entries[matrix.order()], ones).squeeze(1)
+    return aggregate(transposed, entries[matrix.order()], ones).squeeze(1)
 
 
 def pointer(tensor: Tensor | None) -> int | None:
-    """Where its memory begins, for the C ABI."""
+    """Return where the tensor's memory begins, for the C ABI; None for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def on_cuda(x: Tensor) -> bool:
-    """Whether the kernels of the CUDA library serve a tensor: then the host does not wait for results."""
+    """Tell whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
     return x.is_cuda
 
 
-class Cut(NamedTuple):
-    """Entries that are no matrix's: how many there are, and the most in one row, where that is known."""
+class EntryLayout(NamedTuple):
+    """The layout of entries that belong to no sparse matrix: how many there are, and the most in one row where that is known."""
 
     nnz: int
-    longest: int | None
-    cuts: Tensor | None = None
+    longest_row: int | None
+    row_pieces: Tensor | None = None
 
 
-class Cuda(NamedTuple):
-    """What a call needs on CUDA besides: arguments, the matrix, and the numbers of x's type that a piece of a long row of it hands on."""
+class CudaLaunch(NamedTuple):
+    """The arguments that a call needs on CUDA besides those that both libraries take.
+
+    arguments: further ones, of CUDA alone. matrix: whose entries the kernel goes through. partials: how many numbers of x's type each
+    piece of a long row hands on.
+    """
 
     arguments: tuple[int | None, ...]
-    matrix: CSR | Delta | Cut
-    share: int = 0
+    matrix: CSR | Delta | EntryLayout
+    partials: int = 0
 
 
-def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> None:
-    """Runs the kernel of x's dtype on x's device. Raises MachineError when it fails."""
-    if found := status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
-        raise MachineError(f"native {name} on {x.device}: {_CAUSES[found]}")
+def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> None:
+    """Run the kernel `name` of x's dtype on x's device. Raises MachineError when it fails."""
+    if status := call_for_status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
+        raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
 
 
-def status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
-    """What a kernel, named with its kind, answers: 0 or ARGUMENT. Raises MachineError for the rest."""
+def call_for_status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
+    """Run the kernel `name` (its kind included) on x's device and return its status, 0 or BAD_ARGUMENT.
+
+    Raises MachineError for any other status.
+    """
     for listener in listeners:
         listener(name, arguments, cuda)
     library: Any = cuda_library() if on_cuda(x) else cpu_library()
-    found = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
-    if found > ARGUMENT:
-        detail = f": {library.cs_cuda_last_error().decode()}" if found == 4 else ""
-        raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(found, found)}{detail}")
-    return int(found)
+    status = _enqueue(library, name, x, arguments, cuda) if on_cuda(x) else getattr(library, f"cs_{name}")(*arguments)
+    if status > BAD_ARGUMENT:
+        detail = f": {library.cs_cuda_last_error().decode()}" if status == 4 else ""
+        raise MachineError(f"native {name} on {x.device}: {_CAUSES.get(status, status)}{detail}")
+    return int(status)
 
 
-def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: Cuda) -> int:
-    piece: int = library.cs_cuda_piece()
-    entries, longest = cuda.matrix.nnz, cuda.matrix.longest
-    pieces = 0 if entries < piece or (longest is not None and longest < piece) else -(-entries // piece)
-    partial = x.new_empty(2 * pieces * cuda.share, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
-    cuts = cuda.matrix.cuts if pieces else None
-    if cuts is not None and cuts.is_cuda:
-        cuts.record_stream(torch.cuda.current_stream(x.device))  # an operand's own: nobody else marks it
+def _enqueue(library: Any, name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
+    """Enqueue a CUDA kernel on the current stream, with memory for partial sums of rows that are cut into pieces; return its status."""
+    piece_size: int = library.cs_cuda_piece()
+    entry_count, longest_row = cuda.matrix.nnz, cuda.matrix.longest_row
+    piece_count = 0 if entry_count < piece_size or (longest_row is not None and longest_row < piece_size) else -(-entry_count // piece_size)
+    partial = x.new_empty(2 * piece_count * cuda.partials, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    row_pieces = cuda.matrix.row_pieces if piece_count else None
+    if row_pieces is not None and row_pieces.is_cuda:
+        row_pieces.record_stream(torch.cuda.current_stream(x.device))  # an operand's own: nobody else marks it
     with _on_device(x) as stream:
-        counters = _counters(x.device, stream, pieces) if pieces else None  # without them no row is taken for a long one
-        listed = (pointer(cuts), 0 if cuts is None else len(cuts))
-        launch = (entries, pointer(counters), partial.data_ptr(), *listed, x.device.index or 0, stream)
+        counters = _counters(x.device, stream, piece_count) if piece_count else None  # without them no row is taken for a long one
+        piece_list = (pointer(row_pieces), 0 if row_pieces is None else len(row_pieces))
+        launch = (entry_count, pointer(counters), partial.data_ptr(), *piece_list, x.device.index or 0, stream)
         return int(getattr(library, f"cs_cuda_{name}")(*arguments, *cuda.arguments, *launch))
 
 
 @contextmanager
 def _on_device(x: Tensor) -> Iterator[int]:
-    """The stream to enqueue on. The kernel's own runtime is told the device; torch's is moved there and back so that the two agree."""
+    """Make x's device current and yield the CUDA stream to enqueue on.
+
+    The kernel's own runtime is given the device; torch's is moved there and back so that the two agree.
+    """
     with torch.cuda.device(x.device):
         yield torch.cuda.current_stream().cuda_stream
 
@@ -175,16 +207,19 @@ def _on_device(x: Tensor) -> Iterator[int]:
 _zeros: dict[tuple[torch.device, int], Tensor] = {}
 
 
-def _counters(device: torch.device, stream: int, pieces: int) -> Tensor:
-    """Zeros int32 [>= pieces], of this stream alone: kernels leave them as they find them. A CUDA graph gets its own: what is captured runs
-    later, on any stream."""
+def _counters(device: torch.device, stream: int, count: int) -> Tensor:
+    """Return zeros int32 [>= pieces] that belong to this CUDA stream alone; kernels leave them zero.
+
+    A CUDA graph that is being captured gets its own: what is captured runs later, on any stream.
+    """
     if _captured(device):
-        return torch.zeros(pieces, dtype=torch.int32, device=device)
-    kept = _zeros.get((device, stream))
-    if kept is None or len(kept) < pieces:
-        kept = _zeros[device, stream] = torch.zeros(max(1024, 2 * pieces), dtype=torch.int32, device=device)
-    return kept
+        return torch.zeros(count, dtype=torch.int32, device=device)
+    counters = _zeros.get((device, stream))
+    if counters is None or len(counters) < count:
+        counters = _zeros[device, stream] = torch.zeros(max(1024, 2 * count), dtype=torch.int32, device=device)
+    return counters
 
 
 def _captured(device: torch.device) -> bool:
+    """Tell whether a CUDA graph is being captured on the device."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

@@ -1,21 +1,30 @@
-"""Arguments of kernels on NumPy arrays: what lies in memory as they read it, and what they say of it."""
+"""Arguments of native functions on NumPy arrays: the library or a warning that there is none, checks before a call, errors after it."""
 
 from __future__ import annotations
 
+import warnings
+from ctypes import CDLL
+from functools import cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.errors import UserError
+from chronoscale.cuda_ext.native.loader import cpu_library, require_success
+from chronoscale.errors import ChronoscaleWarning, UserError
 
-Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # indptr [N + 1], neighbor and event [K] of a T-CSR
-_ARGUMENT = 1
+INT32_LIMIT = 2**31  # ids and counts that are handed to the library are below it
+BAD_ARGUMENT = 1  # the status of a native function that has refused its arguments
+
+TcsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # of a T-CSR: indptr [N + 1], neighbor [K], event [K]
 
 
-class Weighed(NamedTuple):
-    """Neighbours of R roots: of root i slots 0 to counts[i] - 1, in the order of their events; all others are -1, of weight 1."""
+class WeightedNeighbors(NamedTuple):
+    """Sampled neighbours of R roots with importance weights.
+
+    Root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1, and weight 1.
+    """
 
     neighbor: NDArray[np.int32]  # [R, fanout]
     event: NDArray[np.int32]  # [R, fanout]
@@ -23,33 +32,55 @@ class Weighed(NamedTuple):
     counts: NDArray[np.int32]  # [R]
 
 
-class Owned(NamedTuple):
-    """What is local to part `rank`: events of it whose other end is of it, or of all parts (below 0)."""
+class Ownership(NamedTuple):
+    """The part that owns each node and each event, as seen from the part `rank`.
+
+    An event is local to `rank` if it belongs to `rank` and its other end belongs to `rank` or to all parts (a negative number).
+    """
 
     node: NDArray[np.int32]  # [N]
     event: NDArray[np.int32]  # [M]
     rank: int
 
 
-def require(name: str, array: NDArray[Any], dtype: type[np.generic], size: int | None, writable: bool = False) -> None:
-    """Raises UserError unless an array lies in memory as a kernel takes it for; size None: any."""
-    right = array.dtype == dtype and array.dtype.isnative and array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned
-    if not right or (size is not None and len(array) != size) or (writable and not array.flags.writeable):
-        wanted = f"{'writable ' if writable else ''}{np.dtype(dtype).name} [{'any' if size is None else size}]"
-        raise UserError(f"{name} is {array.dtype.str} {list(array.shape)}; expected contiguous {wanted}")
+@cache  # the warning comes once for each kind of work
+def cpu_library_or_warn(work: str) -> CDLL | None:
+    """Return the native CPU library; where none was built, warn that `work` ("schedules are replayed") runs in Python and return None."""
+    if (library := cpu_library()) is None:
+        message = f"no native library: {work} in Python, minutes where the library takes seconds"
+        warnings.warn(message, ChronoscaleWarning, stacklevel=3)
+    return library
 
 
-def require_rows(what: str, rows: Rows) -> None:
-    """Raises UserError unless the arrays of a T-CSR are those of one, as far as that is seen without reading them."""
-    require("indptr", rows[0], np.int64, None)
-    require("neighbor", rows[1], np.int32, None)
-    require("event", rows[2], np.int32, len(rows[1]))
-    if not len(rows[0]):
-        raise UserError(f"{what}: indptr is empty; expected one entry more than there are nodes")
+def require_array(name: str, array: NDArray[Any], dtype: type[np.generic], size: int | None, writable: bool = False) -> None:
+    """Raise UserError unless `array` is one-dimensional, contiguous, of `dtype` and of `size` entries (None: any number)."""
+    readable = array.dtype == dtype and array.dtype.isnative and array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned
+    if not readable or (size is not None and len(array) != size) or (writable and not array.flags.writeable):
+        expected = f"{'writable ' if writable else ''}{np.dtype(dtype).name} [{'any' if size is None else size}]"
+        raise UserError(f"{name} is {array.dtype.str} {list(array.shape)}; expected contiguous {expected}")
 
 
-def as_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """In memory as a kernel reads them; none changes its value on the way."""
+def require_tcsr(caller: str, arrays: TcsrArrays) -> None:
+    """Raise UserError unless dtypes and sizes of the arrays are those of a T-CSR; their numbers are not read."""
+    require_array("indptr", arrays[0], np.int64, None)
+    require_array("neighbor", arrays[1], np.int32, None)
+    require_array("event", arrays[2], np.int32, len(arrays[1]))
+    if not len(arrays[0]):
+        raise UserError(f"{caller}: indptr is empty; expected one entry more than there are nodes")
+
+
+def require_finite_sums(caller: str, *numbers: float) -> None:
+    """Raise UserError unless (the sum of all numbers but the last) times the last is finite in double precision.
+
+    Searches compare sums of times: were they infinite, no choice would be better than another, and none would end.
+    """
+    *largest, times = (float(number) for number in numbers)
+    if not isfinite(sum(largest) * times):
+        raise UserError(f"{caller}: the largest numbers are too large to be added up in a double; use another unit")
+
+
+def to_int32_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return `ids` as a contiguous int32 array. Raises UserError where a number would change on the way."""
     ids = np.asarray(ids)
     if ids.dtype != np.int32 and (ids.dtype.kind not in "iu" or (ids.size and (ids.min() < -(2**31) or ids.max() >= 2**31))):
         raise UserError(f"{name} holds {ids.dtype} numbers, not all of which are int32")
@@ -57,11 +88,12 @@ def as_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def address(array: NDArray[Any]) -> int:
+    """Return where the array's memory begins, for the C ABI."""
     return array.ctypes.data
 
 
-def accepted(name: str, status: int, nodes: int) -> None:
-    """Raises UserError where a kernel on a T-CSR has refused its arguments, MachineError where it failed."""
-    if status == _ARGUMENT:
-        raise UserError(f"{name}: node ids must lie in [0, {nodes}), and entries within their arrays")
-    succeed(name, status)
+def require_accepted(caller: str, status: int, nodes: int) -> None:
+    """Raise UserError where a native function on a T-CSR of `nodes` nodes refused its arguments, MachineError where it failed."""
+    if status == BAD_ARGUMENT:
+        raise UserError(f"{caller}: node ids must lie in [0, {nodes}), and entries within their arrays")
+    require_success(caller, status)

@@ -1,4 +1,6 @@
-"""Which implementation runs: named, chosen by device, and never swapped in silence."""
+"""Choice of the implementation that runs an operator ('reference', 'cpu', 'cuda', 'triton'): by the tensors' device or by name, never
+swapped in silence.
+"""
 
 from __future__ import annotations
 
@@ -12,67 +14,75 @@ from types import ModuleType
 import torch
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.loader import cpu_library, cuda_missing
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.native.loader import cpu_library, cuda_unavailable_reason
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
 
 NAMES = ("reference", "cpu", "cuda")
 TRITON = "triton"  # of the operators on edges alone
 FLOATS = {torch.float32: "f32", torch.float64: "f64"}  # what kernels are there for, and how their names end
-MOST_THREADS = 1024  # of one call (pool.h)
-Pinned = str | None  # one of them; None: as the device of the tensors says
+MAX_THREADS = 1024  # of one call (pool.h)
+BackendName = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
-    """The names that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton', which the operators on edges have besides."""
-    return [name for name in (*NAMES, TRITON) if missing(name) is None]
+    """Return the names of the backends that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton' (operators on edges alone)."""
+    return [name for name in (*NAMES, TRITON) if unavailable_reason(name) is None]
 
 
 def set_threads(count: int) -> None:
-    """How many threads one call of a CPU kernel may use; torch.get_num_threads() at first. Raises UserError below 1."""
+    """Set how many threads one call of a CPU kernel may use (torch.get_num_threads() at first). Raises UserError below 1."""
     if index(count) < 1:
         raise UserError(f"set_threads({count}): expected at least 1")
-    if missing("cpu") is None and (library := cpu_library()) is not None:
-        library.cs_set_threads(min(count, MOST_THREADS))
+    if unavailable_reason("cpu") is None and (library := cpu_library()) is not None:
+        library.cs_set_threads(min(count, MAX_THREADS))
 
 
-def select(device: torch.device, pinned: Pinned) -> ModuleType:
-    """The module (`native` or `reference`) whose functions serve tensors on `device`.
+def select_kernels(device: torch.device, backend: BackendName) -> ModuleType:
+    """Return the module with the kernels for tensors on `device`: `native.abi` or `reference.aggregation`.
 
-    Raises UserError when `pinned` does not exist, is not available here, or is not for that device.
+    `backend` None: native kernels where they run on that device, else the reference, with a ChronoscaleWarning that comes once for each
+    device.
+
+    Raises UserError when the named backend does not exist, is not available on this machine, or does not serve that device.
     """
-    if pinned is None:
+    if backend is None:
         return _default(device.type, device.index)
-    if pinned == TRITON:
+    if backend == TRITON:
         others = ", ".join(NAMES)
         raise UserError(f"backend '{TRITON}' serves aggregate_edges, edge_softmax and gather_rows alone; expected one of {others}")
-    if pinned not in NAMES:
-        raise unknown("backend", pinned, NAMES)
-    if reason := missing(pinned, device.index if pinned == device.type == "cuda" else None):
-        raise UserError(f"backend '{pinned}' is not available here: {reason}; available: {', '.join(backends())}")
-    if pinned == "reference":
-        return reference
-    if pinned != device.type:
-        raise UserError(f"backend '{pinned}' was given tensors on {device}; expected {pinned} tensors")
+    if backend not in NAMES:
+        raise unknown("backend", backend, NAMES)
+    if reason := unavailable_reason(backend, device.index if backend == device.type == "cuda" else None):
+        raise UserError(f"backend '{backend}' is not available here: {reason}; available: {', '.join(backends())}")
+    if backend == "reference":
+        return aggregation_reference
+    if backend != device.type:
+        raise UserError(f"backend '{backend}' was given tensors on {device}; expected {backend} tensors")
     return abi
 
 
-def select_without_cuda(what: str, device: torch.device, pinned: Pinned) -> ModuleType:
-    """Choose as `select` does for `what`, which has kernels on the CPU alone: on CUDA its reference runs."""
-    if pinned == "cuda":
-        raise UserError(f"{what} has no kernel for CUDA; there backend 'reference' serves it")
-    if pinned is None and device.type == "cuda":
-        return reference
-    return select(device, pinned)
+def select_kernels_without_cuda(operator: str, device: torch.device, backend: BackendName) -> ModuleType:
+    """Return the kernels' module for an operator that has a native kernel on the CPU alone: on CUDA the reference runs.
+
+    Raises UserError as `select_kernels` does, and for 'cuda'; `operator` names it there.
+    """
+    if backend == "cuda":
+        raise UserError(f"{operator} has no kernel for CUDA; there backend 'reference' serves it")
+    if backend is None and device.type == "cuda":
+        return aggregation_reference
+    return select_kernels(device, backend)
 
 
 @cache
-def missing(name: str, index: int | None = None) -> str | None:
-    """Why a backend does not work here (for 'cuda': on the device of that index, None: on any), or None where it does."""
+def unavailable_reason(name: str, index: int | None = None) -> str | None:
+    """Return why a backend does not work on this machine, or None where it does. `index`: of the CUDA device that is asked about; None:
+    any.
+    """
     if name == "cuda":
         if torch.version.cuda is None:
             return f"torch {torch.__version__} is built without CUDA"
-        return cuda_missing(index) or (None if torch.cuda.is_available() else "torch finds no CUDA device that it can use")
+        return cuda_unavailable_reason(index) or (None if torch.cuda.is_available() else "torch finds no CUDA device that it can use")
     if name == "cpu":
         if cpu_library() is None:
             return "no CPU library was built"
@@ -80,34 +90,36 @@ def missing(name: str, index: int | None = None) -> str | None:
     if name == TRITON:
         if find_spec(TRITON) is None:
             return "triton is not installed"
-        if not interpreted() and not torch.cuda.is_available():
+        if not triton_interpreted() and not torch.cuda.is_available():
             return "torch finds no CUDA device that it can use"
     return None
 
 
-def interpreted() -> bool:
-    """Whether Triton interprets its kernels, on CPU tensors: TRITON_INTERPRET=1 before the first of them, for tests."""
+def triton_interpreted() -> bool:
+    """Tell whether Triton interprets its kernels, on CPU tensors, for tests: TRITON_INTERPRET=1 was set before the first of them ran."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache  # once, whatever `missing` is asked: later calls would undo `set_threads`
 def _begin() -> None:
+    """Give the CPU library its number of threads, once: later calls would undo `set_threads`."""
     library = cpu_library()
     assert library is not None
     library.cs_set_threads(torch.get_num_threads())
 
 
 @cache  # the warning comes once for each device
-def _default(kind: str, index: int | None) -> ModuleType:
+def _default(device_type: str, index: int | None) -> ModuleType:
+    """Return the kernels' module for a kind of device and an index, with a warning where that is the reference."""
     reason = ""  # tensors of a kind that no kernels are for
-    if kind in ("cpu", "cuda"):
-        found = missing(kind, index if kind == "cuda" else None)
-        if found is None:
+    if device_type in ("cpu", "cuda"):
+        obstacle = unavailable_reason(device_type, index if device_type == "cuda" else None)
+        if obstacle is None:
             return abi
-        reason = f"{found}; "
+        reason = f"{obstacle}; "
     warnings.warn(
-        f"no native kernels for {kind} tensors: {reason}running on the reference kernels, which are slower",
+        f"no native kernels for {device_type} tensors: {reason}running on the reference kernels, which are slower",
         ChronoscaleWarning,
         stacklevel=5,
     )
-    return reference
+    return aggregation_reference

@@ -1,4 +1,4 @@
-"""Compile the operators in C++ (csrc/torch) for the installed torch, by one call of the compiler."""
+"""Compiler of the torch operators in C++ (csrc/torch) for the installed torch, by one call of a C++ compiler."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ SOURCE = Path("csrc") / "torch" / "operators.cpp"
 
 
 def compile_operators() -> Path:
-    """Compile, check that it loads, and write the library beside the other native ones, whole or not at all. Return its path.
+    """Compile the operators, check that they load, and write the library beside the other native ones, whole or not at all; return its
+    path.
 
-    CXX is the compiler, 'c++' by default. Raises MachineError where there is no native library, no compiler, or none that takes the
+    CXX names the compiler, 'c++' by default. Raises MachineError where there is no native library, no compiler, or none that takes the
     sources, and where the folder cannot be written.
     """
     library = cpu_library()

@@ -1,8 +1,8 @@
-"""Operators in C++ (csrc/torch): find, load and choose the torch operators that call our kernels without ctypes.
+"""Torch operators in C++ (csrc/torch): load them, and decide which calls they serve. They call our kernels without ctypes.
 
-A call costs its host a fraction of what it costs by ctypes and Python's autograd. They are compiled for one release of torch, where that is
-installed (`chronoscale compile`); nothing needs them. Where they are not compiled, or CHRONOSCALE_OPERATORS is "python", the same kernels
-are called by ctypes.
+A call costs its host a fraction of what it costs by ctypes and Python's autograd. They are compiled for one release of torch, where
+that is installed (`chronoscale compile`); nothing needs them. Where they are not compiled, or CHRONOSCALE_OPERATORS is "python", the
+same kernels are called by ctypes.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.backend import Pinned, missing
-from chronoscale.cuda_ext.native.loader import ABI_VERSION, cpu_library, cuda_library, folders
+from chronoscale.cuda_ext.native.backend import BackendName, unavailable_reason
+from chronoscale.cuda_ext.native.loader import ABI_VERSION, cpu_library, cuda_library, library_folders
 from chronoscale.errors import MachineError, UserError
 
 CHOICE_VARIABLE = "CHRONOSCALE_OPERATORS"
 PYTHON, CPP = "python", "c++"
-REFUSED = (RuntimeError, IndexError)  # what an operator raises, by the one or the other of torch's names
+REFUSALS = (RuntimeError, IndexError)  # what an operator raises, by the one or the other of torch's names
 FAILED = "chronoscale native"  # how it begins where the operands were not the reason (csrc/torch/kernel.cpp)
 
 
 def file_name() -> str:
-    """Return the name of the library for this native interface and the installed torch; other files are not looked at."""
+    """Return the file name of the library for this ABI version and the installed torch; libraries of other names are not looked at."""
     return f"libchronoscale_torch-{ABI_VERSION}-{torch.__version__}.so"
 
 
-def takes(x: Tensor, backend: Pinned) -> bool:
-    """Tell whether the operators serve a call on x with that `backend`; not while calls of kernels are counted (native.listeners)."""
-    if abi.listeners or not (backend is None or backend == x.device.type) or operators() is None:
+def cpp_serves(x: Tensor, backend: BackendName) -> bool:
+    """Tell whether the operators in C++ serve a call on x with that `backend`; they do not while calls of kernels are counted
+    (abi.listeners).
+    """
+    if abi.listeners or not (backend is None or backend == x.device.type) or load_operators() is None:
         return False
-    return x.is_cpu or (x.is_cuda and missing("cuda", x.device.index) is None)
+    return x.is_cpu or (x.is_cuda and unavailable_reason("cuda", x.device.index) is None)
 
 
-def unless_refused(error: RuntimeError | IndexError) -> None:
-    """Return where an operator has refused its operands: its caller then calls the kernel by ctypes, which names what is wrong with them.
+def raise_unless_refused(error: RuntimeError | IndexError) -> None:
+    """Raise an operator's error unless it has refused its operands; then return, and the caller's own checks name what is wrong with them.
 
-    Raises MachineError where it failed for another reason, and torch's own error where memory ran out.
+    Raises MachineError where a kernel failed for another reason, and torch's own error where memory ran out.
     """
     if isinstance(error, torch.OutOfMemoryError):
         raise error
@@ -49,8 +51,8 @@ def unless_refused(error: RuntimeError | IndexError) -> None:
         raise MachineError(message) from error
 
 
-class Operators:
-    """The operators by name, each resolved to its one overload: to look that up at every call takes longer than some kernels."""
+class CppOperators:
+    """The operators by name, each resolved to its one overload: looking that up at every call takes longer than some kernels do."""
 
     def __init__(self, ops: Any) -> None:
         self.open, self.version = ops._open, ops._version
@@ -61,22 +63,24 @@ class Operators:
 
 
 def _overload(packet: Any) -> Any:
+    """Return the function of an operator that has one overload."""
     return getattr(packet.default, "_op", packet.default)
 
 
 @cache
-def operators() -> Any:  # Operators or None
-    """Load the operators once; None where they are not compiled or not wanted.
+def load_operators() -> Any:  # CppOperators or None
+    """Load the operators once, and return them; None where they are not compiled or not wanted.
 
-    Raises UserError for another choice than CHOICE_VARIABLE knows, MachineError for a library that does not load or is of another version.
+    Raises UserError for a choice that CHOICE_VARIABLE does not know, MachineError for a library that does not load or is of another
+    version.
     """
     wanted = os.environ.get(CHOICE_VARIABLE, "")
     if wanted not in ("", PYTHON, CPP):
         raise UserError(f"{CHOICE_VARIABLE} is '{wanted}'; expected '{PYTHON}' or '{CPP}'")
-    library = next((path for folder in folders() if (path := Path(folder) / file_name()).is_file()), None)
+    library = next((path for folder in library_folders() if (path := Path(folder) / file_name()).is_file()), None)
     if wanted == CPP and library is None:
         raise MachineError(f"{CHOICE_VARIABLE} is '{CPP}', and there is no {file_name()}; `chronoscale compile` makes it")
-    if wanted == PYTHON or library is None or missing("cpu") is not None:
+    if wanted == PYTHON or library is None or unavailable_reason("cpu") is not None:
         return None
     try:
         torch.ops.load_library(str(library))
@@ -85,7 +89,7 @@ def operators() -> Any:  # Operators or None
     cpu, cuda = cpu_library(), cuda_library()
     assert cpu is not None
     try:
-        ops = Operators(torch.ops.chronoscale)
+        ops = CppOperators(torch.ops.chronoscale)
     except AttributeError:
         raise MachineError(f"{library} is of another version of this package; `chronoscale compile` makes it anew") from None
     if (built := ops.version()) != ABI_VERSION:

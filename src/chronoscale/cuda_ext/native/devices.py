@@ -1,4 +1,4 @@
-"""Whether a CUDA library can run on what is here: the facts that it gives, and the sentence on what is missing."""
+"""Compatibility of the CUDA library with this machine's GPUs and driver, and the sentence that says what is missing."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _ARCHITECTURE = re.compile(r"(\d+)([af]?)(-real|-virtual)?")
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: the name that it gives itself, and its compute capability, 90 for 9.0."""
+    """A GPU: the name that it gives itself, and its compute capability (90 for 9.0)."""
 
     name: str
     capability: int
 
 
 @dataclass(frozen=True)
-class Code:
-    """What a library holds for one architecture (90 for 9.0): machine code, PTX that the driver compiles, or both.
+class ArchitectureCode:
+    """The code that a library holds for one architecture (90 for 9.0): machine code (`native`), PTX that the driver compiles, or both.
 
-    `only` is 'a' where it runs on that very capability alone, 'f' on later ones of its major version alone (CUDA C++ Programming Guide,
-    "Compute capability feature sets").
+    `only` is 'a' where it runs on that very capability alone, 'f' on later ones of its major version alone, else '' (CUDA C++
+    Programming Guide, "Compute capability feature sets").
     """
 
     architecture: int
@@ -32,7 +32,7 @@ class Code:
     ptx: bool
 
     def serves(self, capability: int, compiles: bool) -> bool:
-        """Whether a device of that capability runs it; `compiles`: the driver takes this toolkit's PTX."""
+        """Tell whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was used."""
         if capability < self.architecture or (self.only == "a" and capability != self.architecture):
             return False
         family = capability // 10 == self.architecture // 10
@@ -40,58 +40,64 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Built:
-    """What a library was built for: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version, 12040 for 12.4."""
+class BuildInfo:
+    """The facts of a library's build: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version (12040 for 12.4)."""
 
     architectures: str
     toolkit: int
 
-    def codes(self) -> list[Code]:
-        """An entry for each architecture; none where they are not told as numbers ('all', ''): then only a launch can tell."""
+    def codes(self) -> list[ArchitectureCode]:
+        """Return the code held for each architecture; [] where they are not written as numbers ('all', ''), so that only a launch can
+        tell.
+        """
         matches = [_ARCHITECTURE.fullmatch(name) for name in self.architectures.split(",")]
-        return [Code(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
+        return [ArchitectureCode(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
 
 
-def missing(built: Built, driver: int, device: Device | None) -> str | None:
-    """What the library lacks to run on the device, or None; without a device, what its driver lacks.
+def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> str | None:
+    """Return why the library cannot run on `device` (None: why its driver alone rules it out), or None where nothing speaks against it.
 
-    `driver` is the newest CUDA that the driver supports, as Built.toolkit; 0 without one. A driver runs the machine code of every
-    toolkit of its major version and compiles the PTX of no newer one (CUDA Compatibility, "Minor version compatibility").
+    `driver` is the newest CUDA version that the driver supports, numbered as BuildInfo.toolkit; 0 without a driver. A driver runs the
+    machine code of every toolkit of its major version, and compiles the PTX of no newer one (CUDA Compatibility, "Minor version
+    compatibility").
     """
     if driver == 0:
         return "no NVIDIA driver"
-    if driver // 1000 < built.toolkit // 1000:
+    if driver // 1000 < build.toolkit // 1000:
         return (
-            f"the driver supports CUDA {_version(driver)}, the library was built with {_version(built.toolkit)}; "
+            f"the driver supports CUDA {_version(driver)}, the library was built with {_version(build.toolkit)}; "
             f"update the driver, or build with CUDA {driver // 1000}"
         )
-    codes = built.codes()
-    if device is None or not codes or any(code.serves(device.capability, driver >= built.toolkit) for code in codes):
+    codes = build.codes()
+    if device is None or not codes or any(code.serves(device.capability, driver >= build.toolkit) for code in codes):
         return None
-    held = f"{device.name} (compute capability {_capability(device.capability)}): this library holds code for {_list(codes)} only"
+    problem = f"{device.name} (compute capability {_capability(device.capability)}): this library holds code for {_list(codes)} only"
     remedy = f"build with CUDAARCHS={device.capability}"
     if any(code.serves(device.capability, True) for code in codes):
-        held += f", and the driver, of CUDA {_version(driver)}, does not compile the PTX of {_version(built.toolkit)}"
+        problem += f", and the driver, of CUDA {_version(driver)}, does not compile the PTX of {_version(build.toolkit)}"
         remedy = f"update the driver, or {remedy}"
-    return f"{held}; {remedy}"
+    return f"{problem}; {remedy}"
 
 
-def read(library: ctypes.CDLL) -> tuple[Built, int, list[Device]]:
-    """What a loaded CUDA library was built for, the driver's version, and the devices that this process sees."""
+def read_library(library: ctypes.CDLL) -> tuple[BuildInfo, int, list[Device]]:
+    """Ask a loaded CUDA library what it was built for, for the driver's version, and for the devices that this process sees."""
     devices: list[Device] = []
     capability, name = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES)
     while library.cs_cuda_device(len(devices), ctypes.byref(capability), name, _NAME_BYTES) == 0:
         devices.append(Device(name.value.decode(errors="replace"), capability.value))
-    return Built(library.cs_cuda_architectures().decode(), library.cs_cuda_toolkit()), library.cs_cuda_driver(), devices
+    return BuildInfo(library.cs_cuda_architectures().decode(), library.cs_cuda_toolkit()), library.cs_cuda_driver(), devices
 
 
 def _version(cuda: int) -> str:
+    """Return CUDA's version in words: 12040 is '12.4'."""
     return f"{cuda // 1000}.{cuda % 1000 // 10}"
 
 
 def _capability(number: int) -> str:
+    """Return a compute capability in words: 90 is '9.0'."""
     return f"{number // 10}.{number % 10}"
 
 
-def _list(codes: list[Code]) -> str:
+def _list(codes: list[ArchitectureCode]) -> str:
+    """Return the architectures of all codes in words, with '(PTX)' for those without machine code."""
     return ", ".join(_capability(code.architecture) + code.only + ("" if code.native else " (PTX)") for code in codes)

@@ -1,4 +1,4 @@
-"""Finds the native libraries and gives every function its types."""
+"""Loader of the native libraries: finds them, checks their version, and declares the argument types of every function for ctypes."""
 
 from __future__ import annotations
 
@@ -117,82 +117,89 @@ _TEXTS = {"cs_instruction_set", "cs_cuda_last_error", "cs_cuda_architectures"}  
 
 @cache
 def cpu_library() -> ctypes.CDLL | None:
-    """The CPU kernels (csrc/common/chronoscale.h), or None when they were not built.
+    """Return the library of CPU kernels (declared in csrc/common/chronoscale.h), or None where it was not built.
 
-    Raises MachineError when a library is there but does not load or is of another version.
+    Raises MachineError when the library is there but does not load or is of another version.
     """
     return _load("libchronoscale_cpu.so", _CPU, "cs_version")
 
 
 @cache
 def cuda_library() -> ctypes.CDLL | None:
-    """The CUDA kernels, or None where they run on no device of this machine (cuda_missing says why).
+    """Return the library of CUDA kernels, or None where it runs on no device of this machine (`cuda_unavailable_reason` says why).
 
-    Raises MachineError when a library is there but does not load or is of another version.
+    Raises MachineError when the library is there but does not load or is of another version.
     """
-    return None if cuda_missing() else _cuda()
+    return None if cuda_unavailable_reason() else _cuda()
 
 
 @cache
-def cuda_missing(index: int | None = None) -> str | None:
-    """Why the CUDA kernels do not run on the device of that index (None: on any), or None where they do.
+def cuda_unavailable_reason(index: int | None = None) -> str | None:
+    """Return why the CUDA kernels do not run on the device of that index (None: on any device), or None where they do.
 
-    Raises MachineError as cuda_library does.
+    Raises MachineError when the library is there but does not load or is of another version.
     """
     library = _cuda()
     if library is None:
         return "no CUDA library was built"
-    built, driver, found = devices.read(library)
-    if not found:
+    build, driver, devices_here = devices.read_library(library)
+    if not devices_here:
         nothing = "no CUDA device" if library.cs_cuda_available() == 0 else library.cs_cuda_last_error().decode()
-        return devices.missing(built, driver, None) or nothing
+        return devices.unavailable_reason(build, driver, None) or nothing
     if index is not None:
-        return devices.missing(built, driver, found[index]) if index < len(found) else f"no CUDA device {index}"
-    reasons = [devices.missing(built, driver, device) for device in found]
+        return devices.unavailable_reason(build, driver, devices_here[index]) if index < len(devices_here) else f"no CUDA device {index}"
+    reasons = [devices.unavailable_reason(build, driver, device) for device in devices_here]
     return None if None in reasons else "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def versions() -> dict[str, str]:
-    """What was loaded, for a run's environment fingerprint: ABI version and instruction set or architectures, or 'absent'."""
+    """Return what is loaded, for a run's record of its environment: ABI version and instruction set (or architectures), or 'absent'."""
     cpu, cuda = cpu_library(), cuda_library()
     return {
         "cpu": "absent" if cpu is None else f"{cpu.cs_version()} ({cpu.cs_instruction_set().decode()})",
-        "cuda": f"absent ({cuda_missing()})" if cuda is None else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
+        "cuda": f"absent ({cuda_unavailable_reason()})"
+        if cuda is None
+        else f"{cuda.cs_cuda_version()} ({cuda.cs_cuda_architectures().decode()})",
     }
 
 
-def succeed(name: str, status: int) -> None:
-    """Raises MachineError for the status of a function on groups that failed."""
+def require_success(name: str, status: int) -> None:
+    """Raise MachineError unless the status that the native function `name` returned is 0."""
     if status:
         raise MachineError(f"native {name} failed with status {status}{' (out of memory)' if status == 2 else ''}")
 
 
 @cache
 def _cuda() -> ctypes.CDLL | None:
+    """Load the CUDA library, whether or not a device can run it; None where it was not built."""
     return _load("libchronoscale_cuda.so", _CUDA, "cs_cuda_version")
 
 
-def folders() -> list[str]:
+def library_folders() -> list[str]:
     """Return the folders where libraries are looked for.
 
-    The variable, when set, is the only place: whoever sets it wants that build or none. Otherwise beside the package's files, of which an
-    editable install has two sets (the sources, and what was built).
+    CHRONOSCALE_LIBRARY_DIR, when set, is the only one: whoever sets it wants that build or none. Otherwise they are the package's own
+    folders, of which an editable install has two (the sources, and what was built).
     """
     pinned = os.environ.get(DIRECTORY_VARIABLE)
     return [pinned] if pinned else list(cuda_ext.__path__)
 
 
 def _load(name: str, signatures: _Arguments, version: str) -> ctypes.CDLL | None:
-    found = next((path for folder in folders() if (path := Path(folder) / name).is_file()), None)
-    if found is None:
+    """Load a library and declare its functions' types; None where no folder has it.
+
+    `version` names the function that returns the library's ABI version.
+    """
+    path = next((path for folder in library_folders() if (path := Path(folder) / name).is_file()), None)
+    if path is None:
         return None
     try:
-        library = ctypes.CDLL(str(found))
+        library = ctypes.CDLL(str(path))
         for function, arguments in signatures.items():
             getattr(library, function).argtypes = arguments
             getattr(library, function).restype = c_char_p if function in _TEXTS else c_int
     except (OSError, AttributeError) as error:
-        raise MachineError(f"{found} does not load: {error}; reinstall chronoscale") from error
+        raise MachineError(f"{path} does not load: {error}; reinstall chronoscale") from error
     if (built := getattr(library, version)()) != ABI_VERSION:
-        raise MachineError(f"{found} has version {built} of the native interface, expected {ABI_VERSION}; reinstall chronoscale")
+        raise MachineError(f"{path} has version {built} of the native interface, expected {ABI_VERSION}; reinstall chronoscale")
     return library

@@ -1,4 +1,4 @@
-"""Attention to sampled slots through the C ABI. The CPU's kernel looks at slots in every call; CUDA's steps over those out of range."""
+"""Calls of the native slot-attention kernels by ctypes. The CPU's check slots in every call; CUDA's step over those out of range."""
 
 from __future__ import annotations
 
@@ -7,56 +7,60 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.cuda_ext.native import edges as edges_native
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
 from chronoscale.cuda_ext.native.backend import FLOATS
-from chronoscale.cuda_ext.reference.slots import Asked, outside
+from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_error
 
 
-def attend(given: Asked) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """As slots_reference.attend; angles are formed anew in the backward pass."""
-    targets, heads, across = given.wanted.shape
-    nothing = not (given.slot.numel() and across)
-    sums = (torch.zeros_like if nothing else torch.empty_like)(given.wanted)  # and so as it lies in memory
-    weights = given.wanted.new_empty(targets, heads, given.slot.shape[1])
-    _call("slots", given, weights, sums)
+def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Return the attention sums [T, h, X] and weights [T, h, K]; nothing else is kept, for the backward pass forms angles anew."""
+    targets, heads, width = operands.query.shape
+    is_empty = not (operands.slot.numel() and width)
+    sums = (torch.zeros_like if is_empty else torch.empty_like)(operands.query)  # and so as it lies in memory
+    weights = operands.query.new_empty(targets, heads, operands.slot.shape[1])
+    _call("slots", operands, weights, sums)
     return sums, weights, ()
 
 
-def attend_grad(given: Asked, weights: Tensor, laid: tuple[Tensor, ...], into: Tensor, needs: Asked) -> Asked:
-    """As slots_reference.attend_grad."""
-    clock = needs.frequency or needs.phase
-    nothing = not (given.slot.numel() and given.wanted.shape[2])
-    wants = (needs.wanted, needs.source, needs.edge, clock, clock)
-    tensors = (given.wanted, given.source, given.edge, given.frequency, given.phase)
-    makes = [torch.zeros_like if nothing or tensor is given.source else torch.empty_like for tensor in tensors]
-    made = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(makes, wants, tensors, strict=True)]
-    wanted, source, edge, frequency, phase = made
-    into = _laid_as(given.wanted, into.resolve_neg())
-    if abi.on_cuda(into):
-        rows = None if source is None else source.new_empty(given.slot.numel(), source.shape[1])
-        turns = None if frequency is None else frequency.new_empty(len(weights), 2, len(frequency))
-        _call("slots_grad", given, weights, into, torch.empty_like(weights), wanted, rows, edge, turns, frequency, phase)
-        source = None if rows is None else _added(given, rows)
+def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands) -> SlotOperands:
+    """Return the gradients of the operands that need one, from that of the sums (`grad_out`) and the weights of the forward pass."""
+    needs_encoding = needs.frequency or needs.phase
+    is_empty = not (operands.slot.numel() and operands.query.shape[2])
+    needed = (needs.query, needs.source, needs.edge, needs_encoding, needs_encoding)
+    tensors = (operands.query, operands.source, operands.edge, operands.frequency, operands.phase)
+    allocate = [torch.zeros_like if is_empty or tensor is operands.source else torch.empty_like for tensor in tensors]
+    outputs = [make(tensor) if want and tensor is not None else None for make, want, tensor in zip(allocate, needed, tensors, strict=True)]
+    query, source, edge, frequency, phase = outputs
+    grad_out = _laid_as(operands.query, grad_out.resolve_neg())
+    if abi.on_cuda(grad_out):
+        rows = None if source is None else source.new_empty(operands.slot.numel(), source.shape[1])
+        angle_grads = None if frequency is None else frequency.new_empty(len(weights), 2, len(frequency))
+        _call("slots_grad", operands, weights, grad_out, torch.empty_like(weights), query, rows, edge, angle_grads, frequency, phase)
+        source = None if rows is None else _added(operands, rows)
     else:
-        _call("slots_grad", given, weights, into, *made)
-    return Asked(wanted, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
+        _call("slots_grad", operands, weights, grad_out, *outputs)
+    return SlotOperands(query, source, None, None, None, edge, frequency, phase, None)  # type: ignore[arg-type]
 
 
-def _added(given: Asked, rows: Tensor) -> Tensor:
-    """The gradients of slots, in their order, as those of the source's rows; slots that are not there, or no rows, are left out."""
-    row = given.slot.masked_fill(~given.there, len(given.source)).flatten()
-    return edges_native.aggregate(rows, row, len(given.source), None, deterministic=True, ascending=False)
+def _added(operands: SlotOperands, rows: Tensor) -> Tensor:
+    """Add the gradients of slots up, in their order, into those of the source's rows; slots that are empty or name no row are left out."""
+    row = operands.slot.masked_fill(~operands.mask, len(operands.source)).flatten()
+    return edges_native.aggregate(rows, row, len(operands.source), None, deterministic=True, ascending=False)
 
 
-def _laid_as(wanted: Tensor, into: Tensor) -> Tensor:
-    return into.contiguous() if wanted.is_contiguous() else into.transpose(0, 1).contiguous().transpose(0, 1)
+def _laid_as(query: Tensor, grad_out: Tensor) -> Tensor:
+    """Return `grad_out` with the memory layout that `query` has: contiguous, or head by head."""
+    return grad_out.contiguous() if query.is_contiguous() else grad_out.transpose(0, 1).contiguous().transpose(0, 1)
 
 
-def _call(name: str, given: Asked, *made: Tensor | None) -> None:
-    targets, heads, _ = given.wanted.shape
-    edges = 0 if given.edge is None else given.edge.shape[2]
-    clock = 0 if given.frequency is None else len(given.frequency)
-    sizes = (targets, given.slot.shape[1], heads, given.source.shape[1], edges, clock, len(given.source))
-    arguments = (*sizes, *map(pointer, given), not given.wanted.is_contiguous(), *map(pointer, made))
-    if abi.status(f"{name}_{FLOATS[given.wanted.dtype]}", given.wanted, arguments, Cuda((), Cut(targets, None), clock)):
-        raise outside(given)
+def _call(name: str, operands: SlotOperands, *outputs: Tensor | None) -> None:
+    """Run a slot kernel on the operands and the tensors that it writes. Raises UserError for a slot out of range (CPU alone)."""
+    targets, heads, _ = operands.query.shape
+    edges = 0 if operands.edge is None else operands.edge.shape[2]
+    clock = 0 if operands.frequency is None else len(operands.frequency)
+    sizes = (targets, operands.slot.shape[1], heads, operands.source.shape[1], edges, clock, len(operands.source))
+    arguments = (*sizes, *map(pointer, operands), not operands.query.is_contiguous(), *map(pointer, outputs))
+    if abi.call_for_status(
+        f"{name}_{FLOATS[operands.query.dtype]}", operands.query, arguments, CudaLaunch((), EntryLayout(targets, None), clock)
+    ):
+        raise out_of_range_error(operands)

@@ -1,1 +1,1 @@
-"""Differentiable torch operators, each with a native kernel and a reference."""
+"""Differentiable torch operators of dynamic graph models, each with native kernels and a reference."""

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.backend import Pinned, select
+from chronoscale.cuda_ext.native.backend import BackendName, select_kernels
 from chronoscale.cuda_ext.operators.aggregation import VARIANTS
-from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap, Entries, apart, described, extent, plain
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, extent, is_plain, require_apart
 from chronoscale.errors import UserError, unknown
 
 Values = tuple[Tensor, Tensor, Tensor]  # z, left, right
@@ -25,12 +26,13 @@ CANCELLED = 1 / 8  # of the largest denominator since a row was computed afresh:
 
 
 @dataclass(frozen=True, eq=False)
-class Attention:
-    """Softmax aggregation that can go on. With scores e_ij = leaky_relu(left_i + right_j):
+class AttentionState:
+    """The state of softmax aggregation over a snapshot's edges, from which it can go on to the next snapshot.
 
-    total [num_rows, F] = sum over i of exp(e_ij - maximum_j) z_i and denominator [num_rows], the same sum without z, are differentiable;
-    maximum [num_rows], the largest score that the row has had since it was computed afresh, and reference [num_rows], its largest
-    denominator since then, on the scale of `maximum`, are not. slope: leaky_relu's below 0.
+    With scores e_ij = leaky_relu(left_i + right_j): total [num_rows, F] = sum over i of exp(e_ij - maximum_j) z_i and denominator
+    [num_rows], the same sum without z, are differentiable; maximum [num_rows], the largest score that the row has had since it was
+    computed afresh, and reference [num_rows], its largest denominator since then, on the scale of `maximum`, are not. slope:
+    leaky_relu's below 0.
     """
 
     total: Tensor
@@ -40,76 +42,99 @@ class Attention:
     slope: float = 0.2
 
     def output(self) -> Tensor:
-        """[num_rows, F]: sum over i of softmax_i(e_ij) z_i (REAL, eq. 6); NaN for a row without entries."""
+        """Return the attention's result [num_rows, F], sum over i of softmax_i(e_ij) z_i (REAL, eq. 6); NaN for a row without entries."""
         return self.total / self.denominator[:, None]
 
 
-class _Sum(NamedTuple):
-    """A signed sum to carry out: compact rows of entries, their weights, and what is kept of the old rows."""
+class _SignedSum(NamedTuple):
+    """A planned sum of signed entries: compact rows of entries, their weights, and the factors by which the old rows stay."""
 
     kernels: ModuleType  # which carry it out
-    given: tuple[CSR | EdgeMap, ...]  # whose ids they come from: looked at again in the backward pass
-    at: Entries
+    operands: tuple[CSR | EdgeMap, ...]  # whose ids the entries come from: checked again in the backward pass
+    entries: AttentionEntries
     weights: Tensor  # [nnz], signed
     denominator: Tensor  # [R], their sums
-    kept: Tensor | None  # [R]: factor of the old row; None: there is none
+    old_factor: Tensor | None  # [R], which multiplies the old row; None: there is none
     fresh: Tensor | None  # bool [R]: the old row is not read
-    afresh: Afresh | None = None
+    recomputed: RecomputedRows | None = None
 
 
-class Afresh(NamedTuple):
-    """Rows that are computed afresh where the host must not wait to learn how many they are: by a mask over the whole graph."""
+class RecomputedRows(NamedTuple):
+    """Rows that are computed afresh by a mask over the whole graph, where the host must not wait to learn how many they are."""
 
-    at: Entries  # of all rows
-    only: Tensor  # uint8 [num_rows]
+    entries: AttentionEntries  # of all rows
+    row_mask: Tensor  # uint8 [num_rows]
     weights: Tensor  # [nnz], zeros but in those rows
 
 
-def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: Pinned = None) -> Attention:
-    """Attention over a snapshot; rows hold in-edges and the self-loop, the graph's values are not read.
+def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: BackendName = None) -> AttentionState:
+    """Attend over a snapshot's edges; rows hold in-edges and the self-loop, the graph's values are not read.
 
     z [num_cols, F], left [num_cols], right [num_rows], float32 or float64 alike, contiguous, on the graph's device. Differentiable in
     all three. Raises UserError when they do not fit or the backend cannot be had, MachineError when a kernel fails.
     """
     _check(graph, z, left, right)
-    kernels, at = select(z.device, backend), Entries(graph, None, float(slope))
+    kernels, entries = select_kernels(z.device, backend), AttentionEntries(graph, None, float(slope))
     with torch.no_grad():
-        weights, maximum, denominator, _ = kernels.softmax(at, (left, right), None, None, True)
-    made = _Sum(kernels, (graph,), at, weights, denominator, None, None)
-    total, sums, _, _ = _Signed.apply(None, None, z, left, right, made, False)  # type: ignore[no-untyped-call]
-    return Attention(total, sums, maximum, sums.detach().clone(), slope)
+        weights, maximum, denominator, _ = kernels.softmax(entries, (left, right), None, None, True)
+    planned = _SignedSum(kernels, (graph,), entries, weights, denominator, None, None)
+    total, denominator, _, _ = _SignedAggregate.apply(None, None, z, left, right, planned, False)  # type: ignore[no-untyped-call]
+    return AttentionState(total, denominator, maximum, denominator.detach().clone(), slope)
 
 
 def attention_increment(
-    state: Attention, graph: CSR, change: EdgeMap, z: Tensor, left: Tensor, right: Tensor, variant: str = "exact", backend: Pinned = None
-) -> tuple[Attention, Tensor]:
-    """The state after `change`, which leads to `graph`, and the outputs [R, F] of the rows it touches, as in change.rows.
+    state: AttentionState,
+    graph: CSR,
+    change: EdgeMap,
+    z: Tensor,
+    left: Tensor,
+    right: Tensor,
+    variant: str = "exact",
+    backend: BackendName = None,
+) -> tuple[AttentionState, Tensor]:
+    """Return the state after `change`, which leads to `graph`, and the outputs [R, F] of the rows it touches, ordered as change.rows.
 
-    z, left and right as they were for `state`, which stays valid. exact: the maximum runs along, and a row is computed afresh from `graph`
-    when a removed edge held its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq. 7-8, maximum
-    0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
+    z, left and right as they were for `state`, which stays valid. Variant exact: the maximum runs along, and a row is computed afresh
+    from `graph` when a removed edge held its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq.
+    7-8, maximum 0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
     """
     return _advance(state, graph, change, (z, left, right), variant, backend, False)
 
 
 def attention_increment_(
-    state: Attention, graph: CSR, change: EdgeMap, z: Tensor, left: Tensor, right: Tensor, variant: str = "exact", backend: Pinned = None
+    state: AttentionState,
+    graph: CSR,
+    change: EdgeMap,
+    z: Tensor,
+    left: Tensor,
+    right: Tensor,
+    variant: str = "exact",
+    backend: BackendName = None,
 ) -> Tensor:
-    """`attention_increment` into the state's own tensors, without gradients; returns the touched rows' outputs."""
+    """Write the state after `change` into the state's own tensors, without gradients; return the touched rows' outputs [R, F].
+
+    Operands and errors are those of `attention_increment`.
+    """
     with torch.no_grad():
         return _advance(state, graph, change, (z, left, right), variant, backend, True)[1]
 
 
 def _advance(
-    state: Attention, graph: CSR, change: EdgeMap, values: Values, variant: str, backend: Pinned, in_place: bool
-) -> tuple[Attention, Tensor]:
+    state: AttentionState, graph: CSR, change: EdgeMap, values: Values, variant: str, backend: BackendName, in_place: bool
+) -> tuple[AttentionState, Tensor]:
+    """Return the state after `change`, in its own tensors if `in_place`, and the outputs of the touched rows."""
     _check(graph, *values)
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
     z, left, right = values
-    each = (graph.num_rows,)
-    kept = ((state.total, (*each, z.shape[1])), (state.denominator, each), (state.maximum, each), (state.reference, each))
-    fits = all((t.dtype, tuple(t.shape), t.device, plain(t)) == (z.dtype, shape, graph.device, True) for t, shape in kept)
+    per_row = (graph.num_rows,)
+    state_tensors = (
+        (state.total, (*per_row, z.shape[1])),
+        (state.denominator, per_row),
+        (state.maximum, per_row),
+        (state.reference, per_row),
+    )
+    fits = all((t.dtype, tuple(t.shape), t.device, is_plain(t)) == (z.dtype, shape, graph.device, True) for t, shape in state_tensors)
     if (
         not fits
         or (graph.nnz == 0 and change.nnz > 0)
@@ -122,135 +147,149 @@ def _advance(
         )
     change.check()
     if in_place:
-        read = [*map(extent, values), *graph.extents, *change.extents]
+        extents_read = [*map(extent, values), *graph.extents, *change.extents]
         for name in ("total", "denominator", "maximum", "reference"):
-            apart(f"state.{name}", getattr(state, name), read)
+            require_apart(f"state.{name}", getattr(state, name), extents_read)
     with torch.no_grad():
         rows = change.rows.long()
-        made, maximum, reference = _plan(state, rows, graph, change, (left, right), variant, select(z.device, backend))
-        into = (state.maximum, state.reference) if in_place else (state.maximum.clone(), state.reference.clone())
-        into[0][rows], into[1][rows] = maximum, reference
-    results = _Signed.apply(state.total, state.denominator, *values, made, in_place)  # type: ignore[no-untyped-call]
-    total, denominator, touched, below = results
-    return Attention(total, denominator, *into, state.slope), touched / below[:, None]
+        planned, maximum, reference = _plan(state, rows, graph, change, (left, right), variant, select_kernels(z.device, backend))
+        stored = (state.maximum, state.reference) if in_place else (state.maximum.clone(), state.reference.clone())
+        stored[0][rows], stored[1][rows] = maximum, reference
+    results = _SignedAggregate.apply(state.total, state.denominator, *values, planned, in_place)  # type: ignore[no-untyped-call]
+    total, denominator, touched, denominators = results
+    return AttentionState(total, denominator, *stored, state.slope), touched / denominators[:, None]
 
 
 def _plan(
-    state: Attention, rows: Tensor, graph: CSR, change: EdgeMap, ends: tuple[Tensor, Tensor], variant: str, kernels: ModuleType
-) -> tuple[_Sum, Tensor, Tensor]:
-    """The sum that leads to the new rows, their maximum and their reference."""
+    state: AttentionState, rows: Tensor, graph: CSR, change: EdgeMap, ends: tuple[Tensor, Tensor], variant: str, kernels: ModuleType
+) -> tuple[_SignedSum, Tensor, Tensor]:
+    """Plan the sum that leads to the new rows; return it with their maximum [R] and their reference [R]."""
     exact = variant == "exact"
-    before, old = state.maximum[rows], state.denominator.detach()[rows]
-    given, at = (graph, change), Entries(change.compact(), change.rows, state.slope)
-    base = before if exact else torch.zeros_like(before)
-    weights, maximum, denominator, held = kernels.softmax(at, ends, change.sign, base, exact)
-    kept = torch.exp(before - maximum)
-    now = old * kept + denominator
-    reference = torch.maximum(state.reference[rows] * kept, now)
-    fresh = (held > 0) | ~(now >= CANCELLED * reference)
+    old_maximum, old_denominator = state.maximum[rows], state.denominator.detach()[rows]
+    operands, entries = (graph, change), AttentionEntries(change.compact(), change.rows, state.slope)
+    base = old_maximum if exact else torch.zeros_like(old_maximum)
+    weights, maximum, denominator, removals = kernels.softmax(entries, ends, change.sign, base, exact)
+    old_factor = torch.exp(old_maximum - maximum)
+    new_denominator = old_denominator * old_factor + denominator
+    reference = torch.maximum(state.reference[rows] * old_factor, new_denominator)
+    fresh = (removals > 0) | ~(new_denominator >= CANCELLED * reference)
     if not exact or not len(rows):
-        return _Sum(kernels, given, at, weights, denominator, kept, None), maximum, reference
-    if kernels is abi and abi.on_cuda(now):
-        afresh, whole = _afresh(graph, change, rows, fresh, ends, state.slope)
-        maximum, denominator = (torch.where(fresh, of[rows], new) for of, new in zip(whole, (maximum, denominator), strict=True))
+        return _SignedSum(kernels, operands, entries, weights, denominator, old_factor, None), maximum, reference
+    if kernels is abi and abi.on_cuda(new_denominator):
+        recomputed, whole_rows = _recompute(graph, change, rows, fresh, ends, state.slope)
+        maximum, denominator = (
+            torch.where(fresh, over_all[rows], new) for over_all, new in zip(whole_rows, (maximum, denominator), strict=True)
+        )
         weights = weights.masked_fill(fresh.repeat_interleave(change.indptr.diff(), output_size=change.nnz), 0)
-        reference, kept = torch.where(fresh, denominator, reference), kept.masked_fill(fresh, 0)
-        return _Sum(kernels, given, at, weights, denominator, kept, fresh, afresh), maximum, reference
+        reference, old_factor = torch.where(fresh, denominator, reference), old_factor.masked_fill(fresh, 0)
+        return _SignedSum(kernels, operands, entries, weights, denominator, old_factor, fresh, recomputed), maximum, reference
     if not bool(fresh.any()):
-        return _Sum(kernels, given, at, weights, denominator, kept, None), maximum, reference
+        return _SignedSum(kernels, operands, entries, weights, denominator, old_factor, None), maximum, reference
     matrix, sign = _with_fresh(graph, change, rows, fresh)
-    at = at._replace(matrix=matrix)
-    weights, maximum, denominator, _ = kernels.softmax(at, ends, sign, before.masked_fill(fresh, -torch.inf), True)
-    kept = torch.exp(before - maximum).masked_fill_(fresh, 0)
+    entries = entries._replace(matrix=matrix)
+    weights, maximum, denominator, _ = kernels.softmax(entries, ends, sign, old_maximum.masked_fill(fresh, -torch.inf), True)
+    old_factor = torch.exp(old_maximum - maximum).masked_fill_(fresh, 0)
     reference = torch.where(fresh, denominator, reference)
-    return _Sum(kernels, given, at, weights, denominator, kept, fresh), maximum, reference
+    return _SignedSum(kernels, operands, entries, weights, denominator, old_factor, fresh), maximum, reference
 
 
-def _afresh(
+def _recompute(
     graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor, ends: tuple[Tensor, Tensor], slope: float
-) -> tuple[Afresh, tuple[Tensor, Tensor]]:
-    """The fresh rows' part of a sum, and their maximum and denominator [num_rows]."""
-    at = Entries(graph, None, slope)
-    only = torch.zeros(graph.num_rows, dtype=torch.uint8, device=rows.device).index_copy_(0, rows, fresh.to(torch.uint8))
-    weights, maximum, denominator, _ = abi.softmax(at, ends, None, None, True, only)
-    return Afresh(at, only, weights), (maximum, denominator)
+) -> tuple[RecomputedRows, tuple[Tensor, Tensor]]:
+    """Compute the fresh rows' weights over the whole graph; return them with the maximum and denominator [num_rows]."""
+    entries = AttentionEntries(graph, None, slope)
+    row_mask = torch.zeros(graph.num_rows, dtype=torch.uint8, device=rows.device).index_copy_(0, rows, fresh.to(torch.uint8))
+    weights, maximum, denominator, _ = abi.softmax(entries, ends, None, None, True, row_mask)
+    return RecomputedRows(entries, row_mask, weights), (maximum, denominator)
 
 
 def _with_fresh(graph: CSR, change: EdgeMap, rows: Tensor, fresh: Tensor) -> tuple[CSR, Tensor]:
-    """The change's compact rows, the fresh ones replaced by the graph's: [R, num_cols], and its signs."""
+    """Return the change's compact rows, the fresh ones replaced by the graph's: a matrix [R, num_cols], and its signs."""
     begin = torch.where(fresh, graph.indptr[rows] + change.nnz, change.indptr[:-1])  # in change's entries, then graph's
     length = torch.where(fresh, graph.indptr[rows + 1] - graph.indptr[rows], change.indptr.diff())
     indptr = torch.zeros_like(change.indptr)
     torch.cumsum(length, 0, out=indptr[1:])
-    entry = torch.arange(int(indptr[-1]), device=graph.device) + torch.repeat_interleave(begin - indptr[:-1], length)
-    own = entry < change.nnz
-    old, new = entry.clamp(max=change.nnz - 1), entry.sub_(change.nnz).clamp_(min=0)
-    sign = change.sign[old].masked_fill_(~own, 1)
-    return CSR(indptr, torch.where(own, change.indices[old], graph.indices[new]), None, graph.num_cols).trusted(), sign
+    place = torch.arange(int(indptr[-1]), device=graph.device) + torch.repeat_interleave(begin - indptr[:-1], length)
+    is_change = place < change.nnz
+    in_change, in_graph = place.clamp(max=change.nnz - 1), place.sub_(change.nnz).clamp_(min=0)
+    sign = change.sign[in_change].masked_fill_(~is_change, 1)
+    indices = torch.where(is_change, change.indices[in_change], graph.indices[in_graph])
+    return CSR(indptr, indices, None, graph.num_cols).mark_checked(), sign
 
 
-class _Signed(torch.autograd.Function):
-    """(total, denominator) after a signed sum, and their touched rows. The maximum is a constant: it cancels in the output."""
+class _SignedAggregate(torch.autograd.Function):
+    """The signed sum as an autograd function: (total, denominator) after it, and their touched rows.
+
+    The maximum is a constant: it cancels in the output.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, total: Tensor | None, denominator: Tensor | None, z: Tensor, left: Tensor, right: Tensor, made: _Sum, in_place: bool
+        ctx: Any,
+        total: Tensor | None,
+        denominator: Tensor | None,
+        z: Tensor,
+        left: Tensor,
+        right: Tensor,
+        planned: _SignedSum,
+        in_place: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        ctx.made = made
+        ctx.planned = planned
         ctx.save_for_backward(z, left, right)
-        matrix, touched = made.at.matrix, made.at.rows
-        sums = cast(Tensor, made.kernels.aggregate(matrix, made.weights, z))
-        if total is None or denominator is None or touched is None or made.kept is None:
-            return sums, made.denominator, sums.new_empty(0), sums.new_empty(0)
+        matrix, touched = planned.entries.matrix, planned.entries.rows
+        sums = cast(Tensor, planned.kernels.aggregate(matrix, planned.weights, z))
+        if total is None or denominator is None or touched is None or planned.old_factor is None:
+            return sums, planned.denominator, sums.new_empty(0), sums.new_empty(0)
         rows = touched.long()
-        before, below = total[rows], denominator[rows]
-        if made.fresh is not None:
-            before.masked_fill_(made.fresh[:, None], 0)
-            below.masked_fill_(made.fresh, 0)
-        sums.addcmul_(before, made.kept[:, None])
-        sums_below = below.mul_(made.kept).add_(made.denominator)
-        new, new_below = (total, denominator) if in_place else (total.clone(), denominator.clone())
-        new.index_copy_(0, rows, sums)
-        if made.afresh is not None:
-            abi.aggregate(made.afresh.at.matrix, made.afresh.weights, z, made.afresh.only, new)
-            sums = new[rows]
-        return new, new_below.index_copy_(0, rows, sums_below), sums, sums_below
+        old_totals, old_denominators = total[rows], denominator[rows]
+        if planned.fresh is not None:
+            old_totals.masked_fill_(planned.fresh[:, None], 0)
+            old_denominators.masked_fill_(planned.fresh, 0)
+        sums.addcmul_(old_totals, planned.old_factor[:, None])
+        denominators = old_denominators.mul_(planned.old_factor).add_(planned.denominator)
+        new_total, new_denominator = (total, denominator) if in_place else (total.clone(), denominator.clone())
+        new_total.index_copy_(0, rows, sums)
+        if planned.recomputed is not None:
+            abi.aggregate(planned.recomputed.entries.matrix, planned.recomputed.weights, z, planned.recomputed.row_mask, new_total)
+            sums = new_total[rows]
+        return new_total, new_denominator.index_copy_(0, rows, denominators), sums, denominators
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        made, (z, left, right) = ctx.made, ctx.saved_tensors
-        for operand in made.given:
+        planned, (z, left, right) = ctx.planned, ctx.saved_tensors
+        for operand in planned.operands:
             operand.check()
-        matrix, rows = made.at.matrix, None if made.at.rows is None else made.at.rows.long()
-        into_total, into_denominator, touched, below = grads
-        before: tuple[Tensor | None, Tensor | None] = (None, None)
-        into = (into_total.contiguous(), into_denominator.contiguous())
+        matrix, rows = planned.entries.matrix, None if planned.entries.rows is None else planned.entries.rows.long()
+        into_total, into_denominator, into_touched, into_touched_denominator = grads
+        into_state: tuple[Tensor | None, Tensor | None] = (None, None)
+        into_sums = (into_total.contiguous(), into_denominator.contiguous())
         if rows is not None:
-            into = into_total[rows] + touched, into_denominator[rows] + below
-            before = (
-                into_total.index_copy(0, rows, into[0] * made.kept[:, None]),
-                into_denominator.index_copy(0, rows, into[1] * made.kept),
+            into_sums = into_total[rows] + into_touched, into_denominator[rows] + into_touched_denominator
+            into_state = (
+                into_total.index_copy(0, rows, into_sums[0] * planned.old_factor[:, None]),
+                into_denominator.index_copy(0, rows, into_sums[1] * planned.old_factor),
             )
-        edges, row = made.kernels.softmax_grad(made.at, (left, right), made.weights, z, into)
+        entry_grads, row = planned.kernels.softmax_grad(planned.entries, (left, right), planned.weights, z, into_sums)
         into_z = None
         if ctx.needs_input_grad[2]:
-            into_z = made.kernels.aggregate(matrix.transpose(), made.weights[matrix.order()], into[0])
-        into_left = made.kernels.by_column(matrix, edges)
+            into_z = planned.kernels.aggregate(matrix.transpose(), planned.weights[matrix.order()], into_sums[0])
+        into_left = planned.kernels.column_sums(matrix, entry_grads)
         into_right = row if rows is None else torch.zeros_like(right).index_copy_(0, rows, row)
-        if made.afresh is not None and made.fresh is not None and rows is not None:
-            whole, only, weights = made.afresh
+        if planned.recomputed is not None and planned.fresh is not None and rows is not None:
+            all_entries, row_mask, weights = planned.recomputed
             # Zeros in the other rows: a weight of zero would not take away what is no number.
-            total = torch.zeros_like(into_total).index_copy_(0, rows, into[0].masked_fill(~made.fresh[:, None], 0))
-            sums = torch.zeros_like(into_denominator).index_copy_(0, rows, into[1].masked_fill(~made.fresh, 0))
-            edges, row = abi.softmax_grad(whole, (left, right), weights, z, (total, sums), only)
-            into_right = torch.where(only > 0, row, into_right)
-            into_left = into_left + abi.by_column(whole.matrix, edges)
+            total = torch.zeros_like(into_total).index_copy_(0, rows, into_sums[0].masked_fill(~planned.fresh[:, None], 0))
+            sums = torch.zeros_like(into_denominator).index_copy_(0, rows, into_sums[1].masked_fill(~planned.fresh, 0))
+            entry_grads, row = abi.softmax_grad(all_entries, (left, right), weights, z, (total, sums), row_mask)
+            into_right = torch.where(row_mask > 0, row, into_right)
+            into_left = into_left + abi.column_sums(all_entries.matrix, entry_grads)
             if into_z is not None:
-                into_z = into_z + abi.aggregate(whole.matrix.transpose(), weights[whole.matrix.order()], total)
-        return *before, into_z, into_left, into_right, None, None
+                into_z = into_z + abi.aggregate(all_entries.matrix.transpose(), weights[all_entries.matrix.order()], total)
+        return *into_state, into_z, into_left, into_right, None, None
 
 
 def _check(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> None:
+    """Raise UserError unless z, left and right fit the graph."""
     graph.check()
     wanted = (
         ("z", z, (graph.num_cols, z.shape[-1] if z.dim() == 2 else -1)),
@@ -259,6 +298,6 @@ def _check(graph: CSR, z: Tensor, left: Tensor, right: Tensor) -> None:
     )
     for name, tensor, shape in wanted:
         fits = tensor.dtype in (torch.float32, torch.float64) and tensor.dtype == z.dtype and tuple(tensor.shape) == shape
-        if not fits or not plain(tensor) or tensor.device != graph.device:
+        if not fits or not is_plain(tensor) or tensor.device != graph.device:
             expected = f"[{graph.num_cols}, F]" if name == "z" else f"[{shape[0]}]"
-            raise UserError(f"{name} is {described(tensor)}; expected contiguous float32 or float64 (as z) {expected} on {graph.device}")
+            raise UserError(f"{name} is {describe(tensor)}; expected contiguous float32 or float64 (as z) {expected} on {graph.device}")

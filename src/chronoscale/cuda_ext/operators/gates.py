@@ -1,4 +1,4 @@
-"""The gates of a GRU (Cho et al. 2014, in torch's form), forward and backward in one pass each."""
+"""Gates of a GRU (Cho et al. 2014, in torch's form), forward and backward in one pass each: the update of a node memory."""
 
 from __future__ import annotations
 
@@ -8,80 +8,99 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import abi
-from chronoscale.cuda_ext.native.abi import Cuda, Cut, pointer
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import described, plain
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.native.abi import CudaLaunch, EntryLayout, pointer
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, is_plain
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.errors import UserError
 
 
-def gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, backend: Pinned = None) -> Tensor:
-    """New memory [U, H] from what the input and the memory come to, `given` and `kept` [U, 3 H], for reset, update and candidate:
+def gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor, backend: BackendName = None) -> Tensor:
+    """Return the new memory [U, H] of a GRU from products of its input and of its memory, [U, 3 H] each, for reset, update and candidate.
 
-    r, z = sigmoid(given + kept);  n = tanh(given_n + r * kept_n);  s' = n + z * (s - n)
+        r, z = sigmoid(from_input + from_memory)
+        n = tanh(from_input_n + r * from_memory_n)
+        s' = n + z * (s - n)
 
-    memory [U, H]; there bool [U]: other rows keep theirs, bit for bit. float32 or float64 alike, contiguous, on one device. Differentiable,
-    once, in given, kept and memory. Raises UserError when something does not fit.
+    memory s [U, H]; mask bool [U]: the rows that change; others keep theirs, bit for bit. float32 or float64 alike, contiguous, on one
+    device. Differentiable, once, in from_input, from_memory and memory. Raises UserError when something does not fit.
     """
-    if takes(memory, backend):
+    if cpp_serves(memory, backend):
         try:
-            return cast(Tensor, operators().gates(given, kept, memory, there))
-        except REFUSED as error:
-            unless_refused(error)
-    _check(given, kept, memory, there)
-    if select(given.device, backend) is reference:
-        return _torch(given, kept, memory, there)
-    return cast(Tensor, _Gates.apply(given, kept, memory, there))  # type: ignore[no-untyped-call]
+            return cast(Tensor, load_operators().gates(from_input, from_memory, memory, mask))
+        except REFUSALS as error:
+            raise_unless_refused(error)
+    _check(from_input, from_memory, memory, mask)
+    if select_kernels(from_input.device, backend) is aggregation_reference:
+        return _torch(from_input, from_memory, memory, mask)
+    return cast(Tensor, _Gates.apply(from_input, from_memory, memory, mask))  # type: ignore[no-untyped-call]
 
 
 class _Gates(torch.autograd.Function):
+    """The gates as an autograd function."""
+
     @staticmethod
-    def forward(ctx: Any, given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
-        ctx.save_for_backward(given, kept, memory, there)
+    def forward(ctx: Any, from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        ctx.save_for_backward(from_input, from_memory, memory, mask)
         out = torch.empty_like(memory)
-        forward_gates(given, kept, memory, there, out)
+        forward_gates(from_input, from_memory, memory, mask, out)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        given, kept, memory, there = ctx.saved_tensors
+        from_input, from_memory, memory, mask = ctx.saved_tensors
         to_memory = torch.empty_like(memory) if ctx.needs_input_grad[2] else None
-        made = torch.empty_like(given), torch.empty_like(kept), to_memory
-        gradient_gates(given, kept, memory, there, gradients[0].resolve_neg().contiguous(), *made)
-        return *made, None
+        operand_grads = torch.empty_like(from_input), torch.empty_like(from_memory), to_memory
+        gradient_gates(from_input, from_memory, memory, mask, gradients[0].resolve_neg().contiguous(), *operand_grads)
+        return *operand_grads, None
 
 
-def forward_gates(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, out: Tensor) -> None:
-    """`gates` into `out` [U, H], by a kernel, of operands that fit."""
-    _call("gates", given, kept, memory, there, out)
+def forward_gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor, out: Tensor) -> None:
+    """Write the new memory into `out` [U, H] by a kernel; operands as in `gates`, and not checked."""
+    _call("gates", from_input, from_memory, memory, mask, out)
 
 
 def gradient_gates(
-    given: Tensor, kept: Tensor, memory: Tensor, there: Tensor, into: Tensor, to_given: Tensor, to_kept: Tensor, to_memory: Tensor | None
+    from_input: Tensor,
+    from_memory: Tensor,
+    memory: Tensor,
+    mask: Tensor,
+    grad_out: Tensor,
+    to_input: Tensor,
+    to_hidden: Tensor,
+    to_memory: Tensor | None,
 ) -> None:
-    """The gradients of `given`, `kept` and `memory` (None: not wanted) from that of the result, likewise."""
-    _call("gates_grad", given, kept, memory, there, into, to_given, to_kept, to_memory)
+    """Write the gradients of from_input, from_memory and memory (None: not wanted) by a kernel, from that of the result (`grad_out`)."""
+    _call("gates_grad", from_input, from_memory, memory, mask, grad_out, to_input, to_hidden, to_memory)
 
 
-def _call(name: str, given: Tensor, kept: Tensor, memory: Tensor, *more: Tensor | None) -> None:
-    abi.call(name, memory, (*memory.shape, *map(pointer, (given, kept, memory, *more))), Cuda((), Cut(0, 0)))
+def _call(name: str, from_input: Tensor, from_memory: Tensor, memory: Tensor, *more: Tensor | None) -> None:
+    """Run a gate kernel on these operands, on the device of the memory."""
+    abi.call(name, memory, (*memory.shape, *map(pointer, (from_input, from_memory, memory, *more))), CudaLaunch((), EntryLayout(0, 0)))
 
 
-def _torch(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> Tensor:
+def _torch(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    """Compute `gates` by torch's operators."""
     width = 2 * memory.shape[1]
-    reset, stay = (given[:, :width] + kept[:, :width]).sigmoid().chunk(2, 1)
-    candidate = torch.addcmul(given[:, width:], reset, kept[:, width:]).tanh()
-    return torch.where(there[:, None], torch.lerp(candidate, memory, stay), memory)
+    reset, stay = (from_input[:, :width] + from_memory[:, :width]).sigmoid().chunk(2, 1)
+    candidate = torch.addcmul(from_input[:, width:], reset, from_memory[:, width:]).tanh()
+    return torch.where(mask[:, None], torch.lerp(candidate, memory, stay), memory)
 
 
-def _check(given: Tensor, kept: Tensor, memory: Tensor, there: Tensor) -> None:
+def _check(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor) -> None:
+    """Raise UserError unless dtypes, shapes, devices and layouts of the operands fit."""
     rows, hidden = memory.shape if memory.dim() == 2 else (-1, -1)
     both = (rows, 3 * hidden)
-    sizes = {"memory": (memory, (rows, hidden)), "given": (given, both), "kept": (kept, both), "there": (there, (rows,))}
+    sizes = {
+        "memory": (memory, (rows, hidden)),
+        "from_input": (from_input, both),
+        "from_memory": (from_memory, both),
+        "mask": (mask, (rows,)),
+    }
     for name, (tensor, shape) in sizes.items():
-        dtype = torch.bool if name == "there" else given.dtype if given.dtype in FLOATS else torch.float32
-        if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not plain(tensor):
+        dtype = torch.bool if name == "mask" else from_input.dtype if from_input.dtype in FLOATS else torch.float32
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.device != memory.device or not is_plain(tensor):
             wanted = "U, H" if name == "memory" else ", ".join(map(str, shape))
-            raise UserError(f"gates: {name} is {described(tensor)}; expected contiguous {dtype} [{wanted}] on {memory.device}")
+            raise UserError(f"gates: {name} is {describe(tensor)}; expected contiguous {dtype} [{wanted}] on {memory.device}")

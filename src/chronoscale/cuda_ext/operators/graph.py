@@ -1,27 +1,35 @@
 """Sparse operands: a snapshot as CSR, and the change between two snapshots as a Delta.
 
 Kernels trust their ids, so every operator checks an operand once: `check` remembers that it passed, copies, transposes and compact
-rows of a checked operand count as checked, and `trusted` says so of one that this package made.
+rows of a checked operand count as checked, and `mark_checked` says so of one that this package made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
-from operator import index
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from chronoscale.cuda_ext.operators.sparse_arrays import (
+    PIECE,
+    check_column,
+    check_csr,
+    check_ids,
+    check_numbers,
+    check_size,
+    extent,
+    list_pieces,
+    reorder,
+    row_ids,
+)
 from chronoscale.errors import UserError
-
-PIECE = 512  # entries, of which CUDA's kernels give a block one piece (csrc/cuda/pieces.cuh)
 
 
 class _Operand:
-    """Rows of entries, held in tensors of one device."""
+    """A sparse operand: rows of entries, held in tensors of one device."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     _ids: ClassVar[tuple[str, ...]]  # the tensors whose numbers `check` looks at
@@ -30,84 +38,91 @@ class _Operand:
 
     @property
     def nnz(self) -> int:
+        """Number of stored entries."""
         return self.indices.shape[0]
 
     @cached_property
     def device(self) -> torch.device:
+        """The device of its tensors."""
         return self.indptr.device
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its tensors: what a transfer to the device moves."""
+        """Bytes of its tensors: what a transfer to a device moves."""
         return sum(tensor.nbytes for tensor in self._tensors().values())
 
     def to(self, device: torch.device | str, non_blocking: bool = False, copy: bool = False) -> Self:
-        """The same on `device`; non_blocking and copy as in torch (the source must be pinned to gain from the first)."""
+        """Return the same operand on `device`; non_blocking and copy as in torch (the source must be pinned to gain from the first)."""
         moved = {name: tensor.to(device, non_blocking=non_blocking, copy=copy) for name, tensor in self._tensors().items()}
-        made = replace(self, **moved)
+        operand = replace(self, **moved)
         if self._checked:
-            cuts = None if self.cuts is None else self.cuts.to(device, non_blocking=non_blocking, copy=copy)
-            made.trusted()._known(self.longest, cuts)
-        return made
+            row_pieces = None if self.row_pieces is None else self.row_pieces.to(device, non_blocking=non_blocking, copy=copy)
+            operand.mark_checked()._set_layout(self.longest_row, row_pieces)
+        return operand
 
     def check(self) -> Self:
-        """Raises UserError unless its ids are in range and in order, as the class says. Returns itself.
+        """Raise UserError unless its ids are in range and in order, as the class says; return the operand itself.
 
-        O(nnz) the first time and again after torch wrote into them; nothing is looked at otherwise. Tensors made in inference mode do not
-        tell whether they were written, and are looked at in every call. What is written into their memory past torch's counting (`.data`,
-        NumPy, another thread, a resized storage) is not noticed: then kernels read and write out of bounds.
+        It takes O(nnz) the first time and again after torch wrote into the tensors; nothing is looked at otherwise. Tensors made in
+        inference mode do not tell whether they were written, and are looked at in every call. What is written into their memory past
+        torch's counting (`.data`, NumPy, another thread, a resized storage) is not noticed: then kernels read and write out of bounds.
         """
-        if not self._checked or ("_looked" in self.__dict__ and self._blind):
-            self._look()
-            self.__dict__.update(_seen=self._versions(), _looked=True)
+        if not self._checked or ("_was_looked_at" in self.__dict__ and self._unwatched):
+            self._check_values()
+            self.__dict__.update(_checked_versions=self._versions(), _was_looked_at=True)
         return self
 
-    def trusted(self) -> Self:
-        """Itself, taken for checked without a look, and without waiting for its device: for ids that can only be right."""
+    def mark_checked(self) -> Self:
+        """Take the operand for checked without a look, and without waiting for its device: for ids that can only be right; return it."""
         versions = self._versions()
-        if self.__dict__.get("_seen", versions) != versions:
-            self._known(None, None)  # told of other rows
-        self.__dict__["_seen"] = versions
+        if self.__dict__.get("_checked_versions", versions) != versions:
+            self._set_layout(None, None)  # it was that of other rows
+        self.__dict__["_checked_versions"] = versions
         return self
 
-    longest: ClassVar[int | None] = None  # entries of its longest row, where a look has told
-    cuts: ClassVar[Tensor | None] = None  # then, if that is PIECE or more: int32 [n, 2], each such row with each piece that it lies in
+    longest_row: ClassVar[int | None] = None  # entries of its longest row, where `check` has counted them
+    row_pieces: ClassVar[Tensor | None] = None  # then, if that is PIECE or more: int32 [n, 2], (long row, piece that it lies in)
 
-    def _known(self, longest: int | None, cuts: Tensor | None) -> Self:
-        self.__dict__.update(longest=longest, cuts=cuts)
-        self.__dict__.pop("looked_at", None)
+    def _set_layout(self, longest_row: int | None, row_pieces: Tensor | None) -> Self:
+        """Remember the longest row and the pieces of long rows; return the operand."""
+        self.__dict__.update(longest_row=longest_row, row_pieces=row_pieces)
+        self.__dict__.pop("row_layout", None)
         return self
 
     @cached_property
-    def looked_at(self) -> tuple[int, Tensor | None]:
-        """`longest`, -1 where no look has told, and `cuts`: as operators in C++ take them."""
-        return -1 if self.longest is None else self.longest, self.cuts
+    def row_layout(self) -> tuple[int, Tensor | None]:
+        """`longest_row`, -1 where it has not been counted, and `row_pieces`, in the form that operators in C++ take."""
+        return -1 if self.longest_row is None else self.longest_row, self.row_pieces
 
-    def _measured(self, lengths: Tensor) -> None:
-        longest = int(lengths.max()) if len(lengths) else 0
-        cuts = _cuts(self.indptr, lengths) if longest >= PIECE else None
-        self._known(longest, cuts.pin_memory() if cuts is not None and self.indptr.is_pinned() else cuts)
+    def _measure(self, lengths: Tensor) -> None:
+        """Remember the layout of rows of those lengths."""
+        longest_row = int(lengths.max()) if len(lengths) else 0
+        row_pieces = list_pieces(self.indptr, lengths) if longest_row >= PIECE else None
+        self._set_layout(longest_row, row_pieces.pin_memory() if row_pieces is not None and self.indptr.is_pinned() else row_pieces)
 
     @property
     def _checked(self) -> bool:
-        return self.__dict__.get("_seen") == self._versions()
+        """True if it has been checked and torch has not written into its ids since."""
+        return self.__dict__.get("_checked_versions") == self._versions()
 
     @cached_property
-    def _blind(self) -> bool:
-        """Whether some of its ids may change unnoticed."""
+    def _unwatched(self) -> bool:
+        """True if some of its ids may change unnoticed: tensors of inference mode have no version."""
         return len(self._watched) < sum(getattr(self, name) is not None for name in self._ids)
 
-    def _look(self) -> None:
+    def _check_values(self) -> None:
+        """Raise UserError for ids that are out of range or order, and remember the rows' layout."""
         raise NotImplementedError
 
     def _versions(self) -> list[int]:
-        """How often torch has written into each tensor of ids."""
+        """Return how often torch has written into each tensor of ids."""
         return [tensor._version for tensor in self._watched]
 
     @cached_property
     def _watched(self) -> list[Tensor]:
-        held = (getattr(self, name) for name in self._ids)
-        return [tensor for tensor in held if tensor is not None and not tensor.is_inference()]
+        """The tensors of ids whose versions torch counts."""
+        tensors = (getattr(self, name) for name in self._ids)
+        return [tensor for tensor in tensors if tensor is not None and not tensor.is_inference()]
 
     @cached_property
     def extents(self) -> list[tuple[int, int]]:
@@ -115,17 +130,18 @@ class _Operand:
         return [extent(tensor) for tensor in self._tensors().values()]
 
     def _tensors(self) -> dict[str, Tensor]:
+        """Return its tensors by their names."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 @dataclass(frozen=True, eq=False)
 class CSR(_Operand):
-    """A sparse matrix of shape [num_rows, num_cols]; row v holds the in-edges of node v.
+    """A sparse matrix [num_rows, num_cols] in compressed rows; row v holds the in-edges of node v.
 
-    indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for
-    all ones; all contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that; `check` also
-    unless indptr ascends from 0 to nnz and every column id is in range.
+    indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for all ones; all
+    contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that; `check` also unless indptr ascends
+    from 0 to nnz and every column id is in range.
     """
 
     _ids = ("indptr", "indices")
@@ -133,65 +149,75 @@ class CSR(_Operand):
     indices: Tensor
     values: Tensor | None
     num_cols: int
-    _source: ClassVar[tuple[CSR, list[int], list[int]] | None] = None  # what it was copied from, and what both had been written by then
-    _kept: ClassVar[tuple[list[int], CSR, Tensor | None] | None] = None  # its transpose and the order, and what had been written by then
+    # The matrix that it was copied from, with the versions of both by then; its own versions when its transpose was made, that, the order.
+    _copied_from: ClassVar[tuple[CSR, list[int], list[int]] | None] = None
+    _transpose_cache: ClassVar[tuple[list[int], CSR, Tensor | None] | None] = None
 
     def __post_init__(self) -> None:
-        _check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
+        check_csr("CSR", self.indptr, self.indices, self.values, self.num_cols)
 
     @property
     def num_rows(self) -> int:
+        """Number of rows."""
         return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
-        """The matrix [num_cols, num_rows], for backward passes; kept until torch writes into this one. Checks itself first."""
-        return self._turned()[0]
+        """Return the transpose [num_cols, num_rows], for backward passes; it is kept until torch writes into this matrix. Checks the
+        matrix first.
+        """
+        return self._transposed()[0]
 
-    def _look(self) -> None:
-        self._measured(_check_numbers("CSR", self.indptr, self.indices, self.num_cols))
+    def _check_values(self) -> None:
+        self._measure(check_numbers("CSR", self.indptr, self.indices, self.num_cols))
 
     def order(self) -> Tensor:
-        """int64 [nnz]: where each entry of `transpose()` lies here; kept with it unless that has values, which are in order already."""
-        kept = self._turned()[1]
+        """Return where each entry of `transpose()` lies in this matrix, int64 [nnz]. It is kept with the transpose
+        unless that has values.
+        """
+        kept = self._transposed()[1]
         return torch.sort(self.indices, stable=True).indices if kept is None else kept
 
-    def copied(self, shares: bool = True) -> CSR:
-        """The same in tensors of its own; if it `shares`, one transpose is made for all copies, when the first is asked for."""
+    def copy(self, shares: bool = True) -> CSR:
+        """Return the same matrix in tensors of its own; if it `shares`, one transpose is made for all copies, when the
+        first is asked for.
+        """
         copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
-            copy.__dict__["_source"] = self, self._written(), copy._written()
+            copy.__dict__["_copied_from"] = self, self._written(), copy._written()
         return copy
 
-    def _turned(self) -> tuple[CSR, Tensor | None]:
-        if self._source is not None:
-            source, then, own = self._source
-            if (source._written(), self._written()) == (then, own):
-                return source._turned()
-        if self._kept is None or self._kept[0] != self._written():
+    def _transposed(self) -> tuple[CSR, Tensor | None]:
+        """Return the transpose, and the order of its entries (None where it is not kept)."""
+        if self._copied_from is not None:
+            source, source_versions, own_versions = self._copied_from
+            if (source._written(), self._written()) == (source_versions, own_versions):
+                return source._transposed()
+        if self._transpose_cache is None or self._transpose_cache[0] != self._written():
             self.check()
             order = torch.sort(self.indices, stable=True).indices
-            turned = CSR(*_reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).trusted()
-            self.__dict__["_kept"] = self._written(), turned, order if self.values is None else None
-        assert self._kept is not None
-        return self._kept[1:]
+            transposed = CSR(*reorder(order, self.indptr, self.indices, self.values, self.num_cols), self.num_rows).mark_checked()
+            self.__dict__["_transpose_cache"] = self._written(), transposed, order if self.values is None else None
+        assert self._transpose_cache is not None
+        return self._transpose_cache[1:]
 
     def _written(self) -> list[int]:
-        """How often torch has written into each of its tensors."""
+        """Return how often torch has written into each of its tensors."""
         return [tensor._version for tensor in self._counted]
 
     @cached_property
     def _counted(self) -> list[Tensor]:
+        """The tensors whose versions torch counts."""
         return [tensor for tensor in self._tensors().values() if not tensor.is_inference()]
 
 
 @dataclass(frozen=True, eq=False)
 class Delta(_Operand):
-    """Changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
+    """The changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
 
-    rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with
-    one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or None
-    for all zeros: where it is 1 the compact row holds the whole new row, and its sum starts from zero.
-    Raises UserError as CSR does, `check` also unless rows are distinct and fresh is 0 or 1.
+    rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with one compact row
+    for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or None for all zeros: where
+    it is 1 the compact row holds the whole new row, and its sum starts from zero. Raises UserError as CSR does, `check` also unless
+    rows are distinct and fresh is 0 or 1.
     """
 
     _ids = ("rows", "indptr", "indices", "fresh")
@@ -204,25 +230,25 @@ class Delta(_Operand):
     fresh: Tensor | None = None
 
     def __post_init__(self) -> None:
-        _check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
-        _check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
-        _check_size("Delta.num_rows", self.num_rows)
+        check_csr("Delta", self.indptr, self.indices, self.values, self.num_cols)
+        check_column("Delta.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        check_size("Delta.num_rows", self.num_rows)
         if not len(self.rows) <= self.num_rows:
             raise UserError(f"Delta.rows has {len(self.rows)} entries, more than num_rows = {self.num_rows}")
         if self.fresh is not None:
-            _check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
+            check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
 
     def compact(self) -> CSR:
-        """Its touched rows alone, a matrix [R, num_cols] that shares its tensors."""
+        """Return its touched rows alone: a matrix [R, num_cols] that shares its tensors."""
         return self._compact
 
     def transpose(self) -> CSR:
-        """The transpose [num_cols, R] of `compact()`, made once and kept."""
+        """Return the transpose [num_cols, R] of `compact()`, made once and kept."""
         return self._compact.transpose()
 
-    def _look(self) -> None:
-        self._measured(_check_numbers("Delta", self.indptr, self.indices, self.num_cols))
-        _check_ids("Delta.rows", self.rows, self.num_rows)
+    def _check_values(self) -> None:
+        self._measure(check_numbers("Delta", self.indptr, self.indices, self.num_cols))
+        check_ids("Delta.rows", self.rows, self.num_rows)
         if len(torch.unique(self.rows)) != len(self.rows):
             raise UserError("Delta.rows names a row twice")
         if self.fresh is not None and bool((self.fresh > 1).any()):
@@ -230,8 +256,9 @@ class Delta(_Operand):
 
     @cached_property
     def _compact(self) -> CSR:
-        made = CSR(self.indptr, self.indices, self.values, self.num_cols)
-        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
+        """The matrix that `compact` returns, made once."""
+        compact = CSR(self.indptr, self.indices, self.values, self.num_cols)
+        return compact.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else compact
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,9 +266,9 @@ class EdgeMap(_Operand):
     """The edges that come and go between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, topology alone).
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
-    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a CPU;
-    on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does, `check` also unless rows
-    and a row's sources ascend and signs are +1 or -1.
+    ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a
+    CPU; on another device it is taken along by `to`, or counted when it is asked for. Raises UserError as CSR does, `check` also unless
+    rows and a row's sources ascend and signs are +1 or -1.
     """
 
     _ids = ("rows", "indptr", "indices", "sign")
@@ -253,33 +280,34 @@ class EdgeMap(_Operand):
     net: int | None = None
 
     def __post_init__(self) -> None:
-        _check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
-        _check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
-        _check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
+        check_csr("EdgeMap", self.indptr, self.indices, None, self.num_nodes)
+        check_column("EdgeMap.rows", self.rows, torch.int32, len(self.indptr) - 1, "each row of indptr", self.device)
+        check_column("EdgeMap.sign", self.sign, torch.int8, len(self.indices), "each of indices", self.device)
         if self.net is None and self.sign.device.type == "cpu":
             object.__setattr__(self, "net", int(self.sign.sum()))
 
     def growth(self) -> int:
-        """Edges that come less edges that go; where no host knows it, the device is waited for."""
+        """Return the number of added edges less that of removed ones; where no host knows it, the device is waited for."""
         return int(self.sign.sum()) if self.net is None else self.net
 
     def compact(self) -> CSR:
-        """Its touched rows alone, a matrix [R, num_nodes] that shares its tensors."""
+        """Return its touched rows alone: a matrix [R, num_nodes] that shares its tensors."""
         return self._compact
 
     @cached_property
     def _compact(self) -> CSR:
-        made = CSR(self.indptr, self.indices, None, self.num_nodes)
-        return made.trusted()._known(self.longest, self.cuts) if self._checked else made
+        """The matrix that `compact` returns, made once."""
+        compact = CSR(self.indptr, self.indices, None, self.num_nodes)
+        return compact.mark_checked()._set_layout(self.longest_row, self.row_pieces) if self._checked else compact
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
-        """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        """Return `nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
-    def _look(self) -> None:
-        self._measured(_check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes))
-        _check_ids("EdgeMap.rows", self.rows, self.num_nodes)
+    def _check_values(self) -> None:
+        self._measure(check_numbers("EdgeMap", self.indptr, self.indices, self.num_nodes))
+        check_ids("EdgeMap.rows", self.rows, self.num_nodes)
         keys = self.rows.long()[row_ids(self.indptr, self.nnz)] * self.num_nodes + self.indices
         if bool((self.rows.diff() <= 0).any()) or bool((keys.diff() <= 0).any()) or bool((self.indptr.diff() <= 0).any()):
             raise UserError("EdgeMap: rows must ascend, and sources within a row, which has one at least")
@@ -289,110 +317,9 @@ class EdgeMap(_Operand):
             raise UserError(f"EdgeMap.net is {self.net}; the signs add up to {int(self.sign.sum())}")
 
 
-class Entries(NamedTuple):
-    """What one head attends to, in compact rows: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
+class AttentionEntries(NamedTuple):
+    """The entries that a graph attention head scores: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
 
     matrix: CSR  # [R, num_cols]; its values are not read
     rows: Tensor | None  # int32 [R], the row of `right` for each of the matrix's; None: its own
     slope: float
-
-
-def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """indptr, indices, values of the transpose of a CSR matrix; a stable (counting) sort by column."""
-    return _reorder(torch.sort(indices, stable=True).indices, indptr, indices, values, num_cols)
-
-
-def _reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
-    torch.cumsum(column_counts(indices, num_cols), 0, out=pointer[1:])
-    return pointer, row_ids(indptr, len(indices)).to(torch.int32)[order], None if values is None else values[order]
-
-
-def column_counts(indices: Tensor, num_cols: int) -> Tensor:
-    """int32 [num_cols]: how often each column id occurs. Unlike torch.bincount it does not wait for a device."""
-    ones = torch.ones(1, dtype=torch.int32, device=indices.device).expand(len(indices))
-    return torch.zeros(num_cols, dtype=torch.int32, device=indices.device).index_add_(0, indices, ones)
-
-
-def row_ids(indptr: Tensor, nnz: int) -> Tensor:
-    """int64 [nnz]: the row of each stored entry."""
-    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
-
-
-def plain(tensor: Tensor) -> bool:
-    """Whether its memory is what a kernel takes it for: contiguous, all of it there, and no sign to be turned on reading."""
-    if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.is_neg():
-        return False
-    held, empty = tensor.untyped_storage().nbytes(), tensor.numel() == 0
-    return empty or held >= tensor.storage_offset() * tensor.element_size() + tensor.nbytes
-
-
-def described(tensor: Tensor) -> str:
-    """Dtype, shape and device, for an error."""
-    return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if plain(tensor) else ', not contiguous (call .contiguous())'}"
-
-
-def extent(tensor: Tensor) -> tuple[int, int]:
-    """Where a contiguous tensor begins and ends in memory."""
-    begin = tensor.data_ptr()
-    return begin, begin + tensor.nbytes
-
-
-def apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
-    """Raises UserError when memory that a kernel writes is also memory that it reads."""
-    first, last = extent(written)
-    for begin, end in read:
-        if begin < last and first < end and max(begin, first) < min(end, last):
-            raise UserError(f"{name} is written in place and shares its memory with another argument")
-
-
-def _check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
-    if tensor.dtype != dtype or tensor.dim() != 1 or not plain(tensor) or tensor.device != device:
-        raise UserError(f"{name} is {described(tensor)}; expected a contiguous {dtype} vector on {device}")
-
-
-def _check_size(name: str, size: int) -> None:
-    if not 0 <= index(size) < 2**31:
-        raise UserError(f"{name} is {size}; expected a size below 2^31: ids are int32")
-
-
-def _check_column(name: str, tensor: Tensor, dtype: torch.dtype, count: int, of: str, device: torch.device) -> None:
-    _check_vector(name, tensor, dtype, device)
-    if len(tensor) != count:
-        raise UserError(f"{name} has {len(tensor)} entries, expected {count} (one for {of})")
-
-
-def _check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> None:
-    _check_vector(f"{name}.indptr", indptr, torch.int64, indptr.device)
-    _check_vector(f"{name}.indices", indices, torch.int32, indptr.device)
-    if len(indptr) == 0:
-        raise UserError(f"{name}.indptr is empty; expected one entry more than there are rows")
-    _check_size(f"{name}.num_cols", num_cols)
-    _check_size(f"{name}.num_rows", len(indptr) - 1)
-    if values is not None:
-        _check_column(f"{name}.values", values, torch.float32, len(indices), "each of indices", indptr.device)
-        if values.requires_grad:
-            raise UserError(f"{name}.values asks for gradients; expected constants (operators are differentiable in x and sums)")
-
-
-def _cuts(indptr: Tensor, lengths: Tensor) -> Tensor:
-    """`cuts` of rows of those lengths."""
-    rows = (lengths >= PIECE).nonzero()[:, 0]
-    first = indptr[rows] // PIECE
-    count = (indptr[rows + 1] - 1) // PIECE - first + 1
-    before = torch.repeat_interleave(count.cumsum(0) - count - first, count)
-    return torch.stack([torch.repeat_interleave(rows, count), torch.arange(len(before), device=rows.device) - before], 1).int()
-
-
-def _check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> Tensor:
-    """The lengths of the rows."""
-    lengths = indptr.diff()
-    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((lengths < 0).any()):
-        raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
-    _check_ids(f"{name}.indices", indices, num_cols)
-    return lengths
-
-
-def _check_ids(name: str, ids: Tensor, below: int) -> None:
-    if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < below):
-        raise UserError(f"{name} must lie in [0, {below})")

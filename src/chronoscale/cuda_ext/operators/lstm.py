@@ -1,4 +1,4 @@
-"""An LSTM's step on many rows (Hochreiter and Schmidhuber 1997, in torch's form)."""
+"""Step of an LSTM on many rows (Hochreiter and Schmidhuber 1997, in torch's form), block by block of rows on a CPU."""
 
 from __future__ import annotations
 
@@ -7,48 +7,50 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.native.backend import Pinned, select_without_cuda
-from chronoscale.cuda_ext.operators.blocks import blocks, longest
-from chronoscale.cuda_ext.operators.cells import WeightGradients, Weights, check_cell, room
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.native.backend import BackendName, select_kernels_without_cuda
+from chronoscale.cuda_ext.operators.cell_weights import CellWeightGradients, CellWeights, check_cell, empty_gradient
+from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 
 
-def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: Weights, backend: Pinned = None) -> tuple[Tensor, Tensor]:
-    """New (h, c), [R, H] each, from inputs x [R, D] and the state (h, c); None: zeros. For gates i, f, g, o of x and h together:
+def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: CellWeights, backend: BackendName = None) -> tuple[Tensor, Tensor]:
+    """Return the new (h, c), [R, H] each, from inputs x [R, D] and the state (h, c); None: zeros.
 
-    c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
+        c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h' = sigmoid(o) * tanh(c')
 
-    All float32 or float64 alike, on one device. Differentiable, once, in everything. Raises UserError when something does not fit.
+    Gates i, f, g and o are sums of products of x and of h with their weights, and biases. All are float32 or float64 alike, on one
+    device. Differentiable, once, in everything. Raises UserError when something does not fit.
     """
     h, c = state or (None, None)
     check_cell("lstm", x, weights, 4, h=h, c=c)
-    if select_without_cuda("an LSTM", x.device, backend) is reference:
+    if select_kernels_without_cuda("an LSTM", x.device, backend) is aggregation_reference:
         if state is None:
-            state = (x.new_zeros(len(x), weights.kept.shape[1]),) * 2
+            state = (x.new_zeros(len(x), weights.weight_hh.shape[1]),) * 2
         new_h, new_c = torch.lstm_cell(x, state, *weights)
         return new_h, new_c
     return cast("tuple[Tensor, Tensor]", _Lstm.apply(x, h, c, *weights))  # type: ignore[no-untyped-call]
 
 
 class _Lstm(torch.autograd.Function):
-    """Keeps the gates [R, 4 H], beside the states."""
+    """The step as an autograd function on a CPU; it keeps the gates [R, 4 H], beside the states."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor | None, c: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        w, rows = Weights(*weights), len(x)
-        hidden = w.kept.shape[1]
-        gates, new_h, new_c = x.new_empty(rows, 4 * hidden), x.new_empty(rows, hidden), x.new_empty(rows, hidden)
-        bias = w.given_bias + w.kept_bias
-        for block in blocks(rows, 4 * hidden):
-            own = torch.addmm(bias, x[block], w.given.t(), out=gates[block])
+        w, num_rows = CellWeights(*weights), len(x)
+        hidden = w.weight_hh.shape[1]
+        gates, new_h, new_c = x.new_empty(num_rows, 4 * hidden), x.new_empty(num_rows, hidden), x.new_empty(num_rows, hidden)
+        bias = w.bias_ih + w.bias_hh
+        for block in row_blocks(num_rows, 4 * hidden):
+            block_gates = torch.addmm(bias, x[block], w.weight_ih.t(), out=gates[block])
             if h is not None:
-                own.addmm_(h[block], w.kept.t())
-            enter_forget, cell, shows = own.split([2 * hidden, hidden, hidden], 1)
-            enter, forget = enter_forget.sigmoid_().chunk(2, 1)
-            memory = torch.mul(enter, cell.tanh_(), out=new_c[block])
+                block_gates.addmm_(h[block], w.weight_hh.t())
+            input_forget, cell, output = block_gates.split([2 * hidden, hidden, hidden], 1)
+            input_gate, forget_gate = input_forget.sigmoid_().chunk(2, 1)
+            memory = torch.mul(input_gate, cell.tanh_(), out=new_c[block])
             if c is not None:
-                memory.addcmul_(forget, c[block])
-            torch.tanh(memory, out=new_h[block]).mul_(shows.sigmoid_())
+                memory.addcmul_(forget_gate, c[block])
+            torch.tanh(memory, out=new_h[block]).mul_(output.sigmoid_())
         ctx.save_for_backward(x, h, c, *weights, gates, new_c)
         return new_h, new_c
 
@@ -56,38 +58,45 @@ class _Lstm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, h, c, *weights, gates, new_c = ctx.saved_tensors
-        w, (into_h, into_c), needs = Weights(*weights), gradients, ctx.needs_input_grad
-        to_x, to_h, to_c, to_weights = room(x, needs[0]), room(h, needs[1]), room(c, needs[2]), WeightGradients(w)
-        width = len(w.kept)
-        made = into_h.new_empty(longest(len(x), width), width)
-        for block in blocks(len(x), width):
-            own = made[: block.stop - block.start]
-            memory = _into_gates(gates[block], None if c is None else c[block], new_c[block], into_h[block], into_c[block], own)
-            to_weights.add_given(own, x[block])
-            to_weights.add_kept(own, None if h is None else h[block])
+        w, (grad_h, grad_c), needs = CellWeights(*weights), gradients, ctx.needs_input_grad
+        to_x, to_h, to_c, to_weights = (
+            empty_gradient(x, needs[0]),
+            empty_gradient(h, needs[1]),
+            empty_gradient(c, needs[2]),
+            CellWeightGradients(w),
+        )
+        width = len(w.weight_hh)
+        gate_grads = grad_h.new_empty(longest_block(len(x), width), width)
+        for block in row_blocks(len(x), width):
+            block_grads = gate_grads[: block.stop - block.start]
+            memory = _write_gate_gradients(
+                gates[block], None if c is None else c[block], new_c[block], grad_h[block], grad_c[block], block_grads
+            )
+            to_weights.add_input(block_grads, x[block])
+            to_weights.add_state(block_grads, None if h is None else h[block])
             if to_x is not None:
-                torch.mm(own, w.given, out=to_x[block])
+                torch.mm(block_grads, w.weight_ih, out=to_x[block])
             if to_h is not None:
-                torch.mm(own, w.kept, out=to_h[block])
+                torch.mm(block_grads, w.weight_hh, out=to_h[block])
             if to_c is not None:
                 to_c[block] = memory
         return to_x, to_h, to_c, *to_weights.all
 
 
-def _into_gates(gates: Tensor, c: Tensor | None, new_c: Tensor, into_h: Tensor, into_c: Tensor, out: Tensor) -> Tensor:
-    """A block's gradients before the activations, into `out` [r, 4 H]; returns that of c [r, H]."""
-    enter, forget, cell, shows = gates.chunk(4, 1)
-    to_enter, to_forget, to_cell, to_shows = out.chunk(4, 1)
-    shown = new_c.tanh()
-    torch.mul(into_h, shown, out=to_shows)
-    into = torch.addcmul(into_c, into_h * shows, 1 - shown * shown)
-    torch.mul(into, cell, out=to_enter)
-    torch.mul(into, enter, out=to_cell)
+def _write_gate_gradients(gates: Tensor, c: Tensor | None, new_c: Tensor, grad_h: Tensor, grad_c_out: Tensor, out: Tensor) -> Tensor:
+    """Write a block's gradients before the activations into `out` [r, 4 H]; return the gradient of c [r, H]."""
+    input_gate, forget_gate, cell, output = gates.chunk(4, 1)
+    to_input_gate, to_forget_gate, to_cell, to_output = out.chunk(4, 1)
+    tanh_c = new_c.tanh()
+    torch.mul(grad_h, tanh_c, out=to_output)
+    grad_c = torch.addcmul(grad_c_out, grad_h * output, 1 - tanh_c * tanh_c)
+    torch.mul(grad_c, cell, out=to_input_gate)
+    torch.mul(grad_c, input_gate, out=to_cell)
     if c is None:
-        to_forget.zero_()
+        to_forget_gate.zero_()
     else:
-        torch.mul(into, c, out=to_forget)
-    for part, gate in ((to_enter, enter), (to_forget, forget), (to_shows, shows)):
+        torch.mul(grad_c, c, out=to_forget_gate)
+    for part, gate in ((to_input_gate, input_gate), (to_forget_gate, forget_gate), (to_output, output)):
         part.mul_(gate * (1 - gate))
     to_cell.mul_(1 - cell * cell)
-    return into.mul_(forget)
+    return grad_c.mul_(forget_gate)

@@ -1,8 +1,9 @@
 """Attention of targets to their sampled slots (TGAT, section 3.2), forward and backward in one pass over the slots each.
 
-    sums = attend(wanted, source, Slots(slot, there, elapsed, edge), (frequency, phase))
+    sums = attend(query, source, Slots(slot, mask, elapsed, edge), (frequency, phase))
 
-Slots are weighed as they are: what a head asks for has been brought to their width before (`wanted`), and the sums go on from there.
+Slots are scored and summed as they are: a head's key and value products are left to the caller, who brings queries to the slots' width
+and goes on from the sums.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native import slots as slots_native
-from chronoscale.cuda_ext.native.backend import FLOATS, Pinned, select
-from chronoscale.cuda_ext.native.cpp_operators import REFUSED, operators, takes, unless_refused
-from chronoscale.cuda_ext.operators.graph import described, plain
-from chronoscale.cuda_ext.reference import aggregation as reference
+from chronoscale.cuda_ext.native.backend import FLOATS, BackendName, select_kernels
+from chronoscale.cuda_ext.native.cpp_operators import REFUSALS, cpp_serves, load_operators, raise_unless_refused
+from chronoscale.cuda_ext.operators.sparse_arrays import describe, is_plain
+from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 from chronoscale.cuda_ext.reference import slots as slots_reference
-from chronoscale.cuda_ext.reference.slots import Asked, Slots
+from chronoscale.cuda_ext.reference.slots import SlotOperands, Slots
 from chronoscale.errors import UserError
 
-__all__ = ["MOST_SLOTS", "Encoding", "Slots", "attend"]
+__all__ = ["MAX_SLOTS", "Encoding", "Slots", "attend"]
 
 Encoding = tuple[Tensor, Tensor]  # frequency and phase, [C] each
-MOST_SLOTS = 1024  # of a target
+MAX_SLOTS = 1024  # of a target
 CONSTANTS = ("elapsed", "keep")
-KINDS = {"slot": torch.int64, "there": torch.bool}
+KINDS = {"slot": torch.int64, "mask": torch.bool}
 DIMENSIONS = {  # of each argument, by their names
-    "wanted": "ThX",
+    "query": "ThX",
     "source": "SD",
     "slot": "TK",
-    "there": "TK",
+    "mask": "TK",
     "elapsed": "TK",
     "edge": "TKE",
     "frequency": "C",
@@ -41,74 +42,81 @@ DIMENSIONS = {  # of each argument, by their names
 
 
 def attend(
-    wanted: Tensor, source: Tensor, slots: Slots, encoding: Encoding | None = None, keep: Tensor | None = None, backend: Pinned = None
+    query: Tensor, source: Tensor, slots: Slots, encoding: Encoding | None = None, keep: Tensor | None = None, backend: BackendName = None
 ) -> Tensor:
-    """sum over k of a_k x_k [T, h, X] with a = softmax of wanted . x_k over the slots that are there, zeros where none is.
+    """Attend to slots: sum over k of a_k x_k, [T, h, X], with a = softmax of query . x_k over the filled slots; zeros where none is
+    filled.
 
-    x_k = [source[slot_k], edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and elapsed
-    is not read. The angle is formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9 would be
-    noise. wanted [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which
-    multiplies a (dropout); all contiguous (wanted may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable,
-    once, in wanted, source, edge, frequency and phase, with the same bits on any number of threads. What stands in slots that are not
-    there is not read.
+    x_k = [source[slot_k], edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and
+    elapsed is not read. The angle is formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9
+    would be noise.
 
-    Without the native library torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError when something
-    does not fit or a slot lies outside [0, S), MachineError when memory runs out. On CUDA the host does not wait to learn of such slots:
-    their targets' sums and gradients are NaN (the reference's operators assert there).
+    query [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which multiplies
+    a (dropout); all contiguous (query may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable, once, in
+    query, source, edge, frequency and phase, with the same bits on any number of threads. What empty slots hold is not read.
+
+    Without the native library torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError when
+    something does not fit or a filled slot lies outside [0, S), MachineError when memory runs out. On CUDA the host does not wait to
+    learn of such slots: their targets' sums and gradients are NaN (the reference's operators assert there).
     """
-    slot, there, elapsed, edge = slots
+    slot, mask, elapsed, edge = slots
     if encoding is None:
-        given = Asked(wanted, source, slot, there, None, edge, None, None, keep)
+        operands = SlotOperands(query, source, slot, mask, None, edge, None, None, keep)
     elif elapsed is None:
         raise UserError("attend: an encoding of elapsed times was given, and no elapsed times")
     else:
-        given = Asked(wanted, source, slot, there, elapsed, edge, *encoding, keep)
-    if takes(wanted, backend):
+        operands = SlotOperands(query, source, slot, mask, elapsed, edge, *encoding, keep)
+    if cpp_serves(query, backend):
         try:
-            return cast(Tensor, operators().attend(*given))
-        except REFUSED as error:
-            unless_refused(error)
-    _check(given)
-    kernels = slots_reference if select(wanted.device, backend) is reference else slots_native
-    return cast(Tensor, _Attend.apply(kernels, *given))  # type: ignore[no-untyped-call]
+            return cast(Tensor, load_operators().attend(*operands))
+        except REFUSALS as error:
+            raise_unless_refused(error)
+    _check(operands)
+    kernels = slots_reference if select_kernels(query.device, backend) is aggregation_reference else slots_native
+    return cast(Tensor, _Attend.apply(kernels, *operands))  # type: ignore[no-untyped-call]
 
 
 class _Attend(torch.autograd.Function):
+    """The attention to slots as an autograd function."""
+
     @staticmethod
     def forward(ctx: Any, kernels: Any, *tensors: Any) -> Tensor:
-        given = Asked(*tensors)
-        sums, weights, laid = kernels.attend(given)
+        operands = SlotOperands(*tensors)
+        sums, weights, kept_parts = kernels.attend(operands)
         ctx.kernels = kernels
-        ctx.save_for_backward(*given, weights, *laid)
+        ctx.save_for_backward(*operands, weights, *kept_parts)
         return cast(Tensor, sums)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, count = ctx.saved_tensors, len(Asked._fields)
-        given, weights, laid = Asked(*saved[:count]), saved[count], saved[count + 1 :]
-        made = ctx.kernels.attend_grad(given, weights, laid, gradients[0], Asked(*ctx.needs_input_grad[1:]))
-        return None, *made
+        saved, count = ctx.saved_tensors, len(SlotOperands._fields)
+        operands, weights, kept_parts = SlotOperands(*saved[:count]), saved[count], saved[count + 1 :]
+        operand_grads = ctx.kernels.attend_grad(operands, weights, kept_parts, gradients[0], SlotOperands(*ctx.needs_input_grad[1:]))
+        return None, *operand_grads
 
 
-def _check(given: Asked) -> None:
+def _check(operands: SlotOperands) -> None:
+    """Raise UserError unless dtypes, shapes, devices and layouts of the operands fit."""
     sizes: dict[str, int] = {}
-    device, floating = given.wanted.device, given.wanted.dtype if given.wanted.dtype in FLOATS else torch.float32
-    for (name, names), tensor in zip(DIMENSIONS.items(), given, strict=True):
+    device, floating = operands.query.device, operands.query.dtype if operands.query.dtype in FLOATS else torch.float32
+    for (name, symbols), tensor in zip(DIMENSIONS.items(), operands, strict=True):
         if tensor is None:
             continue
         dtype = KINDS.get(name, floating)
         known = dict(sizes)
-        fits = tensor.dim() == len(names) and all(sizes.setdefault(of, size) == size for of, size in zip(names, tensor.shape, strict=True))
-        whole = fits and (plain(tensor) or (name == "wanted" and plain(tensor.transpose(0, 1))))
-        if not whole or tensor.dtype != dtype or tensor.device != device:
-            shape = ", ".join(f"{of} = {known[of]}" if of in known else of for of in names)
-            raise UserError(f"{name} is {described(tensor)}; expected contiguous {dtype} [{shape}] on {device}")
+        fits = tensor.dim() == len(symbols) and all(
+            sizes.setdefault(symbol, size) == size for symbol, size in zip(symbols, tensor.shape, strict=True)
+        )
+        fits_memory = fits and (is_plain(tensor) or (name == "query" and is_plain(tensor.transpose(0, 1))))
+        if not fits_memory or tensor.dtype != dtype or tensor.device != device:
+            shape = ", ".join(f"{symbol} = {known[symbol]}" if symbol in known else symbol for symbol in symbols)
+            raise UserError(f"{name} is {describe(tensor)}; expected contiguous {dtype} [{shape}] on {device}")
         if tensor.requires_grad and name in CONSTANTS:
             raise UserError(f"{name} asks for gradients; expected constants")
     parts = [sizes["D"], sizes.get("E", 0), sizes.get("C", 0)]
-    if sizes["h"] < 1 or sizes["K"] > MOST_SLOTS or sizes["X"] != sum(parts):
+    if sizes["h"] < 1 or sizes["K"] > MAX_SLOTS or sizes["X"] != sum(parts):
         raise UserError(
-            f"attend: wanted has {sizes['h']} heads of {sizes['X']} numbers, for {sizes['K']} slots of {' + '.join(map(str, parts))} "
-            f"(source, edge, encoding); expected as many numbers, at least 1 head and at most {MOST_SLOTS} slots"
+            f"attend: query has {sizes['h']} heads of {sizes['X']} numbers, for {sizes['K']} slots of {' + '.join(map(str, parts))} "
+            f"(source, edge, encoding); expected as many numbers, at least 1 head and at most {MAX_SLOTS} slots"
         )

@@ -1,1 +1,1 @@
-"""Every kernel in plain Python, NumPy or torch: what the native one is compared with, and what runs where there is none."""
+"""References of all kernels in plain Python, NumPy or torch: native kernels are compared with them, and they run where there is none."""

@@ -1,34 +1,38 @@
-"""The kernels in plain torch: what every native kernel is compared with, and what runs where there is none."""
+"""Reference of the graph kernels (sums over neighbours, rebuilding, attention) in plain torch, for every device."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap, Entries, row_ids
+from chronoscale.cuda_ext.operators.graph import CSR, AttentionEntries, Delta, EdgeMap
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from chronoscale.errors import UserError
 
 Factors = tuple[Tensor, Tensor | None]  # float64 [N]: c of columns, r of rows or None for ones
 Ends = tuple[Tensor, Tensor]  # left [num_cols] and right
-UNFIT = "rebuild: the change does not belong to this adjacency, or a row of it does not begin with its own node"
+MISMATCH = "rebuild: the change does not belong to this adjacency, or a row of it does not begin with its own node"
 
 
-def summed(dtype: torch.dtype) -> torch.dtype:
-    """What x of `dtype` is multiplied and summed in: bfloat16 is storage alone."""
+def sum_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which x of `dtype` is multiplied and summed: bfloat16 is storage alone."""
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor) -> Tensor:
-    """[N, F]: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1's sum), in summed(x.dtype).
+    """Sum the neighbours of each row: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1).
 
-    values float32 or float64 [nnz], in place of the matrix's own; None for ones.
+    values float32 or float64 [nnz], in place of the matrix's own; None for ones. Returns [N, F] in sum_dtype(x.dtype).
     """
-    out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=summed(x.dtype))
+    out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=sum_dtype(x.dtype))
     return out.index_add_(0, row_ids(matrix.indptr, matrix.nnz), _messages(matrix.indices, values, x))
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
-    """[R, F]: the new sums[rows], which are also written there (REAL, eq. 3 on the unnormalised sum); fresh rows start from zero."""
+    """Add a change to neighbour sums in place and return a copy of the touched rows, [R, F] (REAL, eq. 3 on the unnormalised sum).
+
+    Fresh rows of the change start from zero.
+    """
     rows = delta.rows.long()
     before = sums[rows]
     if delta.fresh is not None:
@@ -41,8 +45,11 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
 def rebuild(
     before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """indices and values of the adjacency after a change (REAL, section 4.3); see ops.rebuild. steps int64 [changed + 1]: the sums of
-    the signs before each of the change's entries; indptr: the new one; factors None where values are not wanted.
+    """Return the indices and values of the adjacency that follows `before` by `change` (REAL, section 4.3).
+
+    steps int64 [changed + 1]: sums of the signs before each entry of the change. factors: float64 factors of columns and rows; None: no
+    values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where the change does not belong to the adjacency; None: then
+    UserError is raised.
     """
     try:
         return _rebuilt(before, change, factors, indptr)
@@ -50,44 +57,50 @@ def rebuild(
         if unfit is None:
             raise
         unfit.fill_(1)
-        nothing = torch.zeros(max(0, before.nnz + change.growth()), device=indptr.device)
-        return nothing.int(), None if factors is None else nothing
+        zeros = torch.zeros(max(0, before.nnz + change.growth()), device=indptr.device)
+        return zeros.int(), None if factors is None else zeros
 
 
 def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return the new indices and values, or raise UserError where the change does not belong to the adjacency."""
     nodes, lengths = before.num_rows, before.indptr.diff()
-    own = torch.arange(nodes, device=indptr.device)
-    if bool((lengths < 1).any()) or not torch.equal(before.indices[before.indptr[:-1]].long(), own):
-        raise UserError(UNFIT)
-    place = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
-    place[before.indptr[:-1]] = False  # a row's first entry is its self-loop
-    old = row_ids(before.indptr, before.nnz)[place] * nodes + before.indices[place]
-    changed = change.rows.long()[row_ids(change.indptr, change.nnz)] * nodes + change.indices
+    node = torch.arange(nodes, device=indptr.device)
+    if bool((lengths < 1).any()) or not torch.equal(before.indices[before.indptr[:-1]].long(), node):
+        raise UserError(MISMATCH)
+    is_edge = torch.ones(before.nnz, dtype=torch.bool, device=indptr.device)
+    is_edge[before.indptr[:-1]] = False  # a row's first entry is its self-loop
+    old_keys = row_ids(before.indptr, before.nnz)[is_edge] * nodes + before.indices[is_edge]
+    changed_keys = change.rows.long()[row_ids(change.indptr, change.nnz)] * nodes + change.indices
     added = change.sign > 0
-    kept = old[~torch.isin(old, changed[~added])]
-    keys = torch.cat([kept, changed[added]]).sort().values
+    kept_keys = old_keys[~torch.isin(old_keys, changed_keys[~added])]
+    keys = torch.cat([kept_keys, changed_keys[added]]).sort().values
     if len(keys) != int(indptr[-1]) - nodes or len(torch.unique(keys)) != len(keys):
-        raise UserError(UNFIT)
-    edge = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
-    edge[indptr[:-1]] = False
-    indices = torch.empty(len(edge), dtype=torch.int32, device=indptr.device)
+        raise UserError(MISMATCH)
+    is_edge_now = torch.ones(len(keys) + nodes, dtype=torch.bool, device=indptr.device)
+    is_edge_now[indptr[:-1]] = False
+    indices = torch.empty(len(is_edge_now), dtype=torch.int32, device=indptr.device)
     indices[indptr[:-1]] = torch.arange(nodes, dtype=torch.int32, device=indptr.device)
-    indices[edge] = (keys % max(nodes, 1)).to(torch.int32)
+    indices[is_edge_now] = (keys % max(nodes, 1)).to(torch.int32)
     if factors is None:
         return indices, None
     values = factors[0][indices.long()]
     return indices, (values if factors[1] is None else values * factors[1][row_ids(indptr, len(indices))]).float()
 
 
-def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weights [nnz], and for each row of the matrix its maximum, denominator and whether a removed entry held `base` (uint8).
+def softmax(
+    entries: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Compute the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum) for each entry.
 
-    ends: left and right; maximum = the largest of base [R] (None: -inf) and, if `running`, the scores of the entries of sign +1 (None:
-    all), 0 where that is -inf; weights = sign * exp(score - maximum).
+    ends: left [num_cols] and right. A row's maximum is the largest of base [R] (None: -inf) and, if `running`, the scores of its
+    entries of sign +1 (None: all), or 0 where that is -inf.
+
+    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the
+    score `base` (uint8).
     """
-    row = row_ids(at.matrix.indptr, at.matrix.nnz)
-    scores = torch.nn.functional.leaky_relu(_raw(at, row, ends), at.slope)
-    lowest = scores.new_full((at.matrix.num_rows,), -torch.inf)
+    row = row_ids(entries.matrix.indptr, entries.matrix.nnz)
+    scores = torch.nn.functional.leaky_relu(_raw(entries, row, ends), entries.slope)
+    lowest = scores.new_full((entries.matrix.num_rows,), -torch.inf)
     base = lowest if base is None else base
     added = scores if sign is None else scores.masked_fill(sign < 0, -torch.inf)
     maximum = base.scatter_reduce(0, row, added, "amax") if running else base
@@ -95,30 +108,37 @@ def softmax(at: Entries, ends: Ends, sign: Tensor | None, base: Tensor | None, r
     weights = torch.exp(scores - maximum[row]) * (1 if sign is None else sign)
     denominator = torch.zeros_like(lowest).index_add_(0, row, weights)
     tiny = (1e-6 if base.dtype == torch.float32 else 1e-14) * (1 + base.abs())
-    near = scores >= (base - tiny)[row]
-    held = torch.zeros_like(lowest, dtype=torch.int32)
+    at_base = scores >= (base - tiny)[row]
+    removals = torch.zeros_like(lowest, dtype=torch.int32)
     if sign is not None:
-        held.index_add_(0, row, (near & (sign < 0)).int())
-    return weights, maximum, denominator, (held > 0).to(torch.uint8)
+        removals.index_add_(0, row, (at_base & (sign < 0)).int())
+    return weights, maximum, denominator, (removals > 0).to(torch.uint8)
 
 
-def softmax_grad(at: Entries, ends: Ends, weights: Tensor, z: Tensor, into: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Gradients of left + right by entry [nnz] and their sums by row [R], from those of the total [R, F] and the denominator [R]."""
-    row = row_ids(at.matrix.indptr, at.matrix.nnz)
-    dot = (into[0][row] * z[at.matrix.indices.long()]).sum(1) + into[1][row]
-    edges = weights * torch.where(_raw(at, row, ends) > 0, dot, at.slope * dot)
-    return edges, torch.zeros_like(into[1]).index_add_(0, row, edges)
+def softmax_grad(
+    entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
+
+    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R].
+    """
+    row = row_ids(entries.matrix.indptr, entries.matrix.nnz)
+    dot = (grad_out[0][row] * z[entries.matrix.indices.long()]).sum(1) + grad_out[1][row]
+    entry_grads = weights * torch.where(_raw(entries, row, ends) > 0, dot, entries.slope * dot)
+    return entry_grads, torch.zeros_like(grad_out[1]).index_add_(0, row, entry_grads)
 
 
-def by_column(matrix: CSR, entries: Tensor) -> Tensor:
-    """Sums [num_cols] of a matrix's entries [nnz]."""
+def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
+    """Return the sums [num_cols] of a matrix's entries [nnz]."""
     return entries.new_zeros(matrix.num_cols).index_add_(0, matrix.indices, entries)
 
 
-def _raw(at: Entries, row: Tensor, ends: Ends) -> Tensor:
-    return ends[0][at.matrix.indices.long()] + ends[1][row if at.rows is None else at.rows.long()[row]]
+def _raw(entries: AttentionEntries, row: Tensor, ends: Ends) -> Tensor:
+    """Return left + right of each entry: its score before leaky_relu."""
+    return ends[0][entries.matrix.indices.long()] + ends[1][row if entries.rows is None else entries.rows.long()[row]]
 
 
 def _messages(indices: Tensor, values: Tensor | None, x: Tensor) -> Tensor:
-    messages = x[indices.long()].to(summed(x.dtype))
+    """Return values[e] * x[indices[e]] for each entry, [nnz, F]."""
+    messages = x[indices.long()].to(sum_dtype(x.dtype))
     return messages if values is None else messages * values.to(messages.dtype)[:, None]

@@ -1,16 +1,19 @@
-"""The operators on edges in plain torch: what every kernel of theirs is compared with, and what runs where there is none."""
+"""Reference of the operators on edges in plain torch."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from chronoscale.cuda_ext.operators.graph import row_ids
+from chronoscale.cuda_ext.operators.sparse_arrays import row_ids
 from chronoscale.errors import UserError
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """As edges.aggregate_edges. Raises UserError for ids out of range; on CUDA torch itself asserts them."""
+    """Sum over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources), [rows, F].
+
+    Raises UserError for ids out of range; on CUDA torch itself asserts them.
+    """
     _inside("aggregate_edges: target", target, rows)
     if source is not None:
         _inside("aggregate_edges: source", source, len(x))
@@ -22,7 +25,7 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """As edge_softmax.edge_softmax."""
+    """Return the softmax of scores [E, H] over each row's entries, for each head; entries of row v are indptr[v] to indptr[v + 1] - 1."""
     row = _rows(indptr, len(scores))
     if not scores.numel():
         return torch.empty_like(scores)
@@ -32,46 +35,51 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     return powers / torch.zeros_like(lowest).index_add_(0, row, powers)[row]
 
 
-def softmax_grad(shares: Tensor, into: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Gradient of the scores [E, H] from that of the shares."""
+def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
+    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
     row = _rows(indptr, len(shares))
     if not shares.numel():
         return torch.empty_like(shares)
-    sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * into)
-    return shares * (into - sums[row])
+    sums = shares.new_zeros(len(indptr) - 1, shares.shape[1]).index_add_(0, row, shares * grad_out)
+    return shares * (grad_out - sums[row])
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """As tables.gather_rows. Raises UserError as `aggregate` does."""
+    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C], of tables [C, D] and [S, D].
+
+    Raises UserError for ids out of range; on CUDA torch itself asserts them.
+    """
     _inside("gather_rows: index", index, len(cached) + len(sent))
-    here = index < len(cached)
+    is_cached = index < len(cached)
     out = cached.new_empty(len(index), cached.shape[1])
-    for table, chosen, first in ((cached, here, 0), (sent, ~here, len(cached))):
-        places = chosen.nonzero()[:, 0]
+    for table, selected, first in ((cached, is_cached, 0), (sent, ~is_cached, len(cached))):
+        places = selected.nonzero()[:, 0]
         out.index_copy_(0, places, table.index_select(0, index[places] - first))
     return out
 
 
-def outside(name: str, ids: Tensor, below: int) -> UserError | None:
-    """What is wrong with ids of which one is not in [0, below)."""
+def out_of_range_error(name: str, ids: Tensor, below: int) -> UserError | None:
+    """Return the error of ids that are not all in [0, below), or None where they are."""
     if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < below):
         return None
     return UserError(f"{name} has ids from {int(ids.min())} to {int(ids.max())}; expected ids in [0, {below})")
 
 
-def unordered(indptr: Tensor, entries: int) -> UserError | None:
-    """What is wrong with pointers that do not ascend from 0 to the number of entries."""
+def unordered_error(indptr: Tensor, entries: int) -> UserError | None:
+    """Return the error of pointers that do not ascend from 0 to the number of entries, or None where they do."""
     if int(indptr[0]) == 0 and int(indptr[-1]) == entries and not bool((indptr[1:] < indptr[:-1]).any()):
         return None
     return UserError(f"edge_softmax: indptr must ascend from 0 to {entries}, the number of scores")
 
 
 def _inside(name: str, ids: Tensor, below: int) -> None:
-    if not ids.is_cuda and (error := outside(name, ids, below)):
+    """Raise UserError for ids on a CPU that are not in [0, below); a GPU's host would have to wait."""
+    if not ids.is_cuda and (error := out_of_range_error(name, ids, below)):
         raise error
 
 
 def _rows(indptr: Tensor, entries: int) -> Tensor:
-    if not indptr.is_cuda and (error := unordered(indptr, entries)):
+    """Return the row of each entry, int64 [E]. Raises UserError for pointers on a CPU that do not ascend."""
+    if not indptr.is_cuda and (error := unordered_error(indptr, entries)):
         raise error
     return row_ids(indptr, entries)

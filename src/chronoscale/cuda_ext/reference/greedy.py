@@ -1,4 +1,4 @@
-"""Algorithm 1 of REAL line by line: what the native one must equal, and what runs where there is none."""
+"""Reference of REAL's greedy scheduler: Algorithm 1 line by line in plain Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def schedule(
     gpu: NDArray[np.int32],
     slot: NDArray[np.int32],
 ) -> None:
-    """Fills iteration, gpu and slot; see greedy.pair_groups. O(n^3), as published."""
+    """Fill iteration, gpu and slot [n] of each snapshot group, in time O(n^3), as published.
+
+    times [n]; reuse [n][width], what is saved when groups i and i + k + 1 share a GPU; max_targets: how many targets are tried, 0: all.
+    """
 
     width = len(reuse[0]) if reuse else 0
 
@@ -51,7 +54,7 @@ def schedule(
         return pairs
 
     groups = [_ZERO, *sorted(range(len(times)), key=times.__getitem__)]  # lines 13-15
-    now = 0
+    step = 0
     while len(groups) - 1 > gpus:  # line 2; the zero group does not count
         longest, partners = groups[-1], groups[:-1]
         count = min(max_targets, len(partners)) if max_targets else len(partners)
@@ -74,10 +77,10 @@ def schedule(
             waste = gpus * max([target, *loads]) - target - total
             if (waste, -saved) < least:
                 least, chosen = (waste, -saved), [(partner, longest), *pairs]
-        for where, pair in enumerate(chosen):  # line 10
+        for place, pair in enumerate(chosen):  # line 10
             for order, group in enumerate(sorted(group for group in pair if group != _ZERO)):
-                iteration[group], gpu[group], slot[group] = now, where, order
+                iteration[group], gpu[group], slot[group] = step, place, order
                 groups.remove(group)
-        now += 1
-    for where, group in enumerate(reversed(groups[1:])):  # line 11
-        iteration[group], gpu[group], slot[group] = now, where, 0
+        step += 1
+    for place, group in enumerate(reversed(groups[1:])):  # line 11
+        iteration[group], gpu[group], slot[group] = step, place, 0

@@ -1,4 +1,4 @@
-"""matching.cpp line by line: what the native one must equal, and what runs where there is none."""
+"""Reference of the matching engines in plain Python: the same steps as in csrc/cpu/matching.cpp, so that results are the same."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mixed
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 
 MOVE_WORK, ACCEPT_SHARE = 16, 16
 
@@ -16,7 +16,9 @@ Seat = tuple[float, int, int]  # minus the load, first group, second (-1: alone)
 
 
 def band(weight: NDArray[np.float64], mate: NDArray[np.int32]) -> float:
-    """Fills mate; see matching.band_matching."""
+    """Fill `mate` [n] with the matching of largest total weight of pairs at most `width` apart, by dynamic programming;
+    return the total.
+    """
     n, width = weight.shape
     masks = np.arange(1 << width)
     choice = np.zeros((n, 1 << width), np.uint8)
@@ -41,22 +43,28 @@ def band(weight: NDArray[np.float64], mate: NDArray[np.int32]) -> float:
 
 
 class _Random:
+    """A SplitMix64 generator of numbers below 2^64."""
+
     def __init__(self, seed: int) -> None:
         self.state = seed & WORD
 
     def next(self) -> int:
+        """Return the next number."""
         self.state = (self.state + STEP) & WORD
-        return mixed(self.state)
+        return mix(self.state)
 
     def below(self, n: int) -> int:
+        """Return a number below n."""
         return self.next() % n
 
 
-def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, walk: Walk, mate: NDArray[np.int32]) -> float:
-    """Improves mate in place and returns its makespan; see matching.exchange."""
-    n, width, share = len(times), reuse.shape[1], walk.pull / gpus
+def exchange(
+    times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, search: ThresholdSearch, mate: NDArray[np.int32]
+) -> float:
+    """Improve the matching `mate` in place by threshold accepting, and return its makespan (REAL, eq. 10)."""
+    n, width, share = len(times), reuse.shape[1], search.pull / gpus
     time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()
-    random = _Random(walk.seed)
+    random = _Random(search.seed)
 
     def seat(a: int, b: int) -> Seat:
         if b < 0:
@@ -86,77 +94,77 @@ def exchange(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, 
             return None
         _, c, d = seats[y]
         if b >= 0 and d >= 0:
-            options = [[seat(a, c), seat(b, d)], [seat(a, d), seat(b, c)]]
+            alternatives = [[seat(a, c), seat(b, d)], [seat(a, d), seat(b, c)]]
         elif b < 0 and d < 0:
-            options = [[seat(a, c)]]
+            alternatives = [[seat(a, c)]]
         else:
             first, second, single = (c, d, a) if b < 0 else (a, b, c)
-            options = [[seat(first, single), seat(second, -1)], [seat(second, single), seat(first, -1)]]
-        return sorted((x, y)), options
+            alternatives = [[seat(first, single), seat(second, -1)], [seat(second, single), seat(first, -1)]]
+        return sorted((x, y)), alternatives
 
-    now = 0.0
+    makespan = 0.0
     for place in range(0, len(seats), gpus):
-        now += -seats[place][0] + alpha
-    least, kept, work = now, list(partner), 0
-    while work < walk.work:
-        limit = walk.threshold * (1.0 - work / walk.work)
+        makespan += -seats[place][0] + alpha
+    best_makespan, best_partner, work = makespan, list(partner), 0
+    while work < search.work:
+        limit = search.threshold * (1.0 - work / search.work)
         work += MOVE_WORK
         if (proposed := propose()) is None:
             continue
-        gone, options = proposed
-        best, score, change = options[0], float("inf"), 0.0
-        for option in options:
-            option.sort()
-            gain, looked = _gain(seats, gone, option, gpus, alpha)
+        removed, alternatives = proposed
+        accepted, score, accepted_gain = alternatives[0], float("inf"), 0.0
+        for seats_made in alternatives:
+            seats_made.sort()
+            gain, looked = _gain(seats, removed, seats_made, gpus, alpha)
             work += looked
-            moved = 0.0
-            for new in option:
-                moved += -new[0]
-            for place in gone:
-                moved -= -seats[place][0]
-            if gain + share * moved < score:
-                best, score, change = option, gain + share * moved, gain
+            load_change = 0.0
+            for new in seats_made:
+                load_change += -new[0]
+            for place in removed:
+                load_change -= -seats[place][0]
+            if gain + share * load_change < score:
+                accepted, score, accepted_gain = seats_made, gain + share * load_change, gain
         if not score <= limit:
             continue
-        for place in reversed(gone):
+        for place in reversed(removed):
             del seats[place]
-        for new in best:
+        for new in accepted:
             seats.insert(bisect_left(seats, new), new)
             partner[new[1]] = new[2]
             if new[2] >= 0:
                 partner[new[2]] = new[1]
         work += len(seats) // ACCEPT_SHARE
-        now += change
-        if now < least:
-            least, kept = now, list(partner)
+        makespan += accepted_gain
+        if makespan < best_makespan:
+            best_makespan, best_partner = makespan, list(partner)
             work += n // ACCEPT_SHARE
-    mate[:] = kept
-    return least
+    mate[:] = best_partner
+    return best_makespan
 
 
-def _gain(seats: list[Seat], gone: list[int], option: list[Seat], gpus: int, alpha: float) -> tuple[float, int]:
-    """The makespan's change, and the places looked at, when seats at `gone` give way to those of `option`."""
+def _gain(seats: list[Seat], removed: list[int], seats_made: list[Seat], gpus: int, alpha: float) -> tuple[float, int]:
+    """Return how the makespan changes when the seats at `removed` give way to `seats_made`, and how many places were visited for that."""
     count = len(seats)
-    into = []
-    for j, new in enumerate(option):
+    inserted = []
+    for j, new in enumerate(seats_made):
         place = bisect_left(seats, new)
-        into.append(place - sum(old < place for old in gone) + j)
-    after = count - len(gone) + len(option)
-    low = min(gone[0], into[0])
-    high = max(gone[-1], into[-1]) + 1 if after == count else max(count, after)
-    gain, looked = 0.0, 0
+        inserted.append(place - sum(old < place for old in removed) + j)
+    after = count - len(removed) + len(seats_made)
+    low = min(removed[0], inserted[0])
+    high = max(removed[-1], inserted[-1]) + 1 if after == count else max(count, after)
+    gain, visited = 0.0, 0
     for q in range(-(-low // gpus) * gpus, high, gpus):
-        looked += 1
+        visited += 1
         if q < count:
             gain -= -seats[q][0] + alpha
         if q >= after:
             continue
-        if q in into:
-            value = -option[into.index(q)][0]
+        if q in inserted:
+            value = -seats_made[inserted.index(q)][0]
         else:
-            source = q - sum(q > place for place in into)
-            for place in gone:
+            source = q - sum(q > place for place in inserted)
+            for place in removed:
                 source += place <= source
             value = -seats[source][0]
         gain += value + alpha
-    return gain, looked
+    return gain, visited

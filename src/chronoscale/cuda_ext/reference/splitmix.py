@@ -1,4 +1,4 @@
-"""SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) in plain Python, for the references of kernels that draw by it."""
+"""SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) in plain Python, for the references of kernels that draw random numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ WORD = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
 
 
-def mixed(x: int) -> int:
-    """Its finaliser, of a number below 2^64: a bijection whose output bits all depend on all input bits."""
+def mix(x: int) -> int:
+    """Apply SplitMix64's finaliser to a number below 2^64: a bijection whose output bits all depend on all input bits."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & WORD
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB & WORD
     return x ^ (x >> 31)

@@ -1,1 +1,1 @@
-"""Sampling of temporal neighbours on NumPy arrays, its threads, and models of the caches that they share."""
+"""Sampling of temporal neighbours on NumPy arrays, the threads that do it, and models of the processor caches that they share."""

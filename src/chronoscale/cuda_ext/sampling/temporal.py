@@ -1,4 +1,4 @@
-"""T-CSR and the sampling of temporal neighbours: the kernels on NumPy arrays, memory-mapped or not. Nothing here needs torch."""
+"""T-CSR (temporal CSR) and the sampling of temporal neighbours from it, on NumPy arrays, memory-mapped or not. Needs no torch."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.arguments import Rows, accepted, address, as_ids, require, require_rows
-from chronoscale.cuda_ext.native.scheduler import LIMIT, scheduler
+from chronoscale.cuda_ext.native.arguments import (
+    INT32_LIMIT,
+    TcsrArrays,
+    address,
+    cpu_library_or_warn,
+    require_accepted,
+    require_array,
+    require_tcsr,
+    to_int32_ids,
+)
 from chronoscale.cuda_ext.reference import temporal as temporal_reference
 from chronoscale.errors import UserError, unknown
 
 Policy = Literal["recent", "uniform"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
-MOST_FANOUT = 1024
+MAX_FANOUT = 1024
 _SLOW = "temporal neighbours are sampled"
 
 
-class Sampled(NamedTuple):
-    """Neighbours of R roots: of root i slots 0 to counts[i] - 1, in the order of their events; all others are -1."""
+class SampledNeighbors(NamedTuple):
+    """Sampled neighbours of R roots: root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1."""
 
     neighbor: NDArray[np.int32]  # [R, fanout]
     event: NDArray[np.int32]  # [R, fanout]
@@ -28,16 +36,16 @@ class Sampled(NamedTuple):
 
 
 def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
-    """Adds to degree [N] the entries that these events, int32 [M] at either end, have in each row of a T-CSR.
+    """Add to degree [N] the entries that these events, int32 [M] at either end, have in each row of a T-CSR.
 
-    A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for ids
-    outside [0, N).
+    A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for
+    ids outside [0, N).
     """
     src, dst = _ends(src, dst)
-    require("degree", degree, np.int64, None, writable=True)
-    if (library := scheduler(_SLOW)) is None:
+    require_array("degree", degree, np.int64, None, writable=True)
+    if (library := cpu_library_or_warn(_SLOW)) is None:
         return temporal_reference.count(src, dst, both, degree)
-    accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
+    require_accepted("count", library.cs_tcsr_count(len(degree), len(src), address(src), address(dst), both, address(degree)), len(degree))
 
 
 def fill(
@@ -49,25 +57,25 @@ def fill(
     neighbor: NDArray[np.int32],
     event: NDArray[np.int32],
 ) -> None:
-    """Writes the entries of these events at cursor [N], where each row's next one goes, and moves it on.
+    """Write the entries of these events into a T-CSR, at cursor [N], where each row's next one goes, and move it on.
 
-    first: the number of the first of them. neighbor and event, int32 [K], get the other end and the event's number. Raises as `count`
-    does, and where an entry has no room.
+    first: the number of the first of these events. neighbor and event, int32 [K], get the other end and the event's number. Raises
+    UserError for ids outside [0, N), and where an entry has no room.
     """
     src, dst = _ends(src, dst)
-    require("cursor", cursor, np.int64, None, writable=True)
-    require("neighbor", neighbor, np.int32, None, writable=True)
-    require("event", event, np.int32, len(neighbor), writable=True)
-    if not 0 <= index(first) <= LIMIT - 1 - len(src):
+    require_array("cursor", cursor, np.int64, None, writable=True)
+    require_array("neighbor", neighbor, np.int32, None, writable=True)
+    require_array("event", event, np.int32, len(neighbor), writable=True)
+    if not 0 <= index(first) <= INT32_LIMIT - 1 - len(src):
         raise UserError(f"fill: events from number {first} on; expected numbers below 2^31")
-    if (library := scheduler(_SLOW)) is None:
+    if (library := cpu_library_or_warn(_SLOW)) is None:
         return temporal_reference.fill(src, dst, first, both, cursor, neighbor, event)
-    made = (len(neighbor), address(cursor), address(neighbor), address(event))
-    accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *made), len(cursor))
+    outputs = (len(neighbor), address(cursor), address(neighbor), address(event))
+    require_accepted("fill", library.cs_tcsr_fill(len(cursor), len(src), first, address(src), address(dst), both, *outputs), len(cursor))
 
 
 def sample(
-    rows: Rows,
+    arrays: TcsrArrays,
     node: NDArray[np.int32],
     before: NDArray[np.int32],
     fanout: int,
@@ -75,44 +83,52 @@ def sample(
     seed: int = 0,
     threads: int = 0,
     since: NDArray[np.int32] | None = None,
-) -> Sampled:
-    """Up to `fanout` neighbours of each root, node[i] before event before[i], both int32 [R]; -1 is no node, and has no neighbours.
+) -> SampledNeighbors:
+    """Sample up to `fanout` neighbours of each root: node[i] before event before[i], both int32 [R]; node -1 has no neighbours.
 
-    rows: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only events
-    from since[i] on are neighbours; None: from the first on. recent: the latest of those events. uniform: all of them alike, without
-    replacement, drawn from the seed (below 2^64), the root (node and `before`) and the slot alone: the same root gets the same neighbours
-    in whatever batch, order or thread. `since` takes no part in that, so that one which leaves no event out changes nothing; windows that
-    follow one another draw apart by their `before`. threads 0: those that are bound (binding.bind), each with its part of the roots; where
-    none are, as many as set_threads allows. Raises UserError for an unknown policy, a fanout outside [0, 1024], arrays of another kind, ids
-    outside [-1, N) and rows beyond the entries, MachineError when memory runs out.
-    Work grows with the fanout's square for `uniform`.
+    arrays: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only
+    events from since[i] on are neighbours; None: from the first on.
+
+    Policy recent: the latest of those events. uniform: all of them alike, without replacement, drawn from the seed (below 2^64), the
+    root (node and `before`) and the slot alone: the same root gets the same neighbours in whatever batch, order or thread. `since`
+    takes no part in that, so that one which leaves no event out changes nothing; windows that follow one another draw apart by their
+    `before`. Work grows with the fanout's square for `uniform`.
+
+    threads 0: those that are bound (bound_threads.bind), each with its part of the roots; where none are, as many as set_threads
+    allows.
+
+    Raises UserError for an unknown policy, a fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the
+    entries, MachineError when memory runs out.
     """
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    node, before = as_ids("node", node), as_ids("before", before)
-    since = None if since is None else as_ids("since", since)
+    node, before = to_int32_ids("node", node), to_int32_ids("before", before)
+    since = None if since is None else to_int32_ids("since", since)
     fanout, seed, threads = index(fanout), index(seed), index(threads)
-    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MOST_FANOUT
-    if not fits or not (0 <= seed < 2**64 and 0 <= threads < LIMIT):
+    fits = node.ndim == 1 and node.shape == before.shape and (since is None or since.shape == node.shape) and 0 <= fanout <= MAX_FANOUT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < INT32_LIMIT):
         raise UserError(
             f"sample: node {list(node.shape)}, before {list(before.shape)}, {'' if since is None else f'since {list(since.shape)}, '}"
-            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MOST_FANOUT}, below 2^64, and none that is "
+            f"fanout={fanout}, seed={seed}, threads={threads}; expected [R] of each, at most {MAX_FANOUT}, below 2^64, and none that is "
             "negative"
         )
-    require_rows("sample", rows)
+    require_tcsr("sample", arrays)
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
-    made = Sampled(neighbor, event, np.empty(len(node), np.int32))
-    if (library := scheduler(_SLOW)) is None:
-        temporal_reference.sample(rows, node, before, since, policy == "uniform", seed, *made)
-        return made
+    sampled = SampledNeighbors(neighbor, event, np.empty(len(node), np.int32))
+    if (library := cpu_library_or_warn(_SLOW)) is None:
+        temporal_reference.sample(arrays, node, before, since, policy == "uniform", seed, *sampled)
+        return sampled
     roots = (len(node), address(node), address(before), None if since is None else address(since))
-    given = (*(address(array) for array in rows), len(rows[1]), *roots, fanout, policy == "uniform", seed, threads)
-    accepted("sample", library.cs_sample(len(rows[0]) - 1, *given, *(address(array) for array in made)), len(rows[0]) - 1)
-    return made
+    arguments = (*(address(array) for array in arrays), len(arrays[1]), *roots, fanout, policy == "uniform", seed, threads)
+    require_accepted(
+        "sample", library.cs_sample(len(arrays[0]) - 1, *arguments, *(address(array) for array in sampled)), len(arrays[0]) - 1
+    )
+    return sampled
 
 
 def _ends(src: NDArray[np.int32], dst: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    src, dst = as_ids("src", src), as_ids("dst", dst)
+    """Return both ends of events as int32 arrays. Raises UserError unless they are [M] each."""
+    src, dst = to_int32_ids("src", src), to_int32_ids("dst", dst)
     if src.ndim != 1 or src.shape != dst.shape:
         raise UserError(f"src {list(src.shape)} and dst {list(dst.shape)}; expected [M] twice")
     return src, dst

@@ -1,1 +1,1 @@
-"""Native engines that plan and replay: pairing of snapshot groups, one-pass partitioning, the simulator's replay."""
+"""Native engines of planning and replay: pairing of snapshot groups, one-pass partitioning of events, the simulator's replay."""

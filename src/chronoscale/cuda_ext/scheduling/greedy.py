@@ -1,4 +1,4 @@
-"""REAL-G: which two snapshot groups share a GPU, and when (REAL, section 5.3, Algorithm 1)."""
+"""REAL-G, the greedy scheduler: which two snapshot groups share a GPU, and when (REAL, section 5.3, Algorithm 1). Needs no torch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from operator import index
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.cuda_ext.native.scheduler import LIMIT, bounded, scheduler
+from chronoscale.cuda_ext.native.arguments import INT32_LIMIT, cpu_library_or_warn, require_finite_sums
+from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.errors import UserError
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Where each of n snapshot groups runs: int32 [n] each, indexed by group.
+    """The place of each of n snapshot groups in a schedule: int32 [n] each, indexed by group.
 
     iteration counts from 0; gpu in [0, gpus): GPU 0 of an iteration holds its target pair, the others follow in the order they were
-    found; slot is 0, or 1 for the later of two groups that share a GPU in an iteration.
+    paired; slot is 0, or 1 for the later of two groups that share a GPU in an iteration.
     """
 
     iteration: NDArray[np.int32]
@@ -29,16 +29,18 @@ class Pairing:
 
 
 def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, max_targets: int = 0, threads: int = 0) -> Pairing:
-    """Schedules groups with Algorithm 1 of REAL.
+    """Schedule snapshot groups with Algorithm 1 of REAL.
 
     times [n], any unit; reuse [n, width] in that unit, banded: reuse[i, k] is saved when groups i and i + k + 1 share a GPU, and groups
-    farther apart save nothing (eq. 17). max_targets 0 tries every candidate target; otherwise that many, evenly spaced in rank,
-    and the few groups that save something with the longest one. threads 0
-    uses as many as set_threads allows; the result does not depend on it.
+    farther apart save nothing (eq. 17). max_targets: how many candidate targets are tried, evenly spaced in rank, besides the few
+    groups that save something with the longest one; 0: all. threads: 0 uses as many as set_threads allows; the result does not depend
+    on it.
 
     Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste
-    (with one GPU all are) rank by larger total reuse, then by shorter partner. Raises UserError for wrong shapes, for numbers that are
-    negative, not finite or so large that the sums of loads are not, and for gpus < 1; MachineError when memory runs out.
+    (with one GPU all are) rank by larger total reuse, then by shorter partner.
+
+    Raises UserError for wrong shapes, for numbers that are negative, not finite or so large that the sums of loads are not, and for
+    gpus < 1; MachineError when memory runs out.
     """
     times = np.ascontiguousarray(times, dtype=np.float64)
     reuse = np.ascontiguousarray(reuse, dtype=np.float64)
@@ -48,15 +50,15 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise UserError(f"pair_groups: {name} must be finite and not negative")
     gpus, max_targets, threads = index(gpus), index(max_targets), index(threads)
-    if not (1 <= gpus < LIMIT and 0 <= max_targets < LIMIT and 0 <= threads < LIMIT):
+    if not (1 <= gpus < INT32_LIMIT and 0 <= max_targets < INT32_LIMIT and 0 <= threads < INT32_LIMIT):
         raise UserError(f"pair_groups: gpus={gpus}, max_targets={max_targets}, threads={threads}; expected at least 1, 0, 0, below 2^31")
-    bounded("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
+    require_finite_sums("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
-    if (library := scheduler("pair_groups runs")) is None:
+    if (library := cpu_library_or_warn("pair_groups runs")) is None:
         greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)
         return Pairing(iteration, gpu, slot)
     doubles, ints = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
     outputs = [column.ctypes.data_as(ints) for column in (iteration, gpu, slot)]
-    problem = (len(times), times.ctypes.data_as(doubles), reuse.shape[1], reuse.ctypes.data_as(doubles))
-    succeed("pair_groups", library.cs_greedy(*problem, gpus, max_targets, threads, *outputs))
+    operands = (len(times), times.ctypes.data_as(doubles), reuse.shape[1], reuse.ctypes.data_as(doubles))
+    require_success("pair_groups", library.cs_greedy(*operands, gpus, max_targets, threads, *outputs))
     return Pairing(iteration, gpu, slot)

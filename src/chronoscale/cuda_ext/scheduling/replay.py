@@ -1,4 +1,4 @@
-"""Replay: when the rows of a schedule start and end, by the native engine. Nothing here needs torch."""
+"""Replay of schedules by the native engine: when each row starts and ends, and how hosts launch the rows' kernels. Needs no torch."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.cuda_ext.native.arguments import address, require
-from chronoscale.cuda_ext.native.loader import succeed
-from chronoscale.cuda_ext.native.scheduler import scheduler
+from chronoscale.cuda_ext.native.arguments import BAD_ARGUMENT, address, cpu_library_or_warn, require_array
+from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.errors import UserError
 
 Int64 = NDArray[np.int64]
-_ARGUMENT = 1
 
 
-class Lines(NamedTuple):
-    """n rows of `streams` streams, each in its order. A row starts when the one before it in its stream and those of
-    dep[dep_ptr[i]:dep_ptr[i + 1]] have ended; rows of one collective, numbered below `groups`, -1: none, start together."""
+class ScheduleRows(NamedTuple):
+    """The n rows of a schedule, in `streams` lanes that each run their rows in order.
+
+    A row starts when the one before it in its lane and the rows dep[dep_ptr[i]:dep_ptr[i + 1]] have ended. Rows of one collective,
+    numbered below `groups` (-1: of none), start together. ns: durations.
+    """
 
     streams: int
     stream: NDArray[np.int32]  # [n]
@@ -29,9 +30,12 @@ class Lines(NamedTuple):
     dep: Int64
 
 
-class Turns(NamedTuple):
-    """g turns of `hosts` hosts, which stand together by host: row i starts `after` its turn's start or later, and a turn when the one
-    before is over and its gate, a row, has ended (-1: none)."""
+class HostTurns(NamedTuple):
+    """The g turns in which `hosts` hosts launch kernels, those of one host next to each other and in order.
+
+    Row i starts `after` ns from its turn's start or later. A turn starts when the host's turn before it is over and its gate, a row
+    (-1: none), has ended.
+    """
 
     hosts: int
     turn: Int64  # [n]
@@ -41,8 +45,8 @@ class Turns(NamedTuple):
     gate: Int64  # [g]
 
 
-class Launched(NamedTuple):
-    """n rows whose kernels hosts launch, one a rank, in their order."""
+class LaunchedRows(NamedTuple):
+    """The n rows whose kernels are launched by hosts, one host a rank, each in the rows' order."""
 
     rank: NDArray[np.int32]  # [n]
     lane: NDArray[np.uint8]  # [n]
@@ -56,10 +60,13 @@ class Launched(NamedTuple):
     launch_ns: Int64  # [n] that each kernel of a row takes its host
 
 
-class Taken(NamedTuple):
-    """What rows take of `resources` resources: row i, after its first delay[i] ns, the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, for
-    its demand, in a unit that all have in common. A collective's are its first row's. crowd: rows that are expected to be in one
-    another's way (not 0), to which a replay adds those that were, or that it took to be; a guess that changes no time."""
+class ResourceShares(NamedTuple):
+    """The shares of `resources` resources that n rows take while they run.
+
+    Row i, after its first delay[i] ns, takes the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, until its demand is met, in a unit
+    that all have in common. A collective's are its first row's. crowd: not 0 for rows that are expected to contend; a replay adds those
+    that did, or that it took to. It is a guess that changes no time.
+    """
 
     resources: int
     delay: Int64  # [n]
@@ -70,59 +77,65 @@ class Taken(NamedTuple):
     crowd: NDArray[np.uint8]  # [n]
 
 
-def turns(of: Launched, hosts: int, lanes: int) -> Turns | None:
-    """The turns of hosts (`simulator.launches`). None where there is no native library, with a warning.
+def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | None:
+    """Return the turns in which hosts launch the rows' kernels (rules: `simulator.launches`); None, with a warning, without the native
+    library.
 
     Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
     """
-    rows = len(of.ns)
+    num_rows = len(launched.ns)
     types = (np.int32, np.uint8, np.int32, np.int64, np.int64, np.bool_, np.bool_)
-    for name, dtype in zip(Launched._fields[:7], types, strict=True):
-        require(name, getattr(of, name), dtype, rows)
-    require("dep_ptr", of.dep_ptr, np.int64, rows + 1)
-    require("dep", of.dep, np.int64, int(of.dep_ptr[-1]))
-    require("launch_ns", of.launch_ns, np.int64, rows)
-    if (library := scheduler("schedules are replayed")) is None:
+    for name, dtype in zip(LaunchedRows._fields[:7], types, strict=True):
+        require_array(name, getattr(launched, name), dtype, num_rows)
+    require_array("dep_ptr", launched.dep_ptr, np.int64, num_rows + 1)
+    require_array("dep", launched.dep, np.int64, int(launched.dep_ptr[-1]))
+    require_array("launch_ns", launched.launch_ns, np.int64, num_rows)
+    if (library := cpu_library_or_warn("schedules are replayed")) is None:
         return None
-    turn, after, made = np.empty(rows, np.int64), np.empty(rows, np.int64), np.zeros(1, np.int64)
-    host, length, gate = (np.empty(2 * rows, np.int64) for _ in range(3))
-    outputs = (address(array) for array in (turn, after, host, length, gate, made))
-    status = library.cs_launches(rows, hosts, lanes, *(address(array) for array in of), *outputs)
-    if status == _ARGUMENT:
+    turn, after, turn_count = np.empty(num_rows, np.int64), np.empty(num_rows, np.int64), np.zeros(1, np.int64)
+    host, length, gate = (np.empty(2 * num_rows, np.int64) for _ in range(3))
+    outputs = (address(array) for array in (turn, after, host, length, gate, turn_count))
+    status = library.cs_launches(num_rows, hosts, lanes, *(address(array) for array in launched), *outputs)
+    if status == BAD_ARGUMENT:
         raise UserError("replay: a rank, lane or dependency of what is launched is out of range")
-    succeed("replay", status)
-    return Turns(hosts, turn, after, *(array[: int(made[0])].copy() for array in (host, length, gate)))
+    require_success("replay", status)
+    return HostTurns(hosts, turn, after, *(array[: int(turn_count[0])].copy() for array in (host, length, gate)))
 
 
-def replay(lines: Lines, turns: Turns | None, taken: Taken | None) -> tuple[Int64, Int64] | None:
-    """Start and end of each row (ns), int64 [n]; -1 where it never starts. None where there is no native library, with a warning.
+def replay(rows: ScheduleRows, turns: HostTurns | None, shares: ResourceShares | None) -> tuple[Int64, Int64] | None:
+    """Return the start and the end of each row in ns, int64 [n], -1 where it never starts; None, with a warning, without the native
+    library.
 
     Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
     """
-    rows, groups = len(lines.ns), 0 if turns is None else len(turns.host)
-    require("stream", lines.stream, np.int32, rows)
-    for name, array, size in (("ns", lines.ns, rows), ("collective", lines.collective, rows), ("dep_ptr", lines.dep_ptr, rows + 1)):
-        require(name, array, np.int64, size)
-    require("dep", lines.dep, np.int64, int(lines.dep_ptr[-1]))
+    num_rows, turn_count = len(rows.ns), 0 if turns is None else len(turns.host)
+    require_array("stream", rows.stream, np.int32, num_rows)
+    for name, array, size in (
+        ("ns", rows.ns, num_rows),
+        ("collective", rows.collective, num_rows),
+        ("dep_ptr", rows.dep_ptr, num_rows + 1),
+    ):
+        require_array(name, array, np.int64, size)
+    require_array("dep", rows.dep, np.int64, int(rows.dep_ptr[-1]))
     if turns is not None:
-        for name, size in (("turn", rows), ("after", rows), ("host", groups), ("length", groups), ("gate", groups)):
-            require(name, getattr(turns, name), np.int64, size)
-    if taken is not None:
-        require("delay", taken.delay, np.int64, rows)
-        require("demand", taken.demand, np.float64, rows)
-        require("ptr", taken.ptr, np.int64, rows + 1)
-        require("resource", taken.resource, np.int32, int(taken.ptr[-1]))
-        require("share", taken.share, np.float64, int(taken.ptr[-1]))
-        require("crowd", taken.crowd, np.uint8, rows, writable=True)
-    if (library := scheduler("schedules are replayed")) is None:
+        for name, size in (("turn", num_rows), ("after", num_rows), ("host", turn_count), ("length", turn_count), ("gate", turn_count)):
+            require_array(name, getattr(turns, name), np.int64, size)
+    if shares is not None:
+        require_array("delay", shares.delay, np.int64, num_rows)
+        require_array("demand", shares.demand, np.float64, num_rows)
+        require_array("ptr", shares.ptr, np.int64, num_rows + 1)
+        require_array("resource", shares.resource, np.int32, int(shares.ptr[-1]))
+        require_array("share", shares.share, np.float64, int(shares.ptr[-1]))
+        require_array("crowd", shares.crowd, np.uint8, num_rows, writable=True)
+    if (library := cpu_library_or_warn("schedules are replayed")) is None:
         return None
-    waits = address(lines.collective), address(lines.dep_ptr), address(lines.dep)
-    of = lines.streams, address(lines.stream), address(lines.ns), lines.groups, *waits
-    launched = (0, 0, *[None] * 5) if turns is None else (groups, turns.hosts, *(address(array) for array in turns[1:]))
-    shared = (0, *[None] * 6) if taken is None else (taken.resources, *(address(array) for array in taken[1:]))
-    start, end = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    status = library.cs_replay(rows, *of, *launched, *shared, address(start), address(end))
-    if status == _ARGUMENT:
+    dependencies = address(rows.collective), address(rows.dep_ptr), address(rows.dep)
+    lanes = rows.streams, address(rows.stream), address(rows.ns), rows.groups, *dependencies
+    launches = (0, 0, *[None] * 5) if turns is None else (turn_count, turns.hosts, *(address(array) for array in turns[1:]))
+    resources = (0, *[None] * 6) if shares is None else (shares.resources, *(address(array) for array in shares[1:]))
+    start, end = np.empty(num_rows, np.int64), np.empty(num_rows, np.int64)
+    status = library.cs_replay(num_rows, *lanes, *launches, *resources, address(start), address(end))
+    if status == BAD_ARGUMENT:
         raise UserError("replay: a stream, row, collective, turn or resource is out of range, or a length, demand or share is not positive")
-    succeed("replay", status)
+    require_success("replay", status)
     return start, end

@@ -1,4 +1,5 @@
-"""Options of a reader: its keyword parameters. Their annotations say what values they take, on a command line as in an experiment file."""
+"""Options of readers, which are their keyword parameters; annotations say what values they take, on a command line and in experiment
+files."""
 
 from __future__ import annotations
 
@@ -12,24 +13,24 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.validation_messages import sentence
 
 
-def options_of(read: Callable[..., Any]) -> list[str]:
-    """Names, in the reader's order: every parameter but the first, which is the path."""
+def option_names(read: Callable[..., Any]) -> list[str]:
+    """Return names, in the reader's order: every parameter but the first, which is the path."""
     parameters = list(signature(read).parameters.values())[1:]
-    return [one.name for one in parameters if one.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    return [parameter.name for parameter in parameters if parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
 
-def checked(format: str, read: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not have, with those
-    that it has, and for a value that the annotation does not allow."""
-    if not given:
+def validate_options(format: str, read: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate options and return them as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not
+    have, with those that it has, and for a value that the annotation does not allow."""
+    if not values:
         return {}
-    known = options_of(read)
-    for name in given:
+    known = option_names(read)
+    for name in values:
         if name not in known:
-            said = str(unknown(f"option of format '{format}':", name, known))
-            raise UserError(said if "valid:" in said else f"{said} valid: {', '.join(sorted(known)) or 'none'}")
+            message = str(unknown(f"option of format '{format}':", name, known))
+            raise UserError(message if "valid:" in message else f"{message} valid: {', '.join(sorted(known)) or 'none'}")
     hints = get_type_hints(read, include_extras=True)
-    return {name: _value(name, hints.get(name, Any), value) for name, value in given.items()}
+    return {name: _value(name, hints.get(name, Any), value) for name, value in values.items()}
 
 
 def _value(name: str, kind: Any, value: Any) -> Any:

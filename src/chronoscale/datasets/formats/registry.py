@@ -1,4 +1,4 @@
-"""All formats: detection by what is in the file, and one door to read any of them."""
+"""Registry of formats: `detect` recognises a file by what is in it, `open_dataset` reads any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chronoscale.datasets.formats import (
+from chronoscale.datasets.formats.event_order import order_policy
+from chronoscale.datasets.formats.options import validate_options
+from chronoscale.datasets.formats.readers import (
     dcrnn,
     jodie,
     konect,
@@ -22,18 +24,16 @@ from chronoscale.datasets.formats import (
     tgcn,
     tgl,
 )
-from chronoscale.datasets.formats.lines import first_line
-from chronoscale.datasets.formats.options import checked
-from chronoscale.datasets.formats.ordering import order_of
-from chronoscale.datasets.formats.roles import Unfit
-from chronoscale.datasets.formats.timed_edges import Paths, listed
+from chronoscale.datasets.formats.tables.lines import first_line
+from chronoscale.datasets.formats.tables.roles import FieldCountError
+from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths
 from chronoscale.datasets.store import Dataset
 from chronoscale.errors import UserError, unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
+    """Format of files: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
 
     joins: `read` takes several files of one stream, too. layouts: orders of columns that are documented for tables without a header.
     """
@@ -45,7 +45,7 @@ class Format:
     layouts: tuple[str, ...] = ()
 
 
-def _readings(path: Path, first: str) -> bool:
+def _looks_like_tgcn(path: Path, first: str) -> bool:
     return path.suffix == ".csv" and "_" in path.stem and tgcn.adjacency_of(path) != path and tgcn.adjacency_of(path).exists()
 
 
@@ -72,13 +72,13 @@ FORMATS: dict[str, Format] = {
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
     "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
     "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
-    "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _readings, tgcn.read),
+    "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _looks_like_tgcn, tgcn.read),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }
 
 
 def detect(path: str | Path) -> str:
-    """Name of the format of a file or folder. Raises UserError if it is missing or looks like none of them."""
+    """Return name of the format of a file or folder. Raises UserError if it is missing or looks like none of them."""
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
@@ -94,7 +94,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
 
     Raises UserError for a missing or malformed file, an unknown format, or an option that the format does not have.
     """
-    files = listed(path)
+    files = as_paths(path)
     formats = {detect(file) for file in files} if format is None else {format}
     name = formats.pop()
     if formats:
@@ -105,14 +105,18 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     if len(files) > 1 and not form.joins:
         raise UserError(f"format '{name}' reads one file, got {len(files)}")
     try:
-        taken = checked(name, form.read, options)
-        order_of(taken.get("sort", False), taken.get("strict", False))
+        arguments = validate_options(name, form.read, options)
+        order_policy(arguments.get("sort", False), arguments.get("strict", False))
     except UserError as error:
         raise UserError(f"{files[0]}: {error}") from None
     try:
-        found = form.read(files if len(files) > 1 else files[0], **taken)
-    except Unfit as error:
-        others = [other for other, one in FORMATS.items() if other != name and error.fields in (len(lay.split()) for lay in one.layouts)]
+        dataset = form.read(files if len(files) > 1 else files[0], **arguments)
+    except FieldCountError as error:
+        others = [
+            other_name
+            for other_name, candidate in FORMATS.items()
+            if other_name != name and error.fields in (len(lay.split()) for lay in candidate.layouts)
+        ]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
         raise UserError(f"{error}{hint}") from None
-    return found if name == STORED or "reader" in found.account else replace(found, account={"reader": name, **found.account})
+    return dataset if name == STORED or "reader" in dataset.account else replace(dataset, account={"reader": name, **dataset.account})

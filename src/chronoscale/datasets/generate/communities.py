@@ -1,4 +1,4 @@
-"""Communities: a stochastic block model whose edges evolve, with features that tell, in part, which community a node is of."""
+"""Generator of communities: a stochastic block model whose edges evolve, with features that tell, in part, which community a node is of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class CommunityGraph:
-    """Every node is of one of `classes` communities, drawn evenly; `edges` drawn a snapshot, less repeated ones and self-edges.
+    """Generator of snapshots and features of a graph with communities: every node is of one of `classes` communities, drawn evenly; `edges`
+    drawn a snapshot, less repeated ones and self-edges.
 
     inside: share of the edges whose ends are drawn from one community. churn: share of the edges that a step draws anew. features: width of
     unit Gaussian features around the community's mean, whose numbers have deviation `apart`. unlabelled: share of the nodes, drawn at
@@ -62,7 +63,7 @@ class CommunityGraph:
             yield Snapshot.from_edges(self.nodes, src, dst).without_self_edges()
 
     def _communities(self) -> Int32:
-        """Of every node; each has at least one."""
+        """Return the community of every node, int32 [nodes]; each has at least one node."""
         of = np.arange(self.nodes, dtype=np.int32) % self.classes
         return np.random.default_rng([self.seed, 2]).permutation(of)
 
@@ -73,7 +74,7 @@ class CommunityGraph:
         return src, np.where(draw.random(count) < self.inside, near, dst)
 
     def sequence(self) -> SnapshotSequence:
-        """All snapshots in memory, with features and classes."""
+        """Return all snapshots in memory, with features and classes."""
         return replace(SnapshotSequence.from_snapshots(self, self.name), features=self._features(), classes=self._labels())
 
     def _features(self) -> Float32:

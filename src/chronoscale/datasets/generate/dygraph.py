@@ -1,4 +1,4 @@
-"""A long evolving graph in the manner of DyGraph: arrivals, skewed degrees, churn in bursts."""
+"""Generator of a long evolving graph in the manner of DyGraph: arrivals, skewed degrees, churn in bursts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BURST_CAP = 0.5  # a burst replaces at most half of the edges
 
 @dataclass(frozen=True, slots=True)
 class EvolvingGraph:
-    """Snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses 10,000).
+    """Generator of snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses 10,000).
 
     DyGraph (McCrabb et al., 2022) gives the ingredients, not the code. Nodes arrive at a steady rate. New edges choose both
     endpoints with density (rank / arrived) ** -skew, rank by arrival: at 0.5 the mean-field law of preferential attachment.
@@ -83,16 +83,16 @@ class EvolvingGraph:
     def _step(self, keys: Int64, arrived: int, removed: int, added: int, rng: np.random.Generator) -> Int64:
         """Remove `removed` edges, add at most `added`: those that are drawn twice or were there before are dropped."""
         src, dst = ((arrived * rng.random(added) ** (1 / (1 - self.skew))).astype(np.int64) for _ in range(2))
-        drawn = np.unique(edge_keys.pack(src, dst)[src != dst])
-        new = drawn[~edge_keys.contains(keys, drawn)]
+        candidates = np.unique(edge_keys.pack(src, dst)[src != dst])
+        new = candidates[~edge_keys.contains(keys, candidates)]
         if removed:
             keys = np.delete(keys, rng.choice(keys.size, removed, replace=False, shuffle=False))
         return edge_keys.merge(keys, new)
 
     def sequence(self) -> SnapshotSequence:
-        """All snapshots in memory: 8 bytes an edge and snapshot."""
+        """Return all snapshots in memory: 8 bytes an edge and snapshot."""
         return SnapshotSequence.from_snapshots(self, self.name)
 
     def statistics(self) -> SnapshotStatistics:
-        """Counts a snapshot, streamed."""
+        """Return counts a snapshot, streamed."""
         return statistics_of(self)

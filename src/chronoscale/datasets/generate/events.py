@@ -1,4 +1,4 @@
-"""Streams of events with given counts, skew, repetition and burstiness, drawn in blocks."""
+"""Generator of streams of events with given counts, skew, repetition and burstiness, drawn in blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
-from chronoscale.datasets.randomness import permuted, uniform
+from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -21,18 +21,17 @@ _SHAPES = (0.1, 100.0)  # of Weibull's law: burstiness 0.995 to -0.97
 
 @dataclass(frozen=True, slots=True)
 class RandomStream:
-    """`events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
+    """Generator of `events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
 
     items: the last nodes, to which all events of the others go; 0: one id space, without self-loops, where who sends most receives most.
     pairs: distinct (src, dst), exactly; every node is in one. A new one comes at a random place of each stretch of events / pairs events;
-    all other events repeat one that was there. source_skew, destination_skew: Zipf exponents of a node's events, and of its partners as
-    far as they last. Where they do not (`Pairs.crowded`), an event tries 8 pairs by these weights, then takes any that was there: skew
-    falls short while few pairs have come.
-    burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which are independent and follow
-    Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole` rounds it down (int64, else
-    float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal float32. labels: the
-    share of events with label 1, the others have 0; with 0 there are none.
-    Memory is one block, of events or rows of node features, and O(nodes). Raises UserError for parameters outside their range.
+    all other events repeat one that was there. source_skew, destination_skew: Zipf exponents of a node's events, and of its partners as far
+    as they last. Where they do not (`Pairs.crowded`), an event tries 8 pairs by these weights, then takes any that was there: skew falls
+    short while few pairs have come. burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which
+    are independent and follow Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole`
+    rounds it down (int64, else float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal
+    float32. labels: the share of events with label 1, the others have 0; with 0 there are none. Memory is one block, of events or rows of
+    node features, and O(nodes). Raises UserError for parameters outside their range.
     """
 
     unit: ClassVar[str] = "events"  # what it generates, one by one or in blocks
@@ -88,7 +87,7 @@ class RandomStream:
         return self.nodes - self._owners or None
 
     def __iter__(self) -> Iterator[EventStream]:
-        """Blocks of `block` events, the last one shorter, each over all nodes."""
+        """Yield blocks of `block` events, the last one shorter, each over all nodes."""
         keys = [int(key) for key in np.random.SeedSequence([self.seed, 4]).generate_state(3 + 2 * _TRIES, np.uint64)]
         skews = (self.source_skew, self.destination_skew) if self._sources_own else (self.destination_skew, self.source_skew)
         table = Pairs(self._owners, self._partners, self.pairs, self.events, *skews, keys[0])
@@ -105,21 +104,21 @@ class RandomStream:
             yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), t, features, labels, name=self.name)
 
     def _numbers(self, begin: int, count: int, table: Pairs, keys: list[int]) -> Int64:
-        """Which pair each event has, int64 [count]."""
-        new, seen = self._introduced(begin, count, keys[0])
+        """Draw the number of the pair of each event, int64 [count]."""
+        new, introduced = self._introduced(begin, count, keys[0])
         event = np.arange(begin, begin + count)
-        order = np.where(new, seen - 1, (uniform(event, keys[1]) * seen).astype(np.int64))
-        number = permuted(order, self.pairs, keys[0])  # pairs come in random order
-        left = np.flatnonzero(~new & table.crowded)
+        order = np.where(new, introduced - 1, (uniform(event, keys[1]) * introduced).astype(np.int64))
+        number = permute(order, self.pairs, keys[0])  # pairs come in random order
+        repeats = np.flatnonzero(~new & table.crowded)
         for first, second in zip(keys[1::2], keys[2::2], strict=True):
-            repeated = table.repeated(uniform(event[left], first), uniform(event[left], second))
-            there = permuted(repeated, self.pairs, keys[0], back=True) < seen[left]
-            number[left[there]] = repeated[there]
-            left = left[~there]
+            repeated = table.repeated(uniform(event[repeats], first), uniform(event[repeats], second))
+            there = permute(repeated, self.pairs, keys[0], back=True) < introduced[repeats]
+            number[repeats[there]] = repeated[there]
+            repeats = repeats[~there]
         return number
 
     def _introduced(self, begin: int, count: int, key: int) -> tuple[Bool, Int64]:
-        """(whether an event brings a new pair, how many have come with it), bool and int64 [count]."""
+        """Return (whether an event brings a new pair, how many have come with it), bool and int64 [count]."""
         first, last = (((at + 1) * self.pairs - 1) // self.events for at in (begin, begin + count - 1))  # pairs in whose stretch they lie
         pair = np.arange(first, last + 1)
         stretch = pair * self.events // self.pairs
@@ -130,10 +129,10 @@ class RandomStream:
         return new, first + int(place[0] < begin) + np.cumsum(new)
 
     def _ids(self, owner: Int64, partner: Int64, key: int) -> tuple[Int64, Int64]:
-        """(src, dst) of ranks: ids in random order, items after the others."""
+        """Return the ids (src, dst), int64 [n] each, of owners and partners by rank: in random order, items after the others."""
         if self._partners is None:
-            return permuted(owner, self.nodes, key), permuted(partner, self.nodes, key)
-        owner, partner = permuted(owner, self._owners, key), permuted(partner, self._partners, key)
+            return permute(owner, self.nodes, key), permute(partner, self.nodes, key)
+        owner, partner = permute(owner, self._owners, key), permute(partner, self._partners, key)
         return (owner, partner + self._owners) if self._sources_own else (partner, owner + self._partners)
 
     def _gaps(self, rng: np.random.Generator, count: int) -> Float64:
@@ -142,19 +141,19 @@ class RandomStream:
         return rng.weibull(shape, count) * (mean / math.gamma(1 + 1 / shape))
 
     def node_blocks(self) -> Iterator[Float32]:
-        """Features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
+        """Yield features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
         rng = np.random.default_rng([self.seed, 4, 3])
         for begin in range(0, self.nodes if self.node_features else 0, self.block):
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """All of it in memory."""
+        """Generate the whole stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)
 
 
 def weibull_shape(burstiness: float) -> float:
-    """The shape of Weibull's law whose burstiness (Goh and Barabasi, 2008, eq. 1) this is, from -0.9 to 0.9."""
+    """Return the shape of Weibull's law whose burstiness (Goh and Barabasi, 2008, eq. 1) this is, from -0.9 to 0.9."""
     variation = (1 + burstiness) / (1 - burstiness)  # sd / mean
 
     def excess(shape: float) -> float:

@@ -1,4 +1,4 @@
-"""Growth and deletion: snapshots cut from a static graph whose edge counts follow a trend."""
+"""Generator of growth and deletion: snapshots cut from a static graph whose edge counts follow a trend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chronoscale.errors import UserError
 
 
 def stackoverflow_trend(snapshots: int) -> Float64:
-    """Fraction of the static graph's edges that each snapshot holds, float64 [T]: slow start, steep rise, plateau.
+    """Return fraction of the static graph's edges that each snapshot holds, float64 [T]: slow start, steep rise, plateau.
 
     REAL (§7.1) follows Stackoverflow's edge counts but prints no curve; this logistic one, from 0.13 to 0.89, stands in for it.
     Raises UserError for less than one snapshot.
@@ -30,7 +30,7 @@ def stackoverflow_trend(snapshots: int) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthGraph:
-    """Snapshots made by deleting some edges of a static graph at random and restoring others (BLAD's way; REAL §7.1).
+    """Generator of snapshots by deleting some edges of a static graph at random and restoring others (BLAD's way; REAL §7.1).
 
     src, dst int32 [M]: the static graph, sorted by (dst, src), distinct. trend float64 [T] in (0, 1]: snapshot t holds
     round(trend[t] * M) edges. change_rate: what a step replaces besides following the trend, deleted plus restored edges over
@@ -60,7 +60,8 @@ class GrowthGraph:
     def of_static(
         cls, graph: Snapshot, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
     ) -> GrowthGraph:
-        """Over a static graph (`Snapshot.from_edges` takes any edge list); the default trend is `stackoverflow_trend`."""
+        """Build the generator over a static graph (`Snapshot.from_edges` takes any edge list); the default trend is
+        `stackoverflow_trend`."""
         curve = stackoverflow_trend(snapshots) if trend is None else trend
         if curve.size != snapshots:
             raise UserError(f"trend: {curve.size} fractions for {snapshots} snapshots")
@@ -78,7 +79,7 @@ class GrowthGraph:
         name: str = "growth",
         skew: float = QUADRANTS[0],
     ) -> GrowthGraph:
-        """Over a static R-MAT graph of `edges` edges."""
+        """Build the generator over a static R-MAT graph of `edges` edges."""
         return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed, skew)), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
@@ -91,19 +92,19 @@ class GrowthGraph:
         present[rng.choice(self.src.size, targets[0], replace=False, shuffle=False)] = True
         for t, target in enumerate(targets.tolist()):
             if t > 0:
-                held, left_out = np.flatnonzero(present), np.flatnonzero(~present)
-                growth = target - held.size
-                replaced = round(self.change_rate * held.size / 2)
+                kept_edges, left_out = np.flatnonzero(present), np.flatnonzero(~present)
+                growth = target - kept_edges.size
+                replaced = round(self.change_rate * kept_edges.size / 2)
                 added = min(replaced + max(growth, 0), left_out.size)
                 removed = added - growth
-                present[rng.choice(held, removed, replace=False, shuffle=False)] = False
+                present[rng.choice(kept_edges, removed, replace=False, shuffle=False)] = False
                 present[rng.choice(left_out, added, replace=False, shuffle=False)] = True
             yield Snapshot(self.num_nodes, self.src[present], self.dst[present])
 
     def sequence(self) -> SnapshotSequence:
-        """All snapshots in memory."""
+        """Return all snapshots in memory."""
         return SnapshotSequence.from_snapshots(self, self.name)
 
     def statistics(self) -> SnapshotStatistics:
-        """Counts a snapshot, streamed."""
+        """Return counts a snapshot, streamed."""
         return statistics_of(self)

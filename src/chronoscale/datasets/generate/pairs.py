@@ -1,4 +1,4 @@
-"""Distinct pairs of nodes with skewed degrees, as a function of their number: none of them is kept."""
+"""Distinct pairs of nodes with skewed degrees, as a function of their number, so that no table of them is needed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ _CROWDED = 0.05
 
 
 def most_pairs(owners: int, partners: int | None) -> int:
-    """How many pairs `Pairs` can number."""
+    """Count the pairs that `Pairs` can number."""
     return owners * (owners - 1) if partners is None else owners * (partners - 1) + partners
 
 
 class Pairs:
-    """`count` distinct pairs (owner, partner), numbered 0 .. count - 1, for `events` of them; memory is O(owners + partners).
+    """Table of `count` distinct pairs (owner, partner), numbered 0 .. count - 1, for `events` of them; memory is O(owners + partners).
 
     Owners and partners are ranks: the lower, the more pairs. Both follow Zipf's law, weight (rank + 1) ** -skew. An owner's quota is its
     share of `count`, at least one pair, at most all partners (less one where none is assured to it). Its partners are drawn without
     repetition, with probability proportional to weight, by systematic sampling (Madow, 1949), those whose probability would pass 1 first;
-    so a pair needs its number only.
-    Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the owners themselves, and nobody is
-    its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs are less skewed than asked.
-    `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
+    so a pair needs its number only. Partners are at most as many as owners, and each has a pair that is assured to it; None: they are the
+    owners themselves, and nobody is its own partner. `crowded`: whether of many pairs (one in twenty) the partner is certain, so that pairs
+    are less skewed than asked. `count` lies in owners .. `most_pairs`; `key` as in `randomness`.
     """
 
     def __init__(
@@ -35,20 +34,20 @@ class Pairs:
     ) -> None:
         self._assured = 0 if partners is None else partners  # as many owners have a pair that is not drawn
         self._key = key
-        drawn = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
-        most = drawn + (np.arange(owners) < self._assured)
+        candidates = (owners if partners is None else partners) - 1  # ranks to draw from: all but an owner's own
+        most = candidates + (np.arange(owners) < self._assured)
         self._starts = np.concatenate([[0], np.cumsum(np.ones(owners, np.int64)) + _spread(count - owners, most - 1, owner_skew)])
-        weights = np.maximum(1, np.rint(_zipf(drawn, partner_skew) * _RESOLUTION)).astype(np.int64)
+        weights = np.maximum(1, np.rint(_zipf(candidates, partner_skew) * _RESOLUTION)).astype(np.int64)
         self._ends = np.concatenate([[0], np.cumsum(weights)])
-        wanted = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
-        self._repeats = np.cumsum(wanted if wanted.any() else wanted + 1)
+        remaining = np.maximum(_zipf(owners, owner_skew) * events - np.diff(self._starts), 0)  # what new pairs do not give an owner already
+        self._repeats = np.cumsum(remaining if remaining.any() else remaining + 1)
         self._repeats /= self._repeats[-1]
-        beyond = np.arange(drawn) + (self._ends[-1] - self._ends[:-1]) // weights  # so many partners make rank h certain
+        beyond = np.arange(candidates) + (self._ends[-1] - self._ends[:-1]) // weights  # so many partners make rank h certain
         self._certain = np.searchsorted(beyond, np.maximum(np.diff(self._starts) - (np.arange(owners) < self._assured), 1))  # of an owner
         self.crowded = bool(self._certain.sum() > _CROWDED * count)
 
     def __call__(self, number: Int64) -> tuple[Int64, Int64]:
-        """(owner, partner) of pairs `number` int64 [n], int64 [n] each."""
+        """Return owner and partner, int64 [n] each, of pairs `number` int64 [n]."""
         owner = np.searchsorted(self._starts, number, side="right") - 1
         assured = owner < self._assured
         own = np.where(assured, self._assured - 1 - owner, -1) if self._assured else owner
@@ -59,7 +58,7 @@ class Pairs:
         return owner, np.where(turn < 0, own, partner)
 
     def repeated(self, first: Float64, second: Float64) -> Int64:
-        """The number, int64 [n], of a pair that an event may repeat, by two numbers in [0, 1) each, float64 [n].
+        """Return the number, int64 [n], of a pair that an event may repeat, by two numbers in [0, 1) each, float64 [n].
 
         Owners and, of an owner's partners, those that are certain come by their weights; the others, which were drawn by theirs, alike. So
         events have the skew that pairs cannot have where an owner has run out of partners.
@@ -67,17 +66,18 @@ class Pairs:
         owner = np.minimum(np.searchsorted(self._repeats, first, side="right"), len(self._repeats) - 1)
         assured = (owner < self._assured).astype(np.int64)
         begin, quota = self._starts[owner], self._starts[owner + 1] - self._starts[owner]
-        drawn = np.maximum(quota - assured, 1)
-        share = (second * quota - assured) / drawn  # below 0 the pair that is assured
+        candidates = np.maximum(quota - assured, 1)
+        share = (second * quota - assured) / candidates  # below 0 the pair that is assured
         at = np.maximum(share, 0) * self._ends[-1]
         certain = self._certain[owner]
-        rest = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (drawn - certain)
+        beyond = (at - self._ends[certain]) / (self._ends[-1] - self._ends[certain]) * (candidates - certain)
         rank = np.searchsorted(self._ends, at, side="right") - 1
-        turn = np.where(rank < certain, rank, np.minimum(certain + rest.astype(np.int64), drawn - 1))
+        turn = np.where(rank < certain, rank, np.minimum(certain + beyond.astype(np.int64), candidates - 1))
         return begin + np.where(share < 0, 0, turn + assured)
 
     def _drawn(self, owner: Int64, turn: Int64, quota: Int64) -> Int64:
-        """The rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a weight."""
+        """Return the rank that is drawn at `turn` of `quota`: the first ranks are certain; the rest at equal steps, none shorter than a
+        weight."""
         certain = self._certain[owner]
         begin, steps = self._ends[certain], quota - certain
         step, left = np.divmod(self._ends[-1] - begin, steps)
@@ -93,7 +93,7 @@ def _zipf(ranks: int, skew: float) -> Float64:
 
 
 def _spread(total: int, most: Int64, skew: float) -> Int64:
-    """Running sums int64 [n] of shares of `total`, each at most `most` int64 [n]: Zipf's less the one that everybody has already."""
+    """Return running sums int64 [n] of shares of `total`, each at most `most` int64 [n]: Zipf's less the one that everybody has already."""
     weights = _zipf(len(most), skew)
 
     def shares(log_scale: float) -> Float64:

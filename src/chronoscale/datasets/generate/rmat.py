@@ -1,4 +1,4 @@
-"""R-MAT: a static graph with skewed degrees, by recursive choice of a quadrant of the adjacency matrix."""
+"""R-MAT generator of a static graph with skewed degrees, by recursive choice of a quadrant of the adjacency matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # the Graph500 choice
 
 
 def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) -> tuple[Int32, Int32]:
-    """(src, dst) int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
+    """Draw edges (src, dst), int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
 
     `skew` is the weight of the first quadrant, from 0.25 (even) upward; the others share the rest as Graph500's do.
     Raises UserError if more than a quarter of all pairs is asked for: the skew makes the rest too rare to draw.
@@ -30,16 +30,18 @@ def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) 
         if keys.size >= num_edges:
             break
         spare = min(64 << max(rounds - 8, 0), num_edges)  # where the skew has left only rare edges, few draws are new
-        drawn = np.unique(_draw(num_nodes, int((num_edges - keys.size) * 1.5) + spare, skew, rng))
-        keys = edge_keys.merge(keys, drawn[~edge_keys.contains(keys, drawn)])
+        candidates = np.unique(_draw(num_nodes, int((num_edges - keys.size) * 1.5) + spare, skew, rng))
+        keys = edge_keys.merge(keys, candidates[~edge_keys.contains(keys, candidates)])
     if keys.size > num_edges:
         keys = np.sort(rng.choice(keys, num_edges, replace=False, shuffle=False))
     return edge_keys.unpack(keys)
 
 
 def _draw(num_nodes: int, edges: int, skew: float, rng: np.random.Generator) -> Int64:
-    rest = (1 - skew) / (1 - QUADRANTS[0])
-    a, b, c = skew, QUADRANTS[1] * rest, QUADRANTS[2] * rest
+    remainder = (1 - skew) / (1 - QUADRANTS[0])
+    a = skew
+    b = QUADRANTS[1] * remainder
+    c = QUADRANTS[2] * remainder
     src, dst = np.zeros(edges, dtype=np.int64), np.zeros(edges, dtype=np.int64)
     for _ in range((num_nodes - 1).bit_length()):
         u = rng.random(edges, dtype=np.float32)

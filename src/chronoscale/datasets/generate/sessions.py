@@ -1,4 +1,5 @@
-"""Streams of events between nodes that arrive, are active for a while, and come back: redundancy of what is sampled can be set."""
+"""Generator of streams between nodes that arrive, are active for a while and come back; how much sampled neighbourhoods repeat can be
+set."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
-from chronoscale.datasets.randomness import permuted, uniform
+from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
@@ -20,22 +21,20 @@ _KEYS = 11
 
 @dataclass(frozen=True, slots=True)
 class SessionStream:
-    """`events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
+    """Generator of `events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
 
     Nodes arrive: `founders` are there before the first event, the others come one by one, as many in each `wave` of so many events. A
     newcomer's first events come at once: until the next one arrives, the first event and a share `fresh` of all others have it at one end.
     All other ends are nodes that came earlier, met in sessions of `stay` events, which begin with a wave: at a time `active` guests and
     `hosts` have one, and events are shared among either by Zipf's law with exponent `skew`. Newcomers meet hosts; other events are of a
     guest and a host, or, a share `peers` of them, of two guests. Who has a session takes turns, evenly among the last `lasting` nodes that
-    have come, so that a node comes back when others have had theirs; a share `casual` of the ends is any of these nodes, without a
-    session.
+    have come, so that a node comes back when others have had theirs; a share `casual` of the ends is any of these nodes, without a session.
     items: the last nodes, to which all events of the others go; hosts, active and lasting are shared between the sides by their size. 0:
-    one id space, without self-loops, where sources are destinations as often.
-    What follows, by batches: fresh and the pace of arrivals say how many roots have no neighbours yet (unbalance); hosts, active and skew
-    how many different nodes a batch has (repeat); stay, lasting and casual how many of them the next one has, too (match).
-    Gaps of time are exponential; time begins at 0 and is expected to end at `span`; int64. features, node_features: widths, standard normal
-    float32. Every node but founders has an event. Memory is one block and O(hosts + active). Raises UserError for parameters outside their
-    range.
+    one id space, without self-loops, where sources are destinations as often. What follows, by batches: fresh and the pace of arrivals say
+    how many roots have no neighbours yet (unbalance); hosts, active and skew how many different nodes a batch has (repeat); stay, lasting
+    and casual how many of them the next one has, too (match). Gaps of time are exponential; time begins at 0 and is expected to end at
+    `span`; int64. features, node_features: widths, standard normal float32. Every node but founders has an event. Memory is one block and
+    O(hosts + active). Raises UserError for parameters outside their range.
     """
 
     unit: ClassVar[str] = "events"  # what it generates, one by one or in blocks
@@ -81,7 +80,7 @@ class SessionStream:
         return self.events
 
     def __iter__(self) -> Iterator[EventStream]:
-        """Blocks of `block` events, the last one shorter, each over all nodes."""
+        """Yield blocks of `block` events, the last one shorter, each over all nodes."""
         keys = [int(key) for key in np.random.SeedSequence([self.seed, 5]).generate_state(_KEYS, np.uint64)]
         waiting, featuring = (np.random.default_rng([self.seed, 5, use]) for use in range(2))  # one value after another
         now = 0.0
@@ -95,7 +94,7 @@ class SessionStream:
             yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), time[:-1].astype(np.int64), features, name=self.name)
 
     def _ends(self, at: Int64, keys: list[int]) -> tuple[Int64, Int64]:
-        """(src, dst) of events `at`, int64 [n] each: ids."""
+        """Return the ids (src, dst) of events `at`, int64 [n] each."""
         newcomer = self._newest(at)
         debut = (at == 0) | (newcomer != self._newest(at - 1)) | (uniform(at, keys[0]) < self.fresh)
         visit, turned = ~debut & (uniform(at, keys[1]) >= self.peers), uniform(at, keys[2]) < 0.5
@@ -106,21 +105,21 @@ class SessionStream:
             src = np.where(debut & ~is_item, newcomer - item, first)
             dst = np.where(debut & is_item, item, second)
             others = self.nodes - self.items
-            return permuted(src, others, keys[3]), permuted(dst, self.items, keys[3]) + others
+            return permute(src, others, keys[3]), permute(dst, self.items, keys[3]) + others
         first = np.where(debut, newcomer, self._met(at, np.zeros(at.size, np.bool_), 0, 0, keys))
         second = self._met(at, debut | visit, 0, 1, keys)
         second = np.where(first == second, (second + newcomer - 1) % newcomer, second)  # the one that came before, in place of a loop
-        ends = permuted(first, self.nodes, keys[3]), permuted(second, self.nodes, keys[3])
+        ends = permute(first, self.nodes, keys[3]), permute(second, self.nodes, keys[3])
         return np.where(turned, ends[1], ends[0]), np.where(turned, ends[0], ends[1])
 
     def _met(self, at: Int64, hosting: Bool, side: int, end: int, keys: list[int]) -> Int64:
-        """Who of a side came earlier and is met at one end of events `at`, int64 [n]: by the order of arrival."""
+        """Draw the node that is at one end of events `at`, int64 [n], of those of a side that came earlier: by the order of arrival."""
         share = 1.0 if not self.items else (self.items if side else self.nodes - self.items) / self.nodes
         lasting, hosts, active = (max(round(count * share), 1) for count in (self.lasting, self.hosts, self.active))
-        drawn, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
+        uniform_rank, rank = uniform(at, keys[4 + end]), np.empty(at.size, np.int64)
         for here, count, first in ((hosting, hosts, 0), (~hosting, active, hosts)):
             weights = np.cumsum(np.arange(1, count + 1) ** -float(self.skew))
-            rank[here] = first + np.searchsorted(weights, drawn[here] * weights[-1], side="right").clip(max=count - 1)
+            rank[here] = first + np.searchsorted(weights, uniform_rank[here] * weights[-1], side="right").clip(max=count - 1)
         sessions = hosts + active
         # Session k opens with the first wave from event k stay / sessions on, and has rank k mod sessions.
         opened = at // self.wave * self.wave * sessions // self.stay
@@ -133,7 +132,7 @@ class SessionStream:
         return around - 1 - back
 
     def _newest(self, at: Int64) -> Int64:
-        """The last node that has come by events `at`, int64 [n], by the order of arrival; all others that have come are below it."""
+        """Return the last node that has come by events `at`, int64 [n], by the order of arrival; all others that have come are below it."""
         newcomers, waves = self.nodes - self.founders, self.events // self.wave
         wave, within = np.divmod(at, self.wave)
         before, after = (np.minimum((wave + more) * newcomers // waves, newcomers) for more in (0, 1))
@@ -141,13 +140,14 @@ class SessionStream:
         return np.asarray(self.founders + before + np.where(coming > 0, within * coming // self.wave, -1), np.int64)
 
     def _around(self, at: Int64, side: int) -> Int64:
-        """How many of a side came before the newest at events `at`, int64 [n]."""
+        """Count the nodes of a side that came before the newest at events `at`, int64 [n]."""
         came = self._newest(at)
         items = came * self.items // self.nodes
         return items if side else came - items
 
     def shortened(self, events: int) -> SessionStream:
-        """The same over fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than there are."""
+        """Return the same over fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than there
+        are."""
         if not 1 <= events <= self.events:
             raise UserError(f"sessions: expected 1..{self.events} events, got {events}")
         nodes = self.founders + max(round((self.nodes - self.founders) * events / self.events), 1)
@@ -156,12 +156,12 @@ class SessionStream:
         )
 
     def node_blocks(self) -> Iterator[Float32]:
-        """Features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
+        """Yield features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
         rng = np.random.default_rng([self.seed, 5, 2])
         for begin in range(0, self.nodes if self.node_features else 0, self.block):
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """All of it in memory."""
+        """Generate the whole stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)

@@ -1,4 +1,4 @@
-"""Specs of generators: what a catalogue entry or a file says to get one."""
+"""Specs of generators: parameters in the catalogue or in a file, checked by pydantic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from chronoscale.datasets.generate.rmat import QUADRANTS
 
-Held = Annotated[float, Field(gt=0, le=1)]
+EdgeShare = Annotated[float, Field(gt=0, le=1)]
 
 
 class _Spec(BaseModel):
@@ -25,7 +25,9 @@ class GrowthSpec(_Spec):
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
     skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
-    trend: Annotated[tuple[Held, Held], Field(strict=False)] | None = None  # first and last share of the edges; None: Stackoverflow's
+    trend: Annotated[tuple[EdgeShare, EdgeShare], Field(strict=False)] | None = (
+        None  # first and last share of the edges; None: Stackoverflow's
+    )
 
 
 class DyGraphSpec(_Spec):
@@ -115,7 +117,7 @@ SPECS: dict[str, type[GrowthSpec | DyGraphSpec | CommunitiesSpec | TrafficSpec |
     "events": EventsSpec,
     "sessions": SessionsSpec,
 }
-FAMILIES = {
+FAMILY_BY_KIND = {
     "growth": "snapshots",
     "dygraph": "snapshots",
     "communities": "snapshots",

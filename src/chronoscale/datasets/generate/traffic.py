@@ -1,4 +1,5 @@
-"""Traffic-like signals: speeds at sensors on a plane, with rush hours, shared noise and lost stretches, produced in blocks of time."""
+"""Generator of traffic-like signals: speeds at sensors on a plane, with rush hours, shared noise and lost stretches, produced in blocks of
+time."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _RUSH = ((8.0, 1.2), (17.5, 1.8))  # hour and width of the dips, morning and eve
 
 @dataclass(frozen=True, slots=True)
 class TrafficSignal:
-    """Speeds (miles an hour) of `sensors` over `steps`, from a Monday's midnight on; the same for the same seed, a prefix of a longer one.
+    """Generator of speeds (miles an hour) of `sensors` over `steps`, from a Monday's midnight on; the same for the same seed, a prefix of a
+    longer one.
 
     Sensors lie on a random square. Each has a free-flow speed, dips on weekday mornings and evenings, and AR(1) noise whose shocks it
     shares with its nearest sensors. A share `missing` of the speeds is lost (NaN), in stretches of two dozen steps on average. A second
@@ -58,7 +60,7 @@ class TrafficSignal:
         return self.channels - 1
 
     def _nearest(self) -> tuple[Float32, Int64]:
-        """Distance and id of every sensor's nearest, itself first, [sensors, at most NEIGHBOURS]."""
+        """Return distance and id of every sensor's nearest, itself first, [sensors, at most NEIGHBOURS]."""
         plane = np.random.default_rng([self.seed, 3]).random((self.sensors, 2))
         count = min(NEIGHBOURS, self.sensors)
         from scipy.spatial import cKDTree  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
@@ -67,7 +69,8 @@ class TrafficSignal:
         return distance.astype(np.float32), near.astype(np.int64)
 
     def graph(self) -> tuple[Int32, Float32]:
-        """(edge_index int32 [2, E], weights float32 [E]): nearest sensors -> sensor with exp(-(distance / width)^2), as DCRNN's kernel.
+        """Return (edge_index int32 [2, E], weights float32 [E]): nearest sensors -> sensor with exp(-(distance / width)^2), as DCRNN's
+        kernel.
 
         Directed: one may be near to another without the reverse. A sensor's edge to itself weighs 1. The width is the mean distance of the
         farthest neighbours that are kept.
@@ -78,7 +81,7 @@ class TrafficSignal:
         return np.stack([near.ravel(), target]).astype(np.int32), np.exp(-((distance.ravel() / width) ** 2)).astype(np.float32)
 
     def __iter__(self) -> Iterator[Float32]:
-        """Blocks float32 [steps, sensors, channels], consecutive in time."""
+        """Yield blocks float32 [steps, sensors, channels], consecutive in time."""
         rng = np.random.Generator(np.random.SFC64([self.seed, 4]))
         length = max(BLOCK // self.sensors, 1)
         near = self._nearest()[1][:, 1 : 1 + _SHARING]
@@ -92,14 +95,14 @@ class TrafficSignal:
             noise += _profile(day, time / self.steps_per_day) @ levels
             np.clip(noise, _SLOWEST, _FASTEST, out=noise)
             silent = self._lose(rng, noise, silent)
-            kept = min(length, self.steps - begin)
-            block = np.empty((kept, self.sensors, self.channels), np.float32)
-            block[:, :, 0] = noise[:kept]
-            block[:, :, 1:] = (time[:kept] / self.steps_per_day)[:, None, None]
+            rows = min(length, self.steps - begin)
+            block = np.empty((rows, self.sensors, self.channels), np.float32)
+            block[:, :, 0] = noise[:rows]
+            block[:, :, 1:] = (time[:rows] / self.steps_per_day)[:, None, None]
             yield block
 
     def _noise(self, rng: np.random.Generator, length: int, near: Int64, last: Float32) -> Float32:
-        """AR(1), [length, sensors], of standard deviation _SHOCK; shocks are uniform, shared with the nearest in equal parts."""
+        """Return AR(1), [length, sensors], of standard deviation _SHOCK; shocks are uniform, shared with the nearest in equal parts."""
         own = rng.integers(0, 1 << 16, (length, self.sensors), np.uint16).astype(np.float32)
         own -= np.float32((1 << 15) - 0.5)
         own *= np.float32(_SHOCK * (12 * (1 - _MEMORY**2) / (1 + near.shape[1])) ** 0.5 / (1 << 16))
@@ -114,7 +117,8 @@ class TrafficSignal:
         return mixed
 
     def _lose(self, rng: np.random.Generator, speeds: Float32, silent: Int64) -> Int64:
-        """Silence stretches of `speeds`; `silent` int64 [sensors]: steps that each still misses, before and (returned) after the block.
+        """Return silence stretches of `speeds`; `silent` int64 [sensors]: steps that each still misses, before and (returned) after the
+        block.
 
         Stretches begin independently at a constant rate and may overlap, so a step is heard with exp(-rate * mean stretch).
         """
@@ -122,18 +126,18 @@ class TrafficSignal:
         rate = -np.log1p(-self.missing) / _STRETCH
         count = int(rng.poisson(rate * speeds.size))
         still = np.flatnonzero(silent)
-        at = [np.zeros(len(still), np.int64), rng.integers(0, length, count)]
-        who = [still, rng.integers(0, self.sensors, count)]
-        begin, sensor = np.concatenate(at), np.concatenate(who)
+        begins = [np.zeros(len(still), np.int64), rng.integers(0, length, count)]
+        sensors_by_origin = [still, rng.integers(0, self.sensors, count)]
+        begin, sensor = np.concatenate(begins), np.concatenate(sensors_by_origin)
         end = begin + np.concatenate([silent[still], rng.geometric(1 / _STRETCH, count)])
         for first, stop, column in zip(begin.tolist(), end.tolist(), sensor.tolist(), strict=True):
             speeds[first:stop, column] = np.nan
-        left = np.zeros(self.sensors, np.int64)
-        np.maximum.at(left, sensor, end - length)
-        return left
+        remaining = np.zeros(self.sensors, np.int64)
+        np.maximum.at(remaining, sensor, end - length)
+        return remaining
 
     def signal(self) -> Signal:
-        """All of it in memory."""
+        """Generate the whole signal in memory."""
         values = np.empty((self.steps, self.sensors, self.channels), np.float32)
         at = 0
         for block in self:
@@ -143,7 +147,7 @@ class TrafficSignal:
 
 
 def _profile(day: Int64, time: np.ndarray) -> Float32:
-    """How strong free flow and the two dips are, float32 [steps, 3]."""
+    """Return the strengths of free flow and of the two dips, float32 [steps, 3]."""
     weekday = day % 7 < 5
     dips = [np.exp(-(((time * 24 - hour) / width) ** 2)) * weekday for hour, width in _RUSH]
     return np.stack([np.ones(len(time)), *dips], axis=1).astype(np.float32)

@@ -15,24 +15,26 @@ Times = NDArray[np.datetime64]
 
 
 def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
-    """The signal and one more channel: the share of the day that has passed, in [0, 1), as DCRNN adds it; the same for all nodes.
+    """Return the signal and one more channel: the share of the day that has passed, in [0, 1), as DCRNN adds it; the same for all nodes.
 
-    Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's
-    files mark a silent sensor by 0, as this channel does midnight: call `masked` first. Raises UserError for less than one step a day.
+    Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's files
+    mark a silent sensor by 0, as this channel does midnight: call `Signal.mark_missing` first. Raises UserError for less than one step a
+    day.
     """
-    return _with_channel(signal, _even(signal, steps_per_day, first_step) % steps_per_day / steps_per_day)
+    return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) % steps_per_day / steps_per_day)
 
 
 def with_day_of_week(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
-    """The signal and one more channel: the day of the week / 7, in [0, 1), Monday 0; else as `with_time_of_day`.
+    """Return the signal and one more channel: the day of the week / 7, in [0, 1), Monday 0; else as `with_time_of_day`.
 
     `first_step` counts from a Monday's midnight. DCRNN's code writes seven channels of 0 and 1 instead.
     """
-    return _with_channel(signal, _even(signal, steps_per_day, first_step) // steps_per_day % 7 / 7)
+    return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) // steps_per_day % 7 / 7)
 
 
 def with_time_of_day_at(signal: Signal, times: Times) -> Signal:
-    """As `with_time_of_day`, for steps at `times`, datetime64 [T] in local time; steps may be uneven.
+    """Return the signal and one more channel: the share of the day that has passed at `times`, datetime64 [T] in local time; steps may be
+    uneven.
 
     Raises UserError where `times` are not one a step, in order.
     """
@@ -40,7 +42,8 @@ def with_time_of_day_at(signal: Signal, times: Times) -> Signal:
 
 
 def with_day_of_week_at(signal: Signal, times: Times) -> Signal:
-    """As `with_day_of_week`, for steps at `times`. Raises UserError as `with_time_of_day_at` does."""
+    """Return the signal and one more channel: the day of the week / 7 at `times`, datetime64 [T] in local time, Monday 0. Raises UserError
+    as `with_time_of_day_at` does."""
     days = _midnight(require_times(signal, times)).astype(np.int64)
     return _with_channel(signal, (days + 3) % 7 / 7)  # day 0, 1970-01-01, was a Thursday
 
@@ -61,19 +64,19 @@ def _midnight(times: Times) -> Times:
     return times.astype("datetime64[D]")
 
 
-def _even(signal: Signal, steps_per_day: int, first_step: int) -> Int64:
+def _step_numbers(signal: Signal, steps_per_day: int, first_step: int) -> Int64:
     if steps_per_day < 1:
         raise UserError(f"steps_per_day: expected at least 1, got {steps_per_day}")
     return np.arange(first_step, first_step + len(signal), dtype=np.int64)
 
 
 def _with_channel(signal: Signal, column: Float64) -> Signal:
-    """`column` [T], in [0, 1), as a last channel in the readings' dtype; what that would round to 1 stays just below."""
+    """Append `column` [T], in [0, 1), as a last channel in the readings' dtype; what that would round to 1 stays just below."""
     steps, nodes, channels = signal.values.shape
-    one = signal.values.dtype.type(1)
+    unit = signal.values.dtype.type(1)
     values = np.empty((steps, nodes, channels + 1), signal.values.dtype)
     values[:, :, :channels] = signal.values
-    values[:, :, channels] = np.minimum(column.astype(values.dtype), np.nextafter(one, -one))[:, None]
+    values[:, :, channels] = np.minimum(column.astype(values.dtype), np.nextafter(unit, -unit))[:, None]
     missing = None
     if signal.missing is not None:
         missing = np.zeros(values.shape, np.bool_)

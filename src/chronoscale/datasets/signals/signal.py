@@ -1,4 +1,4 @@
-"""Spatio-temporal data: a signal on the nodes of a static graph."""
+"""Container of spatio-temporal data: a signal on the nodes of a static graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCAN_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
-    """T readings of C channels at N nodes of a static graph.
+    """Signal: T readings of C channels at N nodes of a static graph.
 
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
     missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
@@ -60,7 +60,7 @@ class Signal:
         name: str = "",
         account: Account | None = None,
     ) -> Signal:
-        """A signal of values [T, N, C] where NaN is a missing reading. Raises UserError as the constructor does."""
+        """Return a signal of values [T, N, C] where NaN is a missing reading. Raises UserError as the constructor does."""
         absent = np.isnan(values)
         return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name, account=account or {})
 
@@ -81,8 +81,9 @@ class Signal:
         release(self.values)
         release(self.missing)
 
-    def masked(self, null: float) -> Signal:
-        """The same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was silent.
+    def mark_missing(self, null: float) -> Signal:
+        """Return the same readings, those of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor was
+        silent.
 
         Other channels keep theirs: a time of day may well be 0.
         """

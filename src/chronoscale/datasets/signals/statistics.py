@@ -1,4 +1,4 @@
-"""SignalStatistics: what planning needs of a signal."""
+"""Statistics of a signal: the counts that planning needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class SignalStatistics:
-    """`steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
+    """Counts of a signal: `steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
 
     itemsize: bytes a value. `missing`: readings that are not there. `calendar`: how many of the last channels tell the time.
     """

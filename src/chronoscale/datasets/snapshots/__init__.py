@@ -1,1 +1,1 @@
-"""Sequences of snapshots (DTDG)."""
+"""Sequences of snapshots (discrete-time dynamic graphs)."""

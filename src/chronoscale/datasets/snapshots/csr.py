@@ -1,4 +1,4 @@
-"""Adjacency with GCN weights, in full and as an increment: what aggregation reads and what a transfer moves."""
+"""Adjacency in CSR form with GCN weights, whole or as the increment from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def check_variant(variant: str) -> None:
 
 
 def inverse_root(degree: Numbers) -> Float64:
-    """1 / sqrt(degree + 1), the GCN factor of a node with its self-loop: float64 [N]."""
+    """Return 1 / sqrt(degree + 1), the GCN factor of a node with its self-loop: float64 [N]."""
     factor: Float64 = 1.0 / np.sqrt(degree.astype(np.float64) + 1.0)
     return factor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedCSR:
-    """A + I with GCN weights; rows are destinations, the self-loop comes first in its row.
+    """Adjacency A + I with GCN weights; rows are destinations, the self-loop comes first in its row.
 
     aggregate(v) = scale[v] * S(v), S(v) = sum over the row's entries of values * x[indices].
 
@@ -58,15 +58,15 @@ class WeightedCSR:
         r = inverse_root(in_degree)
         indptr = np.zeros(num_nodes + 1, dtype=np.int64)
         np.cumsum(in_degree + 1, out=indptr[1:])
-        at = np.arange(dst.size, dtype=np.int64) + dst + 1  # rows 0..v put v + 1 self-loops before an edge of row v
+        edge_places = np.arange(dst.size, dtype=np.int64) + dst + 1  # rows 0..v put v + 1 self-loops before an edge of row v
         indices = np.empty(dst.size + num_nodes, dtype=np.int32)
         values = np.empty(indices.size, dtype=np.float32)
         indices[indptr[:-1]] = np.arange(num_nodes, dtype=np.int32)
-        indices[at] = src
+        indices[edge_places] = src
         if variant == "exact":
-            values[indptr[:-1]], values[at] = c, c[src]
+            values[indptr[:-1]], values[edge_places] = c, c[src]
             return cls(indptr, indices, values, r.astype(np.float32))
-        values[indptr[:-1]], values[at] = c * r, c[src] * r[dst]
+        values[indptr[:-1]], values[edge_places] = c * r, c[src] * r[dst]
         return cls(indptr, indices, values, np.ones(num_nodes, dtype=np.float32))
 
     @property
@@ -76,13 +76,14 @@ class WeightedCSR:
 
     @staticmethod
     def nbytes_of(nodes: int, edges: Count) -> Count:
-        """`nbytes` from counts: nodes of the id space, edges of the snapshot (self-loops not counted)."""
+        """Return `nbytes` from counts: nodes of the id space, edges of the snapshot (self-loops not counted)."""
         return 8 * (nodes + 1) + 8 * (edges + nodes) + 4 * nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaCSR:
-    """The increment of S from one snapshot to the next: S[rows] += values * x[indices]; then scale holds for all rows.
+    """Increment of the sums S of `WeightedCSR` from one snapshot to the next: S[rows] += values * x[indices]; then scale holds for all
+    rows.
 
     Where fresh is 1 the row's sum starts from zero: its entries are the whole row of the later snapshot.
 
@@ -114,7 +115,7 @@ class DeltaCSR:
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count, nodes: int) -> Count:
-        """`nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
+        """Return `nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
         return 5 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
 
 

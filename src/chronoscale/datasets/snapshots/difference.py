@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DifferenceMap:
-    """The difference map (dmap) from a snapshot to the next (REAL §4.1): +1 for added edges, -1 for removed ones.
+    """Difference map (dmap) from a snapshot to the next (REAL §4.1): +1 for added edges, -1 for removed ones.
 
     added_src, added_dst int32 [A] and removed_src, removed_dst int32 [D], each sorted by (dst, src).
     nodes int32 [K]: distinct endpoints of changed edges, ascending, with their degrees on both sides, int32 [K] each.
@@ -67,26 +67,28 @@ class DifferenceMap:
         return self.nodes.size
 
     def added_keys(self) -> Int64:
-        """Keys of the added edges, ascending."""
+        """Return keys of the added edges, ascending."""
         return edge_keys.pack(self.added_src, self.added_dst)
 
     def removed_keys(self) -> Int64:
-        """Keys of the removed edges, ascending."""
+        """Return keys of the removed edges, ascending."""
         return edge_keys.pack(self.removed_src, self.removed_dst)
 
     def apply(self, before: Snapshot) -> Snapshot:
-        """The later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
-        keys, removed, added = before.keys(), self.removed_keys(), self.added_keys()
+        """Return the later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
+        keys = before.keys()
+        removed = self.removed_keys()
+        added = self.added_keys()
         fits = edge_keys.contains(keys, removed).all() and not edge_keys.contains(keys, added).any()
         if before.num_nodes != self.num_nodes or not fits:
             raise UserError("this difference map does not belong to this snapshot")
-        kept = keys[~edge_keys.contains(removed, keys)]
-        return Snapshot.from_keys(self.num_nodes, edge_keys.merge(kept, added))
+        remaining = keys[~edge_keys.contains(removed, keys)]
+        return Snapshot.from_keys(self.num_nodes, edge_keys.merge(remaining, added))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeMap:
-    """The plain change of topology for the device (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
+    """Change of topology as the device reads it (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
 
     rows int32 [R] (distinct destinations of changed edges, ascending), indptr int64 [R+1], indices int32 [changed] (sources, ascending
     in a row), sign int8 [changed]. Built by `edge_map`.
@@ -118,12 +120,12 @@ class EdgeMap:
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count) -> Count:
-        """`nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        """Return `nbytes` from counts: distinct destinations of changed edges, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
 
 def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
-    """What changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
+    """Compute the edges that changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
     if before.num_nodes != after.num_nodes:
         raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
     added, removed = edge_keys.difference(before.keys(), after.keys())
@@ -136,7 +138,7 @@ def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
 
 
 def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> DeltaCSR:
-    """The increment of S (see `WeightedCSR`) from `before` to `after`.
+    """Return the increment of S (see `WeightedCSR`) from `before` to `after`.
 
     exact: added edges (+c_t), removed edges (-c_{t-1}), and, for every node whose out-degree changed, its kept out-edges
     and its self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly. A row that this would give at least as many entries as
@@ -156,16 +158,18 @@ def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> 
         removed = -c0[change.removed_src] * r0[change.removed_dst]
         return _rows(src, dst, np.concatenate([added, removed]), np.zeros(r1.size, np.bool_), np.ones_like(r1))
     reweighted = out_before != out_after
-    kept = np.flatnonzero(reweighted[after.src])
-    kept = kept[~edge_keys.contains(change.added_keys(), edge_keys.pack(after.src[kept], after.dst[kept]))]
+    kept_edges = np.flatnonzero(reweighted[after.src])
+    kept_edges = kept_edges[~edge_keys.contains(change.added_keys(), edge_keys.pack(after.src[kept_edges], after.dst[kept_edges]))]
     nodes = np.flatnonzero(reweighted).astype(np.int32)
-    src = np.concatenate([change.added_src, change.removed_src, after.src[kept], nodes])
-    dst = np.concatenate([change.added_dst, change.removed_dst, after.dst[kept], nodes])
+    src = np.concatenate([change.added_src, change.removed_src, after.src[kept_edges], nodes])
+    dst = np.concatenate([change.added_dst, change.removed_dst, after.dst[kept_edges], nodes])
     step = c1 - c0
-    values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept]], step[nodes]])
+    values = np.concatenate([c1[change.added_src], -c0[change.removed_src], step[after.src[kept_edges]], step[nodes]])
     entries = np.bincount(dst, minlength=r1.size)
     fresh = (entries > 0) & (entries >= after.in_degree() + 1)
-    partial, whole, loops = np.flatnonzero(~fresh[dst]), np.flatnonzero(fresh[after.dst]), np.flatnonzero(fresh).astype(np.int32)
+    partial = np.flatnonzero(~fresh[dst])
+    whole = np.flatnonzero(fresh[after.dst])
+    loops = np.flatnonzero(fresh).astype(np.int32)
     src = np.concatenate([src[partial], after.src[whole], loops])
     dst = np.concatenate([dst[partial], after.dst[whole], loops])
     return _rows(src, dst, np.concatenate([values[partial], c1[after.src[whole]], c1[loops]]), fresh, r1)

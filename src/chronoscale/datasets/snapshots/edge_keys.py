@@ -12,32 +12,32 @@ from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 
 
 def pack(src: Numbers, dst: Numbers) -> Int64:
-    """Keys of edges src -> dst: int64 [E]."""
+    """Return keys of edges src -> dst: int64 [E]."""
     return (dst.astype(np.int64) << 32) | src.astype(np.int64)
 
 
 def unpack(keys: Int64) -> tuple[Int32, Int32]:
-    """(src, dst) of keys, int32 [E] each."""
+    """Return (src, dst) of keys, int32 [E] each."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32)
 
 
 def ascend(keys: Int64) -> bool:
-    """True if sorted and without duplicates."""
+    """Return true if sorted and without duplicates."""
     return bool((keys[1:] > keys[:-1]).all())
 
 
 def contains(keys: Int64, queries: Int64) -> Bool:
-    """Which of `queries` are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
+    """Return a mask of the `queries` that are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
     if keys.size == 0:
         return np.zeros(queries.size, dtype=np.bool_)
-    at = np.searchsorted(keys, queries)
-    at[at == keys.size] = keys.size - 1
-    found: Bool = keys[at] == queries
-    return found
+    places = np.searchsorted(keys, queries)
+    places[places == keys.size] = keys.size - 1
+    present: Bool = keys[places] == queries
+    return present
 
 
 def difference(before: Int64, after: Int64) -> tuple[Int64, Int64]:
-    """(added, removed): keys only in `after` and keys only in `before`; all four ascend."""
+    """Return (added, removed): keys only in `after` and keys only in `before`; all four ascend."""
     merged = np.concatenate([before, after])
     merged.sort(kind="stable")
     edge_of_run = np.ones(merged.size + 1, dtype=np.bool_)
@@ -48,7 +48,7 @@ def difference(before: Int64, after: Int64) -> tuple[Int64, Int64]:
 
 
 def merge(first: Int64, second: Int64) -> Int64:
-    """Union of two ascending, disjoint key arrays, ascending."""
+    """Return union of two ascending, disjoint key arrays, ascending."""
     merged = np.concatenate([first, second])
     merged.sort(kind="stable")
     return merged
@@ -68,7 +68,7 @@ def unique(keys: Int64, weight: Float32 | None) -> tuple[Int64, Float32 | None]:
 
 
 def first_of_run(sorted_keys: Int32 | Int64) -> Bool:
-    """True where a value differs from the one before it: bool [E]."""
+    """Return true where a value differs from the one before it: bool [E]."""
     first = np.ones(sorted_keys.size, dtype=np.bool_)
     np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=first[1:])
     return first

@@ -1,4 +1,4 @@
-"""Discrete-time dynamic graphs: one snapshot, and a sequence of them in columns."""
+"""Containers of discrete-time dynamic graphs: one snapshot, and a sequence of them in columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = 1 << 22  # edges checked at a time: a memory-mapped sequence is read on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """One graph of a sequence: edges src -> dst over the ids 0..num_nodes-1, sorted by (dst, src), no duplicates.
+    """Snapshot, one graph of a sequence: edges src -> dst over the ids 0..num_nodes-1, sorted by (dst, src), no duplicates.
 
     src, dst int32 [E]; weight float32 [E] or None (an edge's multiplicity in the period; GCN weights do not use it).
     Raises UserError if ids are out of range, edges unsorted or repeated, or weights not finite.
@@ -38,7 +38,7 @@ class Snapshot:
 
     @classmethod
     def from_edges(cls, num_nodes: int, src: Numbers, dst: Numbers, weight: Numbers | None = None) -> Snapshot:
-        """Sort edges and merge duplicates, summing their weights.
+        """Build a snapshot: sort edges and merge duplicates, summing their weights.
 
         Raises UserError for ids outside 0..num_nodes-1 and columns of different lengths.
         """
@@ -50,7 +50,7 @@ class Snapshot:
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: Int64) -> Snapshot:
-        """From ascending edge keys (see `edge_keys`)."""
+        """Build a snapshot from ascending edge keys (see `edge_keys`)."""
         return cls(num_nodes, *edge_keys.unpack(keys))
 
     @property
@@ -65,34 +65,34 @@ class Snapshot:
         return int(np.count_nonzero(active))
 
     def keys(self) -> Int64:
-        """Edge keys, ascending: int64 [E]."""
+        """Return edge keys, ascending: int64 [E]."""
         return edge_keys.pack(self.src, self.dst)
 
     def in_degree(self) -> Int32:
-        """Edges that end at each node: int32 [N]."""
+        """Return edges that end at each node: int32 [N]."""
         return np.bincount(self.dst, minlength=self.num_nodes).astype(np.int32)
 
     def out_degree(self) -> Int32:
-        """Edges that start at each node: int32 [N]."""
+        """Return edges that start at each node: int32 [N]."""
         return np.bincount(self.src, minlength=self.num_nodes).astype(np.int32)
 
     def csr(self, variant: Variant = "exact") -> WeightedCSR:
-        """A + I with GCN weights (see `WeightedCSR`)."""
+        """Return a + I with GCN weights (see `WeightedCSR`)."""
         return WeightedCSR.of_edges(self.num_nodes, self.src, self.dst, variant)
 
     def without_self_edges(self) -> Snapshot:
-        """The same graph less its edges from a node to itself: A + I adds one of each anyway."""
-        kept = self.src != self.dst
+        """Return the same graph less its edges from a node to itself: A + I adds one of each anyway."""
+        proper = self.src != self.dst
         return (
             self
-            if kept.all()
-            else Snapshot(self.num_nodes, self.src[kept], self.dst[kept], None if self.weight is None else self.weight[kept])
+            if proper.all()
+            else Snapshot(self.num_nodes, self.src[proper], self.dst[proper], None if self.weight is None else self.weight[proper])
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotSequence:
-    """T snapshots over one id space; snapshot t is the edges ptr[t]:ptr[t+1].
+    """Sequence of T snapshots over one id space; snapshot t is the edges ptr[t]:ptr[t+1].
 
     ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts,
     in the source's own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source); classes int32 [N]
@@ -153,7 +153,8 @@ class SnapshotSequence:
         labels: Int64 | None = None,
         node_ids: Int64 | None = None,
     ) -> SnapshotSequence:
-        """From edges grouped by snapshot (ptr int64 [T+1]) but neither sorted nor unique inside one; weights of duplicates add."""
+        """Build a sequence from edges grouped by snapshot (ptr int64 [T+1]) but neither sorted nor unique inside one; weights of duplicates
+        add."""
         _check_lengths(src, dst, weight)
         _check_ptr("SnapshotSequence", ptr, src.size)
         parts = [slice(a, b) for a, b in pairwise(ptr.tolist())]
@@ -179,27 +180,27 @@ class SnapshotSequence:
 
     @property
     def num_classes(self) -> int:
-        """Of nodes: one more than the highest; 0 where none is labelled."""
+        """Classes of nodes: one more than the highest; 0 where none is labelled."""
         return 0 if self.classes is None else int(self.classes.max(initial=-1)) + 1
 
     def without_self_edges(self) -> SnapshotSequence:
-        """Every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
-        kept = self.src != self.dst
-        if kept.all():
+        """Return every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
+        proper = self.src != self.dst
+        if proper.all():
             return self
-        ptr = np.concatenate([[0], np.cumsum(kept)])[self.ptr]
-        weight = None if self.weight is None else self.weight[kept]
-        return replace(self, ptr=ptr, src=self.src[kept], dst=self.dst[kept], weight=weight)
+        ptr = np.concatenate([[0], np.cumsum(proper)])[self.ptr]
+        weight = None if self.weight is None else self.weight[proper]
+        return replace(self, ptr=ptr, src=self.src[proper], dst=self.dst[proper], weight=weight)
 
     def head(self, count: int) -> SnapshotSequence:
-        """The first `count` snapshots (all, when there are fewer): a view."""
+        """Return the first `count` snapshots (all, when there are fewer): a view."""
         ptr = self.ptr[: count + 1]
         labels = None if self.labels is None else self.labels[:count]
         weight = None if self.weight is None else self.weight[: ptr[-1]]
         return replace(self, ptr=ptr, src=self.src[: ptr[-1]], dst=self.dst[: ptr[-1]], weight=weight, labels=labels)
 
     def window(self, k: int) -> SnapshotSequence:
-        """Sliding windows: snapshot t becomes the union of t-k+1..t (the first k-1 hold what there is); weights add.
+        """Return sliding windows: snapshot t becomes the union of t-k+1..t (the first k-1 hold what there is); weights add.
 
         k at least len(self) gives the cumulative graph. Raises UserError unless k is positive.
         """
@@ -224,7 +225,7 @@ class SnapshotSequence:
 
 
 def require_classes(classes: Numbers, name: str) -> None:
-    """Raises UserError for a node's class out of range."""
+    """Check that nodes' classes are -1 (unlabelled) or lie in 0..MAX_CLASSES - 1. Raises UserError."""
     if (wrong := np.flatnonzero((classes < -1) | (classes >= MAX_CLASSES))).size:
         raise UserError(f"{name}[{wrong[0]}]: expected -1 (unlabelled) or 0..{MAX_CLASSES - 1}, got {classes[wrong[0]]}")
 

@@ -1,4 +1,4 @@
-"""What planning needs to know of a snapshot sequence: counts a snapshot, streamed with two snapshots in memory."""
+"""Statistics of a snapshot sequence: the counts a snapshot that planning needs, streamed with two snapshots in memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Int64, require, require_num_nodes
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
@@ -50,14 +51,14 @@ class SnapshotStatistics:
         return self.nodes.size
 
     def scaled(self, factor: int) -> SnapshotStatistics:
-        """Every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
+        """Return every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
         if factor < 1:
             raise UserError(f"scale: expected at least 1, got {factor}")
         return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)
 
     def save(self, path: str | Path) -> None:
         """Write one .npz file, whole or not at all."""
-        with whole(Path(path)) as file:
+        with atomic_file(Path(path)) as file:
             np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
 
     @classmethod
@@ -105,8 +106,8 @@ def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
     changed[added_src] = changed[added_dst] = changed[removed_src] = changed[removed_dst] = True
 
     reweighted = before.out_degree != after.out_degree
-    again = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
-    entries = reweighted + np.bincount(np.concatenate(again), minlength=reweighted.size)  # self-loops, then edges, of each row
+    affected = [after.snapshot.dst[reweighted[after.snapshot.src]], added_dst[~reweighted[added_src]], removed_dst]
+    entries = reweighted + np.bincount(np.concatenate(affected), minlength=reweighted.size)  # self-loops, then edges, of each row
     whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
     effective = int(np.minimum(entries, whole).sum())
     map_rows = np.unique(np.concatenate([added_dst, removed_dst])).size

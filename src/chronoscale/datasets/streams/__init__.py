@@ -1,1 +1,1 @@
-"""Streams of events (CTDG)."""
+"""Streams of events (continuous-time dynamic graphs)."""

@@ -1,4 +1,4 @@
-"""Draws: random numbers of an event, by counter: they depend on its number, the slot and the key, not on what was drawn before."""
+"""Random numbers for events, by counter: they depend on its number, the slot and the key, not on what was drawn before."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ from chronoscale.datasets.randomness import uniform
 from chronoscale.errors import UserError
 
 SLOTS = 2**16  # draws that one event may have
-FIXED = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
+FIXED_EPOCH = 2**32  # in place of an epoch's number, where what is evaluated draws its neighbours: the same ones in every epoch
 
 
 @lru_cache(maxsize=1 << 12, typed=True)  # asked anew by every batch
-def key_of(seed: int, *purpose: int) -> int:
-    """A key of 64 bits from a seed and numbers that say what for, such as an epoch. Raises UserError for one below 0 or above 2^128 - 1."""
+def derive_key(seed: int, *purpose: int) -> int:
+    """Derive a key of 64 bits from a seed and numbers that say what for, such as an epoch. Raises UserError for one below 0 or above 2^128
+    - 1."""
     for number in (seed, *purpose):
         if not 0 <= number < 2**128:
             raise UserError(f"a seed or an epoch is 0 or more and below 2^128, got {number}")
     return int(np.random.SeedSequence(seed, spawn_key=purpose).generate_state(1, np.uint64)[0])  # pads the seed to 128 bits
 
 
-def fraction(key: int, event: Int64, slot: int) -> Float64:
-    """A number in [0, 1) an event: float64 [B]."""
+def draw_fraction(key: int, event: Int64, slot: int) -> Float64:
+    """Draw a number in [0, 1) for each event: float64 [B]."""
     return uniform(event * SLOTS + slot + 1, key)
 
 
-def below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
-    """One number in 0 .. bound - 1 an event (0 where the bound is less than 1): int64 [B], each number as likely as another up to 2^-22."""
-    return (fraction(key, event, slot) * np.maximum(bound, 0)).astype(np.int64)
+def draw_below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
+    """Draw a number in 0 .. bound - 1 for each event (0 where the bound is less than 1): int64 [B], each number as likely as another up to
+    2^-22."""
+    return (draw_fraction(key, event, slot) * np.maximum(bound, 0)).astype(np.int64)
 
 
-def distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:
-    """`count` different numbers of 0 .. bound - 1 an event, every order of them as likely as another: int64 [B, width], -1 after them.
+def draw_distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:
+    """Draw `count` different numbers of 0 .. bound - 1 an event, every order of them as likely as another: int64 [B, width], -1 after them.
 
     Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once, and a shuffle: without it the first slot would
     never hold the last numbers. count is at most bound and width; uses 2 x width slots.
     """
-    drawn, rows = np.full((width, event.size), -1, np.int64), np.arange(event.size)
+    numbers, rows = np.full((width, event.size), -1, np.int64), np.arange(event.size)
     every = bool((count == bound).all())  # then Floyd's has 0, 1, 2, … in quadratic time
     for slot in range(width):
         number = newest = bound - count + slot
         if not every:
-            number = below(key, event, slot, newest + 1)
-            number = np.where((drawn[:slot] == number).any(axis=0), newest, number)
-        np.copyto(drawn[slot], number, where=slot < count)
+            number = draw_below(key, event, slot, newest + 1)
+            number = np.where((numbers[:slot] == number).any(axis=0), newest, number)
+        np.copyto(numbers[slot], number, where=slot < count)
     for slot in range(width - 1):
-        other = slot + below(key, event, width + slot, count - slot)
-        drawn[slot], drawn[other, rows] = drawn[other, rows], drawn[slot].copy()
-    return drawn.T
+        other = slot + draw_below(key, event, width + slot, count - slot)
+        numbers[slot], numbers[other, rows] = numbers[other, rows], numbers[slot].copy()
+    return numbers.T

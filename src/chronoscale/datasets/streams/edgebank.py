@@ -1,4 +1,4 @@
-"""EdgeBank: the naive rival. A pair that was there before is predicted, any other is not."""
+"""EdgeBank, a baseline without training: a pair that was there before is predicted, any other is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronoscale.errors import UserError
 
 
 class EdgeBank:
-    """The pairs (src, dst) of a stream with the events that they had; nothing is learned (Poursafaei et al. 2022, §5).
+    """Memory of the pairs (src, dst) of a stream with the events that they had; nothing is learned (Poursafaei et al. 2022, §5).
 
     Memory: 16 bytes an event at most, beside the stream's times; some 57 while it is built, which sorts the pairs
     once. Raises UserError for a stream without events.
@@ -27,7 +27,7 @@ class EdgeBank:
         self._met.sort()
 
     def scores(self, src: Int32, dst: Int32, known: Int64, window: float | None = None) -> Float32:
-        """1 for a pair that is among the first `known` events of the stream, else 0: float32, the shape of dst.
+        """Score pairs: 1 for one that is among the first `known` events of the stream, else 0; float32, the shape of dst.
 
         src int32 [E], known int64 [E], dst int32 [E] or [E, k]; a dst of -1, a negative that there is not, scores -inf. With a `window`,
         in the stream's unit of time, a pair counts if its newest event lies no more than that before the newest known one, as in TGB's
@@ -42,28 +42,29 @@ class EdgeBank:
             raise UserError(f"the window of EdgeBank: expected 0 or more, got {window}")
         each = dst.size // max(src.size, 1)
         keys = edge_keys.pack(np.repeat(src, each), dst.ravel())
-        found = self._remembered(keys, np.repeat(known, each), window).astype(np.float32).reshape(dst.shape)
-        found[dst < 0] = -np.inf
-        return found
+        scores = self._remembered(keys, np.repeat(known, each), window).astype(np.float32).reshape(dst.shape)
+        scores[dst < 0] = -np.inf
+        return scores
 
     def _remembered(self, keys: Int64, known: Int64, window: float | None) -> Bool:
-        """Which pairs are: bool [Q] of keys and known [Q]."""
+        """Return a mask of the pairs, keys int64 [Q], that are among the first `known` events [Q] and, with a window, recent enough: bool
+        [Q]."""
         pair = np.searchsorted(self._pairs, keys)
         pair[pair == self._pairs.size] = 0
-        found: Bool = self._pairs[pair] == keys
-        pair, known = pair[found], known[found]
+        known_pair: Bool = self._pairs[pair] == keys
+        pair, known = pair[known_pair], known[known_pair]
         newest = np.searchsorted(self._met, (pair << 32) | known) - 1  # this pair's newest known event, or an older pair's, or -1: the last
-        met = self._met[newest]
-        there = (newest >= 0) & (met >> 32 == pair)
+        newest_event = self._met[newest]
+        remembered = (newest >= 0) & (newest_event >> 32 == pair)
         if window is not None:
-            there &= self._t[np.maximum(known - 1, 0)] - self._t[met & 0xFFFFFFFF] <= window
-        found[found] = there
-        return found
+            remembered &= self._t[np.maximum(known - 1, 0)] - self._t[newest_event & 0xFFFFFFFF] <= window
+        known_pair[known_pair] = remembered
+        return known_pair
 
 
 def batch_starts(part: range, size: int) -> Int64:
-    """How many events come before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1, all
-    earlier events are known, those of the same time too. Raises UserError for a size below 1."""
+    """Count the events before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1, all earlier
+    events are known, those of the same time too. Raises UserError for a size below 1."""
     if size < 1:
         raise UserError(f"events a batch: expected 1 or more, got {size}")
     return part.start + np.arange(len(part)) // size * size

@@ -1,4 +1,4 @@
-"""Continuous-time dynamic graphs: a stream of timed edges."""
+"""Container of continuous-time dynamic graphs: a stream of timed edges."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chronoscale.datasets.arrays import (
     Float64,
     Int32,
     Int64,
-    falls,
-    not_finite,
+    count_falls,
+    find_not_finite,
     require,
     require_finite,
     require_ids,
@@ -25,7 +25,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventStream:
-    """M events src -> dst at time t, in time order; repeated edges are separate events.
+    """Stream of M events src -> dst at time t, in time order; repeated edges are separate events.
 
     src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
     features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
@@ -56,9 +56,9 @@ class EventStream:
         require(self.node_features, "EventStream.node_features", "float32", (self.num_nodes, None))
         require_ids(self.src, "EventStream.src", self.num_nodes)
         require_ids(self.dst, "EventStream.dst", self.num_nodes)
-        if (at := not_finite(self.t)) is not None:
+        if (at := find_not_finite(self.t)) is not None:
             raise UserError(f"EventStream.t[{at}]: time is not finite")
-        if (at := falls(self.t)[1]) > 0:
+        if (at := count_falls(self.t)[1]) > 0:
             raise UserError(f"EventStream.t[{at}]: time {self.t[at]} is before {self.t[at - 1]}")
         require_finite(self.features, "EventStream.features")
         require_finite(self.node_features, "EventStream.node_features")
@@ -67,7 +67,7 @@ class EventStream:
         return self.src.size
 
     def span(self, start: int, stop: int) -> EventStream:
-        """Events start..stop-1 over the same nodes, as views."""
+        """Return events start..stop-1 over the same nodes, as views."""
         part = slice(start, stop)
         features = None if self.features is None else self.features[part]
         labels = None if self.labels is None else self.labels[part]
@@ -75,8 +75,8 @@ class EventStream:
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[EventStream], node_features: Float32 | None = None) -> EventStream:
-        """Blocks of events over the same nodes, one after another, as one stream with the first one's name. They have features or labels
-        all or none."""
+        """Return blocks of events over the same nodes, one after another, as one stream with the first one's name. They have features or
+        labels all or none."""
         first = blocks[0]
         src, dst, t = (np.concatenate([getattr(block, column) for block in blocks]) for column in ("src", "dst", "t"))
         features = None if first.features is None else np.concatenate([block.features for block in blocks if block.features is not None])

@@ -1,4 +1,4 @@
-"""Gaps: the numbers that a set leaves out, by their rank, for many sets at once."""
+"""Complements of sets of numbers: the n-th number that a set leaves out, for many sets at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from chronoscale.datasets.arrays import Int64
 
 
 class Gaps:
-    """S sets of numbers from 0 on. `segment`, `number` int64 [X] in ascending order, without duplicates: the members of the sets.
+    """Numbers that S sets leave out; sets are of numbers from 0 on. `segment`, `number` int64 [X] in ascending order, without duplicates:
+    the members of the sets.
 
     ptr int64 [S + 1]: where a set's members begin; counts int64 [S]: how many there are. Memory: 16 bytes a member.
     """
@@ -21,12 +22,13 @@ class Gaps:
         self._below = (segment << 32) | (number - (np.arange(segment.size) - self.ptr[segment]))
 
     def nth(self, segment: Int64, rank: Int64) -> Int64:
-        """The number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""
-        found: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
-        return found
+        """Return the number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""
+        number: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
+        return number
 
     def find(self, segment: Int64, number: Int64) -> tuple[Int64, Int64]:
-        """(place, rank) int64 [Q]: where in its set a member is, -1 for others; how many numbers outside the set are before it."""
+        """Return (place, rank), int64 [Q] each: where in its set a member is, -1 for others; how many numbers outside the set are before
+        it."""
         keys = (np.repeat(np.arange(self.counts.size), self.counts) << 32) | self.number
         at = np.searchsorted(keys, (segment << 32) | number)
         before = at - self.ptr[segment]

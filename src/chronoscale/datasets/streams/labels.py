@@ -1,4 +1,4 @@
-"""Labels of events, where something is to be learnt from them."""
+"""Labels of events, checked before node classification is trained on them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from chronoscale.errors import UserError
 
 
 def require_labels(stream: EventStream) -> Int64:
-    """The labels, int64 [M]. Raises UserError, naming the dataset, where there are none, one is negative, or all are one: classes are
-    numbered from 0, and one class alone leaves nothing to tell apart."""
+    """Return a stream's labels, int64 [M]. Raises UserError, naming the dataset, where there are none, one is negative, or all are one:
+    classes are numbered from 0, and one class alone leaves nothing to tell apart."""
     labels = stream.labels
     if labels is None or len(labels) == 0:
-        told = stream.account.get("labels", "its files hold none")
-        raise UserError(f"dataset '{stream.name}' has no labels of events, which node classification needs: {told}")
+        reason = stream.account.get("labels", "its files hold none")
+        raise UserError(f"dataset '{stream.name}' has no labels of events, which node classification needs: {reason}")
     least, most = int(labels.min()), int(labels.max())
     if least < 0:
         raise UserError(f"dataset '{stream.name}': label {least} of event {int(labels.argmin())} is below 0")

@@ -1,4 +1,4 @@
-"""Negatives: destinations that an event is told from.
+"""Negative destinations: nodes that an event did not meet, which a model has to score below the one that it did.
 
 Training draws them anew in every epoch and leaves out the event's own destination alone (TGN's code not even that): what its source meets
 at the same time in another event may be drawn. Evaluation leaves that out too, and ranks each event against the same ones in every run.
@@ -13,23 +13,24 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chronoscale.datasets.archive import read_archive, whole
+from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Bool, Int32, Int64, require, require_ids
+from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.gaps import Gaps
 from chronoscale.errors import UserError, unknown
 
-Kind = Literal["mixed", "historical", "random"]
+NegativeKind = Literal["mixed", "historical", "random"]
 NONE = -1  # where there are fewer negatives than asked for
-MOST = draws.SLOTS // 2  # negatives of an event
+MAX_NEGATIVES = draws.SLOTS // 2  # negatives of an event
 CELLS = 1 << 20  # drawn at once: memory, and what stays in the cache
 TRAINING, HISTORICAL, RANDOM, LOCAL = range(4)  # what is drawn
 
 
 def destinations(dst: Int32, num_nodes: int) -> Int32:
-    """The nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
+    """Return the nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
 
     Raises UserError for another array or an id out of range.
     """
@@ -40,8 +41,8 @@ def destinations(dst: Int32, num_nodes: int) -> Int32:
     return np.flatnonzero(there).astype(np.int32)
 
 
-def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
-    """Negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
+def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
+    """Draw negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
     the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code,
@@ -56,27 +57,28 @@ def of_training(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, s
         raise UserError("among: expected different nodes in ascending order, one at least")
     if not 1 <= per_event < draws.SLOTS:
         raise UserError(f"negatives an event: expected 1..{draws.SLOTS - 1}, got {per_event}")
-    return others(draws.key_of(seed, TRAINING, epoch), dst, event, among, per_event)
+    return draw_negatives(draws.derive_key(seed, TRAINING, epoch), dst, event, among, per_event)
 
 
-def others(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
-    """What `of_training` draws by a key, from arrays that fit: int32 [B, per_event]."""
-    member = has(among, dst)
+def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
+    """Draw one negative a slot by `key`, uniform over `among` without the event's own destination, from arrays that are known to fit: int32
+    [B, per_event]."""
+    member = contains(among, dst)
     count = np.where(member & (among.size > 1), among.size - 1, among.size)
-    ranks = np.stack([draws.below(key, event, slot, count) for slot in range(per_event)], axis=1)
+    ranks = np.stack([draws.draw_below(key, event, slot, count) for slot in range(per_event)], axis=1)
     ranks += (count < among.size)[:, None] & (ranks >= np.searchsorted(among, dst)[:, None])
     return among[ranks]
 
 
-def has(nodes: Int32, ids: Int32) -> Bool:
-    """Which of ids [n] are among nodes, ascending and at least one: bool [n]."""
-    found: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
-    return found
+def contains(nodes: Int32, ids: Int32) -> Bool:
+    """Return a mask of the ids [n] that are among nodes, ascending and at least one: bool [n]."""
+    present: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
+    return present
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negatives:
-    """Negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
+    """Fixed negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
 
     digest: of the stream's content and of what they were drawn by. Raises UserError for arrays that do not fit.
     """
@@ -90,33 +92,36 @@ class Negatives:
 
     def save(self, path: Path) -> None:
         """Write an archive (.npz), whole or not at all."""
-        with whole(path) as file:
+        with atomic_file(path) as file:
             np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
 
 
-def load(path: Path, part: range, wanted: str) -> Negatives:
-    """What `save` wrote of `part`. Raises UserError naming the file if it is damaged, of another part or not of the digest `wanted`."""
-    found = read_archive(path)
-    if set(found) != {"dst", "start", "digest"} or str(found["digest"]) != wanted:
+def load(path: Path, part: range, expected: str) -> Negatives:
+    """Load what `Negatives.save` wrote of the events `part`. Raises UserError naming the file if it is damaged, of another part or not of
+    the digest `expected`."""
+    archive = read_archive(path)
+    if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
-    require(found["start"], f"{path}: start", "int64", ())
-    require(found["dst"], f"{path}: dst", "int32", (None, None))
-    start = int(found["start"])
-    if (has := range(start, start + len(found["dst"]))) != part:
-        raise UserError(f"{path}: negatives of events {has.start}..{has.stop - 1}, expected {part}")
-    return Negatives(part, found["dst"], wanted)
+    require(archive["start"], f"{path}: start", "int64", ())
+    require(archive["dst"], f"{path}: dst", "int32", (None, None))
+    start = int(archive["start"])
+    if (events := range(start, start + len(archive["dst"]))) != part:
+        raise UserError(f"{path}: negatives of events {events.start}..{events.stop - 1}, expected {part}")
+    return Negatives(part, archive["dst"], expected)
 
 
-def digest(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> str:
-    """SHA-256 of the events and of everything else that `of_evaluation` draws by."""
-    found = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
+def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
+    """Return SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
+    checksum = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
+        checksum.update(np.ascontiguousarray(column).data)
+    return checksum.hexdigest()
 
 
-def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind: Kind = "mixed", seed: int = 0) -> Negatives:
-    """k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
+def evaluation_negatives(
+    events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0
+) -> Negatives:
+    """Draw k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
 
     With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
     `train_end` events:
@@ -131,10 +136,10 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative seed,
     k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
     """
-    if kind not in get_args(Kind):
-        raise unknown("kind of negatives", kind, get_args(Kind))
-    if not 1 <= k <= MOST:
-        raise UserError(f"negatives an event: expected 1..{MOST}, got {k}")
+    if kind not in get_args(NegativeKind):
+        raise unknown("kind of negatives", kind, get_args(NegativeKind))
+    if not 1 <= k <= MAX_NEGATIVES:
+        raise UserError(f"negatives an event: expected 1..{MAX_NEGATIVES}, got {k}")
     if part.step != 1 or not 0 <= train_end <= part.start <= part.stop <= len(events):
         raise UserError(
             f"events of evaluation: expected a range of step 1 in {train_end} (train_end, 0 or more)..{len(events)}, got {part}"
@@ -158,23 +163,25 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
     taken_met = _sets(group[was_met], met_place[was_met], groups)
     taken_unmet = _sets(group[~was_met], unmet_place[~was_met], groups)
 
-    keys = draws.key_of(seed, HISTORICAL), draws.key_of(seed, RANDOM)
+    keys = draws.derive_key(seed, HISTORICAL), draws.derive_key(seed, RANDOM)
     dst = np.full((len(part), k), NONE, np.int32)
     rows_at_once = max(CELLS // k, 1)
     for begin in range(0, len(part), rows_at_once):
         block = slice(begin, begin + rows_at_once)
-        s, g, event = source[block], group[block], order[block] + part.start
+        s = source[block]
+        g = group[block]
+        event = order[block] + part.start
         old = met.counts[s] - taken_met.counts[g]
         new = among.size - met.counts[s] - taken_unmet.counts[g]
         num_old = np.minimum(old, limit)
         num_new = np.minimum(new, k - num_old)
         rows = np.full((s.size, k), NONE, np.int64)
 
-        rank = draws.distinct(keys[0], event, old, num_old, limit)
+        rank = draws.draw_distinct(keys[0], event, old, num_old, limit)
         row, column = np.nonzero(rank >= 0)
         rows[row, column] = met.number[met.ptr[s[row]] + taken_met.nth(g[row], rank[row, column])]
 
-        rank = draws.distinct(keys[1], event, new, num_new, k)
+        rank = draws.draw_distinct(keys[1], event, new, num_new, k)
         row, column = np.nonzero(rank >= 0)
         rows[row, num_old[row] + column] = met.nth(s[row], taken_unmet.nth(g[row], rank[row, column]))
         dst[order[block]] = np.where(rows >= 0, among[rows], NONE)
@@ -182,6 +189,6 @@ def of_evaluation(events: EventStream, train_end: int, part: range, k: int, kind
 
 
 def _sets(segment: Int64, number: Int64, segments: int) -> Gaps:
-    """Of pairs in any order, repeated or not."""
+    """Build sets from pairs (segment, number) in any order, repeated or not."""
     keys = np.unique((segment << 32) | number)
     return Gaps(keys >> 32, keys & 0xFFFFFFFF, segments)

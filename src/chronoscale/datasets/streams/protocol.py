@@ -1,11 +1,11 @@
-"""Protocol: how a stream is split, what is hidden from training, and what events are ranked against."""
+"""Evaluation protocol of a stream: its split, the nodes hidden from training, and the negatives that test events are ranked against."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chronoscale.datasets.streams.negatives import Kind
+from chronoscale.datasets.streams.negatives import NegativeKind
 from chronoscale.errors import UserError, unknown
 
 Task = Literal["link", "node"]
@@ -13,7 +13,9 @@ Task = Literal["link", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """task: "link", events are told from destinations drawn at random; "node", the label of an event's source is predicted.
+    """Protocol of training and evaluation on a stream.
+
+    task: "link", events are predicted against destinations drawn at random; "node", the label of an event's source is predicted.
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
     ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of
@@ -26,12 +28,12 @@ class Protocol:
     validation: float = 0.15
     hidden: float = 0.0
     ranked: int = 20
-    kind: Kind = "mixed"
+    kind: NegativeKind = "mixed"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(Kind))):
+        for meaning, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(NegativeKind))):
             if value not in valid:
-                raise unknown(what, value, valid)
+                raise unknown(meaning, value, valid)
         if self.ranked < 1:
             raise UserError(f"negatives that a test event is ranked against: expected 1 or more, got {self.ranked}")

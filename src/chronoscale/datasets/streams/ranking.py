@@ -1,4 +1,4 @@
-"""Ranking: how well scores tell events that happened (positive) from those that did not (negative).
+"""Ranking metrics: how well scores tell events that happened (positive) from those that did not (negative).
 
 A negative of score -inf is one that there is not: rows with fewer negatives than others are filled with it.
 """
@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 
 
 def ranks(positive: Numbers, negative: Numbers) -> Float64:
-    """The rank, 1 the best, of each positive [E] among its own negatives [E, k]: float64 [E].
+    """Return the rank, 1 the best, of each positive [E] among its own negatives [E, k]: float64 [E].
 
     Between the ranks before and behind all negatives of its score, halfway, as TGB's evaluator has it (Huang et al. 2023, §4): a model
     that gives every pair one score has the rank of a guess. Raises UserError for NaN, arrays that do not fit, or rows without a negative,
@@ -25,70 +25,73 @@ def ranks(positive: Numbers, negative: Numbers) -> Float64:
         raise UserError(f"negative scores: {alone} of {len(negative)} rows have none to rank among; leave these events out")
     higher = np.count_nonzero(negative > positive[:, None], axis=1)
     no_lower = np.count_nonzero(negative >= positive[:, None], axis=1)
-    found: Float64 = 0.5 * (higher + no_lower) + 1.0
-    return found
+    ranks_of_positives: Float64 = 0.5 * (higher + no_lower) + 1.0
+    return ranks_of_positives
 
 
-def reciprocal(ranks: Float64) -> float:
-    """MRR: the mean of 1 / rank."""
+def mean_reciprocal_rank(ranks: Float64) -> float:
+    """Return the mean of 1 / rank (MRR)."""
     return float((1.0 / ranks).mean())
 
 
-def hits(ranks: Float64, at: int) -> float:
-    """hits@`at`: the share of ranks that are no worse than `at`."""
+def hits_at(ranks: Float64, at: int) -> float:
+    """Return hits@`at`: the share of ranks that are no worse than `at`."""
     return float((ranks <= at).mean())
 
 
 def average_precision(positive: Numbers, negative: Numbers) -> float:
-    """AP of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over batches. Raises as `ranks`."""
-    true, false = _curve(*_labelled(positive, negative))
+    """Return the average precision (AP) of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over
+    batches. Raises as `ranks`."""
+    true, false = _curve(*_labels_and_scores(positive, negative))
     return float(np.sum(np.diff(true, prepend=0) / true[-1] * (true / (true + false))))
 
 
-def area(positive: Numbers, negative: Numbers) -> float:
-    """AUC, the area under the ROC curve, of the same. Raises as `ranks`."""
-    return _area(*_labelled(positive, negative))
+def roc_area(positive: Numbers, negative: Numbers) -> float:
+    """Return the area under the ROC curve (AUC) of all positives [E] among all negatives, [E] or [E, k]. Raises as `ranks`."""
+    return _area_under_curve(*_labels_and_scores(positive, negative))
 
 
-def of_links(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
-    """Scores of destinations [E], each told from the first of its negatives [E, 1 + k] (ap, auc) and ranked among the others, where it has
-    any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as `ranks`."""
-    found: dict[str, float] = {}
-    for ending, chosen in (("", np.ones_like(new)), ("_new", new)):
-        told = chosen & np.isfinite(negative[:, 0])
-        ranked = told & np.isfinite(negative[:, 1:]).any(axis=1)
-        if told.any():
-            first = negative[told, 0]
-            found |= {f"ap{ending}": average_precision(positive[told], first), f"auc{ending}": area(positive[told], first)}
+def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
+    """Compute scores of predicted links by key: each positive [E] is compared with the first of its negatives [E, 1 + k] (ap, auc) and
+    ranked among the others, where it has any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as
+    `ranks`."""
+    scores: dict[str, float] = {}
+    for ending, subset in (("", np.ones_like(new)), ("_new", new)):
+        compared = subset & np.isfinite(negative[:, 0])
+        ranked = compared & np.isfinite(negative[:, 1:]).any(axis=1)
+        if compared.any():
+            first = negative[compared, 0]
+            scores |= {f"ap{ending}": average_precision(positive[compared], first), f"auc{ending}": roc_area(positive[compared], first)}
         if ranked.any():
-            found[f"mrr{ending}"] = reciprocal(ranks(positive[ranked], negative[ranked, 1:]))
-    return found
+            scores[f"mrr{ending}"] = mean_reciprocal_rank(ranks(positive[ranked], negative[ranked, 1:]))
+    return scores
 
 
-def area_of_labels(scores: Numbers, labels: Numbers) -> float:
-    """AUC of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises UserError for another array."""
+def label_roc_area(scores: Numbers, labels: Numbers) -> float:
+    """Return the area under the ROC curve (AUC) of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises
+    UserError for another array."""
     if scores.ndim != 1 or scores.shape != labels.shape or not np.isin([0, 1], labels).all():
         raise UserError(f"labels: expected 0 and 1, each at least once, one a score, got {np.unique(labels)[:5].tolist()} {labels.shape}")
-    return _area(labels, scores)
+    return _area_under_curve(labels, scores)
 
 
 def _curve(labels: Numbers, scores: Numbers) -> tuple[Int64, Int64]:
-    """How many of label 1 and of label 0 score no less than each of the different scores, from the highest to the lowest."""
+    """Count the labels 1 and 0 that score no less than each of the different scores, from the highest to the lowest."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     true = np.cumsum(labels[order] == 1, dtype=np.int64)[last]
     return true, 1 + last - true
 
 
-def _area(labels: Numbers, scores: Numbers) -> float:
-    """The area under the curve through (0, 0) and those points, as a share of the whole (Fawcett 2006, algorithm 2)."""
+def _area_under_curve(labels: Numbers, scores: Numbers) -> float:
+    """Return the area under the curve through (0, 0) and those points, as a share of the whole (Fawcett 2006, algorithm 2)."""
     true, false = _curve(labels, scores)
     trapezoids = np.diff(false, prepend=0) * (true + np.concatenate([[0], true[:-1]]))  # twice their areas, whole numbers
     return float(trapezoids.sum() / (2.0 * true[-1] * false[-1]))
 
 
-def _labelled(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
-    """(labels, scores) of all positives and of the negatives that there are."""
+def _labels_and_scores(positive: Numbers, negative: Numbers) -> tuple[Numbers, Numbers]:
+    """Return labels (1 or 0) and scores of all positives and of the negatives that are there. Raises as `ranks`."""
     _check(positive, negative)
     there = negative[negative != -np.inf]
     if not there.size:

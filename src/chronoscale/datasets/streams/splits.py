@@ -11,12 +11,13 @@ from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
-HIDDEN = 0.1  # share of the nodes that TGN hides
+HIDDEN_SHARE = 0.1  # share of the nodes that TGN hides
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError where a part has no event."""
+class EventSplit:
+    """Split of a stream in time: events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError
+    where a part has no event."""
 
     train_end: int
     validation_end: int
@@ -40,8 +41,8 @@ class Split:
         return range(self.validation_end, self.events)
 
 
-def by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> Split:
-    """The first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
+def split_by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> EventSplit:
+    """Return the first `train` of the events, the next `validation`, the rest; events of one time stay together, on the earlier side.
 
     A part ends with all events up to the quantile of the times, as in TGN's and TGB's public code (Rossi et al. 2020, §5; Huang et al.
     2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the
@@ -53,14 +54,14 @@ def by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) 
         raise UserError("a stream without events cannot be split")
     # The quantile lies between two events in time order and below the later one unless both have one time: what is no later than it is
     # what is no later than the earlier one. Thus no time is rounded to float64, as nanoseconds would be.
-    last = [int(fraction * (len(events) - 1)) for fraction in (train, train + validation)]
-    ends = np.searchsorted(events.t, events.t[last], side="right")
-    return Split(int(ends[0]), int(ends[1]), len(events))
+    boundaries = [int(fraction * (len(events) - 1)) for fraction in (train, train + validation)]
+    ends = np.searchsorted(events.t, events.t[boundaries], side="right")
+    return EventSplit(int(ends[0]), int(ends[1]), len(events))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inductive:
-    """The view of a split in which some nodes are hidden from training.
+class InductiveSplit:
+    """View of a split in which some nodes are hidden from training.
 
     hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that
     only appear later, and those that met hidden nodes alone. training bool [train_end]: events that are trained on.
@@ -71,13 +72,13 @@ class Inductive:
     training: Bool
 
     def touches(self, events: EventStream, part: range) -> Bool:
-        """Which events of `part` are inductive, having a new node at either end: bool [len(part)]."""
+        """Return a mask of the events of `part` that are inductive, having a new node at either end: bool [len(part)]."""
         span = slice(part.start, part.stop)
-        found: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
-        return found
+        inductive: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
+        return inductive
 
 
-def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0) -> Inductive:
+def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHARE, seed: int = 0) -> InductiveSplit:
     """Hide int(`share` x nodes that have events) of the nodes that have one after training, drawn by `seed`.
 
     As TGN's public code does (Rossi et al. 2020, §5: "nodes never observed during training"): validation and test share the new nodes.
@@ -89,25 +90,25 @@ def hide(events: EventStream, split: Split, share: float = HIDDEN, seed: int = 0
     if split.events != len(events):
         raise UserError(f"the split is of {split.events} events, the stream has {len(events)}")
     src, dst = events.src[: split.train_end], events.dst[: split.train_end]
-    early = _nodes(src, dst, events.num_nodes)
-    late = _nodes(events.src[split.train_end :], events.dst[split.train_end :], events.num_nodes)
+    early = _node_mask(src, dst, events.num_nodes)
+    late = _node_mask(events.src[split.train_end :], events.dst[split.train_end :], events.num_nodes)
     count, candidates = int(share * np.count_nonzero(early | late)), np.flatnonzero(late)
     if count > candidates.size:
         raise UserError(f"{count} nodes are to be hidden, only {candidates.size} have an event after training")
     hidden = np.zeros(events.num_nodes, np.bool_)
-    hidden[np.random.default_rng(draws.key_of(seed)).choice(candidates, count, replace=False)] = True
+    hidden[np.random.default_rng(draws.derive_key(seed)).choice(candidates, count, replace=False)] = True
     training = ~(hidden[src] | hidden[dst])
     if not training.any():
         raise UserError(f"hiding {count} nodes leaves no event to train on; hide fewer")
     new = early | late
     new[src[training]] = False
     new[dst[training]] = False
-    return Inductive(hidden, new, training)
+    return InductiveSplit(hidden, new, training)
 
 
-def _nodes(src: Int32, dst: Int32, num_nodes: int) -> Bool:
-    """Nodes that have one of these events: bool [num_nodes]."""
-    found = np.zeros(num_nodes, np.bool_)
-    found[src] = True
-    found[dst] = True
-    return found
+def _node_mask(src: Int32, dst: Int32, num_nodes: int) -> Bool:
+    """Return a mask of the nodes that have one of these events: bool [num_nodes]."""
+    mask = np.zeros(num_nodes, np.bool_)
+    mask[src] = True
+    mask[dst] = True
+    return mask

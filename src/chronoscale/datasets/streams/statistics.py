@@ -1,4 +1,4 @@
-"""What describes a stream of events."""
+"""Statistics that describe a stream of events: counts, repetition, skew and burstiness."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from chronoscale.datasets.streams.events import EventStream
 _BLOCK = 1 << 16  # events read at a time
 
 
-class Counts(NamedTuple):
-    """Of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst and
-    time of another. repetition: share of the events that repeat a pair; 0 without events."""
+class StreamCounts(NamedTuple):
+    """Counts of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst
+    and time of another. repetition: share of the events that repeat a pair; 0 without events."""
 
     self_loops: int
     pairs: int
@@ -26,52 +26,57 @@ class Counts(NamedTuple):
     repetition: float
 
 
-def count(events: EventStream) -> Counts:
-    """Exact, in blocks of events: beside what is mapped, memory is some two bytes an event (`distinct_pairs`)."""
+def count_stream(events: EventStream) -> StreamCounts:
+    """Count self-loops, pairs and duplicates exactly, in blocks of events: beside what is mapped, memory is some two bytes an event
+    (`distinct_pairs`)."""
     loops = sum(int(np.count_nonzero(events.src[block] == events.dst[block])) for block in _blocks(len(events)))
     pairs = distinct_pairs(events.src, events.dst)
     for column in (events.src, events.dst, events.t):
         release(column)
-    return Counts(loops, pairs, _repeated(events), 1 - pairs / max(len(events), 1))
+    return StreamCounts(loops, pairs, _count_duplicates(events), 1 - pairs / max(len(events), 1))
 
 
 def distinct_pairs(src: Int32, dst: Int32) -> int:
-    """How many distinct (src, dst) there are, src and dst int32 [M].
+    """Count distinct pairs (src, dst), src and dst int32 [M].
 
     Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
     part once a block, some M / 16 of 8 bytes, and sorts them.
     """
     bits = min(max(src.size // _BLOCK, 1).bit_length() - 1, 4)
-    found = 0
+    total = 0
     for part in range(1 << bits):
-        kept = []
+        blocks = []
         for block in _blocks(src.size):
             keys = edge_keys.pack(src[block], dst[block])
-            kept.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
-        found += np.unique(np.concatenate(kept)).size if kept else 0
-    return found
+            blocks.append(np.unique(keys[_part_of(keys, bits) == part] if bits else keys))
+        total += np.unique(np.concatenate(blocks)).size if blocks else 0
+    return total
 
 
 def _part_of(keys: Int64, bits: int) -> NDArray[np.uint64]:
-    """The highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many pairs."""
+    """Return the highest bits of the keys times an odd number near 2 ** 64 / golden ratio (Knuth, 1998, section 6.4): even over many
+    pairs."""
     return (keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
-def _repeated(events: EventStream) -> int:
-    """Events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time changes."""
-    time, found, begin = events.t, 0, 0
+def _count_duplicates(events: EventStream) -> int:
+    """Return events that repeat source, destination and time of another. Those of one time are consecutive: blocks end where the time
+    changes."""
+    time = events.t
+    duplicates = 0
+    begin = 0
     while begin < len(events):
         end = len(events) if begin + _BLOCK >= len(events) else int(np.searchsorted(time, time[begin + _BLOCK], "left"))
         if end <= begin:  # a time with more events than a block
             end = int(np.searchsorted(time, time[begin], "right"))
-            found += end - begin - distinct_pairs(events.src[begin:end], events.dst[begin:end])
+            duplicates += end - begin - distinct_pairs(events.src[begin:end], events.dst[begin:end])
         else:
             keys = edge_keys.pack(events.src[begin:end], events.dst[begin:end])
             order = np.lexsort((keys, time[begin:end]))
-            keys, at = keys[order], time[begin:end][order]
-            found += int(np.count_nonzero((keys[1:] == keys[:-1]) & (at[1:] == at[:-1])))
+            keys, times_in_order = keys[order], time[begin:end][order]
+            duplicates += int(np.count_nonzero((keys[1:] == keys[:-1]) & (times_in_order[1:] == times_in_order[:-1])))
         begin = end
-    return found
+    return duplicates
 
 
 def _blocks(size: int) -> Iterator[slice]:
@@ -79,16 +84,16 @@ def _blocks(size: int) -> Iterator[slice]:
 
 
 def distinct_labels(events: EventStream) -> int:
-    """How many values the labels have; 0 without labels."""
-    found = np.empty(0, np.int64)
+    """Count the values that the labels have; 0 without labels."""
+    labels = np.empty(0, np.int64)
     for block in _blocks(0 if events.labels is None else events.labels.size):
-        found = np.union1d(found, [] if events.labels is None else events.labels[block])
-    return found.size
+        labels = np.union1d(labels, [] if events.labels is None else events.labels[block])
+    return labels.size
 
 
-class Shape(NamedTuple):
-    """Of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the events that nodes send, and
-    receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
+class StreamShape(NamedTuple):
+    """Activity, skew and burstiness of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the
+    events that nodes send, and receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
 
     active_nodes: int
     source_skew: float
@@ -96,25 +101,26 @@ class Shape(NamedTuple):
     burstiness: float
 
 
-def shape(events: EventStream) -> Shape:
-    """In blocks of events: beside what is mapped, memory is counts of the nodes."""
-    sent, received = (_tally(end, events.num_nodes) for end in (events.src, events.dst))
+def stream_shape(events: EventStream) -> StreamShape:
+    """Measure activity, skew and burstiness, in blocks of events: beside what is mapped, memory is counts of the nodes."""
+    sent, received = (_events_per_node(end, events.num_nodes) for end in (events.src, events.dst))
     release(events.src)
     release(events.dst)
     active = int(np.count_nonzero(sent + received))
-    return Shape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
+    return StreamShape(active, zipf_exponent(sent), zipf_exponent(received), burstiness(events.t))
 
 
-def _tally(ids: Int32, num_nodes: int) -> Int64:
+def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
     counts = np.zeros(num_nodes, np.int64)
     for block in _blocks(ids.size):
-        found, times = np.unique(ids[block], return_counts=True)
-        counts[found] += times
+        nodes, occurrences = np.unique(ids[block], return_counts=True)
+        counts[nodes] += occurrences
     return counts
 
 
 def zipf_exponent(counts: Int64) -> float:
-    """The most likely s for which the most active tenth of the nodes, at least ten, has its `counts` int64 [N] by weights rank ** -s.
+    """Estimate the exponent s of Zipf's law, weights rank ** -s, that makes the `counts` int64 [N] of the most active tenth of the nodes,
+    at least ten, most likely.
 
     Only the head is read: below it, counts of one or two say little of a law (Clauset et al., 2009, section 3). From 0 to 10; NaN with
     fewer than two nodes that count.
@@ -142,7 +148,8 @@ def zipf_exponent(counts: Int64) -> float:
 
 
 def burstiness(times: Int64 | Float64) -> float:
-    """(sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008, eq. 1).
+    """Return (sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008,
+    eq. 1).
 
     NaN without a gap, or where all are 0.
     """

@@ -1,4 +1,5 @@
-"""T-CSR: the events of every node in their order (TGL, Zhou et al., VLDB 2022, section 4.1), from which neighbours are sampled."""
+"""T-CSR (temporal CSR): the events of every node in their order (TGL, Zhou et al., VLDB 2022, section 4.1), from which neighbours are
+sampled."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from chronoscale.cuda_ext.sampling import temporal
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Int32, Int64, require
-from chronoscale.datasets.draft import drafted
+from chronoscale.datasets.atomic import atomic_folder
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -23,16 +24,16 @@ BLOCK = 1 << 20  # events that are read at a time
 
 
 class Hop(NamedTuple):
-    """One layer's neighbours, and the roots [R] that they were sampled for."""
+    """Hop of sampled neighbours, and the roots [R] that they were sampled for."""
 
     node: Int32
     before: Int32
-    sampled: Sampled
+    sampled: SampledNeighbors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TCSR:
-    """Row v holds the events of node v, ascending: entries indptr[v] to indptr[v + 1] - 1.
+    """Temporal CSR of a stream: row v holds the events of node v, ascending: entries indptr[v] to indptr[v + 1] - 1.
 
     indptr int64 [N + 1]; neighbor int32 [K], the node at the other end; event int32 [K], the event's number in the stream, which orders
     events of one time. Exact: every event of a node is there. Arrays may be memory-mapped; that events ascend within a row is
@@ -57,7 +58,8 @@ class TCSR:
 
     @classmethod
     def of(cls, stream: EventStream, both: bool = True, folder: Path | None = None) -> TCSR:
-        """That of a stream; `both`: a node's events are those that it sends and those that it receives, else those that it sends alone.
+        """Build the T-CSR of a stream. both: a node's events are those that it sends and those that it receives, else those that it sends
+        alone.
 
         O(M), two passes. With a new folder its arrays are files there, whole or not at all, and mapped: beyond them memory is O(N) and a
         block of events, however long the stream. Raises UserError for 2^31 events or more, and for a folder that exists.
@@ -77,17 +79,17 @@ class TCSR:
 
         entries = (int(indptr[-1]),)
         if folder is None:
-            made = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
-            filled(made.neighbor, made.event)
-            return made
-        with drafted(folder) as draft:
+            tcsr = cls(indptr, np.empty(entries, np.int32), np.empty(entries, np.int32))
+            filled(tcsr.neighbor, tcsr.event)
+            return tcsr
+        with atomic_folder(folder) as draft:
             np.save(draft / "indptr.npy", indptr)
             filled(*(open_memmap(draft / f"{name}.npy", "w+", np.int32, entries) for name in ("neighbor", "event")))
         return cls.load(folder)
 
     @classmethod
     def load(cls, folder: Path) -> TCSR:
-        """One that `of` has left in a folder, mapped. Raises UserError naming a file that is missing or damaged."""
+        """Map the arrays that `of` has left in a folder. Raises UserError naming a file that is missing or damaged."""
         return cls(*(read_array(folder / f"{name}.npy", mmap=True) for name in ("indptr", "neighbor", "event")))
 
     def sample(
@@ -99,8 +101,9 @@ class TCSR:
         seed: int = 0,
         threads: int = 0,
         since: Int32 | None = None,
-    ) -> Sampled:
-        """Up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see temporal.sample.
+    ) -> SampledNeighbors:
+        """Sample up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see
+        temporal.sample.
 
         For the events of a batch that begins with event b, `before` is b: no event of the batch itself is seen. For a neighbour that was
         sampled, it is the event that it was sampled with. Both bounds: the events of a window of time.
@@ -117,15 +120,15 @@ class TCSR:
         threads: int = 0,
         since: Int32 | None = None,
     ) -> list[Hop]:
-        """A hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1.
+        """Sample a hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1.
 
         `since` [R] is the lower bound of a root's neighbours and of theirs. Each hop of each seed draws by a key of its own. Raises as
         `sample`, and UserError for a seed below 0 or above 2^128 - 1.
         """
-        found: list[Hop] = []
+        hops: list[Hop] = []
         for hop, fanout in enumerate(fanouts):
-            sampled = self.sample(node, before, fanout, policy, draws.key_of(seed, hop), threads, since)
-            found.append(Hop(node, before, sampled))
+            sampled = self.sample(node, before, fanout, policy, draws.derive_key(seed, hop), threads, since)
+            hops.append(Hop(node, before, sampled))
             node, before = sampled.neighbor.ravel(), sampled.event.ravel()
             since = None if since is None else since.repeat(fanout)
-        return found
+        return hops

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.temporal import MOST_FANOUT, POLICIES, Policy, Sampled
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT, POLICIES, Policy, SampledNeighbors
 from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64, require
 from chronoscale.datasets.randomness import uniform
 from chronoscale.datasets.streams import draws
@@ -29,15 +29,15 @@ MARGIN = np.float32(1e-7)  # what TGL takes from a root's time, which changes no
 
 
 class TimedHop(NamedTuple):
-    """One layer's neighbours, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
+    """Hop of neighbours sampled by time, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
 
     node: Int32
     time: Float32
-    sampled: Sampled
+    sampled: SampledNeighbors
 
 
 class TGLSampler:
-    """Neighbours that TGL samples from a T-CSR whose event e has time t[e] (int64 or float64 [M], ascending).
+    """Sampler of the neighbours that TGL's code takes from a T-CSR whose event e has time t[e] (int64 or float64 [M], ascending).
 
     windows, duration, propagate: TGL's `history`, `duration` and `prop_time`: a root has a neighbourhood in each of the windows of that
     duration before it; neighbours are sampled for at their root's time, not at that of their event. Not TGL's: random numbers (`rand_r` of
@@ -68,17 +68,20 @@ class TGLSampler:
         times = _times("t", t)
         if (times[1:] < times[:-1]).any():
             raise UserError(f"t[{int(np.argmax(times[1:] < times[:-1])) + 1}]: time falls")
-        self._graph, self._recent, self._propagate = graph, policy == "recent", propagate
+        self._graph = graph
+        self._recent = policy == "recent"
+        self._propagate = propagate
         self._t = np.append(times, np.float32(np.inf))  # the last is that of event -1: no neighbour
         self._windows, self._duration = windows, np.float32(duration)
         self.reset()
 
     def reset(self) -> None:
-        """Pointers go back to the nodes' first events."""
+        """Move all pointers back to the nodes' first events."""
         self.pointers = np.tile(self._graph.indptr[:-1], (self._windows + 1, 1))
 
     def sample(self, node: Int32, time: Float32 | Float64 | Int64, fanouts: Sequence[int], seed: int = 0) -> list[list[TimedHop]]:
-        """For each window, the oldest first, a hop for each of the fanouts, as TCSR.hops has them: neighbours of node [R] before time [R].
+        """Sample neighbours of node [R] before time [R]: for each window, the oldest first, a hop for each of the fanouts, as `TCSR.hops`
+        has them.
 
         Slots are in the order of events (TGL's: the latest first, or as drawn). Moves the pointers. Raises UserError for arrays that do not
         fit, ids outside [-1, N), times that are not finite in float32, a fanout outside [0, 1024], a seed below 0 or above 2^128 - 1.
@@ -88,10 +91,10 @@ class TGLSampler:
         require(time, "time", "int64 float32 float64", (node.size,))
         if node.size and not (node.min() >= -1 and node.max() < nodes):
             raise UserError(f"sample: node ids must lie in [-1, {nodes})")
-        if any(not 0 <= fanout <= MOST_FANOUT for fanout in fanouts):
-            raise UserError(f"sample: fanouts={list(fanouts)}; expected 0 to {MOST_FANOUT}")
+        if any(not 0 <= fanout <= MAX_FANOUT for fanout in fanouts):
+            raise UserError(f"sample: fanouts={list(fanouts)}; expected 0 to {MAX_FANOUT}")
         roots = [(node, _times("time", time))] * self._windows
-        found: list[list[TimedHop]] = [[] for _ in roots]
+        windows: list[list[TimedHop]] = [[] for _ in roots]
         for hop, fanout in enumerate(fanouts):
             walks = hop == 0 or self._recent or (self._propagate and self._windows == 1)
             if walks:
@@ -101,21 +104,21 @@ class TGLSampler:
                 if walks and self._duration > MARGIN:
                     self._walk(self._windows - 1 - back, node, at, offset - self._duration)
                 first, last = self._window(node, at, back, offset, walks)
-                sampled = self._taken((node, at), first, last, at + offset - MARGIN, fanout, draws.key_of(seed, hop, back))
-                found[back].append(TimedHop(node, at, sampled))
+                sampled = self._taken((node, at), first, last, at + offset - MARGIN, fanout, draws.derive_key(seed, hop, back))
+                windows[back].append(TimedHop(node, at, sampled))
                 there = sampled.event.ravel() >= 0
-                of = np.repeat(at, fanout) if self._propagate else self._t[sampled.event.ravel()]
-                roots[back] = sampled.neighbor.ravel(), np.where(there, of, np.float32(0))
-        return found[::-1]
+                times = np.repeat(at, fanout) if self._propagate else self._t[sampled.event.ravel()]
+                roots[back] = sampled.neighbor.ravel(), np.where(there, times, np.float32(0))
+        return windows[::-1]
 
-    def _walk(self, which: int, node: Int32, time: Float32, offset: np.float32) -> None:
-        """Moves these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
+    def _walk(self, window: int, node: Int32, time: Float32, offset: np.float32) -> None:
+        """Move these nodes' pointers on to the last event that is not after their time, for all roots before any is sampled for."""
         there = node >= 0
         last = self._later(node[there], time[there] + offset - MARGIN) - 1
-        np.maximum.at(self.pointers[which], node[there], last)
+        np.maximum.at(self.pointers[window], node[there], last)
 
     def _window(self, node: Int32, time: Float32, back: int, offset: np.float32, walked: bool) -> tuple[Int64, Int64]:
-        """The entries [R] that a root's window begins and ends with; TGL returns that which it begins with only by a draw."""
+        """Return the entries [R] that a root's window begins and ends with; TGL returns that which it begins with only by a draw."""
         first, last = np.zeros(node.size, np.int64), np.zeros(node.size, np.int64)
         there = node >= 0
         v, at = node[there], time[there] + offset
@@ -128,25 +131,25 @@ class TGLSampler:
             last[there] = np.maximum(self._later(v, at) - 1, begin)
         return first, last
 
-    def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> Sampled:
-        """Of each root the latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
+    def _taken(self, root: tuple[Int32, Float32], first: Int64, last: Int64, limit: Float32, fanout: int, key: int) -> SampledNeighbors:
+        """Return each root's latest entries of its window, or as many draws, of which those stay whose time is below `limit` [R]."""
         at = np.maximum(first, last - fanout)[:, None] + 1 + np.arange(fanout)
-        many = np.flatnonzero(last - first >= fanout)
+        full = np.flatnonzero(last - first >= fanout)
         if not self._recent and fanout:
-            bits = root[1][many].view(np.uint32).astype(np.int64)
-            number = (uniform(root[0][many].astype(np.int64) << 32 | bits, key) * 2.0**53).astype(np.int64)  # of the root, by hash
-            fraction = uniform(number[:, None] * MOST_FANOUT + np.arange(fanout), key)
-            at[many] = np.sort(first[many, None] + (fraction * (last - first + 1)[many, None]).astype(np.int64))
+            bits = root[1][full].view(np.uint32).astype(np.int64)
+            number = (uniform(root[0][full].astype(np.int64) << 32 | bits, key) * 2.0**53).astype(np.int64)  # of the root, by hash
+            fraction = uniform(number[:, None] * MAX_FANOUT + np.arange(fanout), key)
+            at[full] = np.sort(first[full, None] + (fraction * (last - first + 1)[full, None]).astype(np.int64))
         neighbor, event = np.full(at.shape, -1, np.int32), np.full(at.shape, -1, np.int32)
         there = at <= last[:, None]
         event[there] = self._graph.event[at[there]]
         there = self._t[event] < limit[:, None]
         neighbor[there] = self._graph.neighbor[at[there]]
         event[~there] = -1
-        return Sampled(neighbor, event, there.sum(1, dtype=np.int32))
+        return SampledNeighbors(neighbor, event, there.sum(1, dtype=np.int32))
 
     def _later(self, node: Int32, time: Float32) -> Int64:
-        """The first entry of each row that is after its time [R], or the row's end."""
+        """Return the first entry of each row that is after its time [R], or the row's end."""
         low, high = self._graph.indptr[node], self._graph.indptr[node + 1]
         while (left := np.flatnonzero(low < high)).size:
             middle = (low[left] + high[left]) >> 1

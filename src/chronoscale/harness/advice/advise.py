@@ -1,4 +1,4 @@
-"""Advise: every candidate simulated, a piece of the run each, and put in order."""
+"""Advice: every candidate simulated, a piece of the run each, and put in order."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from dataclasses import asdict
 import psutil
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.advice.candidates import Candidate, candidates, variant
+from chronoscale.harness.advice.candidate import Candidate
+from chronoscale.harness.advice.candidates import candidates, variant
 from chronoscale.harness.advice.judge import Task, judge, workload
 from chronoscale.harness.advice.outcome import ASKED, cautions, choices, piece
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.sweep import sweep
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.keys.experiment_files import parse
-from chronoscale.harness.planners import planners
-from chronoscale.harness.runs.run_folder import Run, as_given, write_text
-from chronoscale.harness.simulate.estimate import LONG, Estimate, estimates
+from chronoscale.harness.keys.experiment_files import as_yaml, parse
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.estimate import LONG, Estimate, estimates
+from chronoscale.harness.runs.run_folder import Run, write_text
 
 FIRST = "first.yaml"
 
@@ -28,11 +29,12 @@ FIRST = "first.yaml"
 def advise(
     experiment: Experiment,
     run: Run,
-    told: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
     workers: int | None = None,
     dask: str | None = None,
 ) -> None:
-    """A piece `point-<number>` for every candidate: its verdict; `points.json`: all of them; `first.yaml`: the first, as an experiment.
+    """Fill a piece `point-<number>` for every candidate: its verdict; `points.json`: all of them; `first.yaml`: the first, as an
+    experiment.
 
     workers: processes; by default as many as cores and memory allow, one where that is over in seconds. dask: address of a scheduler,
     instead of them.
@@ -41,18 +43,18 @@ def advise(
     """
     if experiment.failures is not None:
         raise UserError("failures: trainings that nothing interrupts are ranked; leave the key out here, and `simulate` the first with it")
-    asked = candidates(experiment)
-    run.write(ASKED, [asdict(one) for one in asked])
-    tasks = {i: Task.of(experiment, one) for i, one in enumerate(asked) if not (run.folder / piece(i)).exists()}
+    points = candidates(experiment)
+    run.write(ASKED, [asdict(point) for point in points])
+    tasks = {i: Task.of(experiment, point) for i, point in enumerate(points) if not (run.folder / piece(i)).exists()}
     if tasks:
-        count, done = len(asked), len(asked) - len(tasks)
-        told(f"{done} of {count} points")
+        count, done = len(points), len(points) - len(tasks)
+        on_progress(f"{done} of {count} points")
 
         def take(number: int, verdict: Verdict) -> None:
             nonlocal done
             run.piece(piece(number), verdict.save)
             done += 1
-            told(f"{done} of {count} points, {asked[number]}")
+            on_progress(f"{done} of {count} points, {points[number]}")
 
         fitting = _workers(tasks)
         tasks = {number: task.cut(run) for number, task in tasks.items()}
@@ -63,22 +65,22 @@ def advise(
     if found[0].rank is None:
         run.finish()
         raise UserError(_nothing(found))
-    write_text(run.folder / FIRST, as_given(_as_experiment(experiment, found[0].candidate)))
+    write_text(run.folder / FIRST, as_yaml(_as_experiment(experiment, found[0].candidate)))
 
 
 def _workers(tasks: Mapping[int, Task]) -> int:
-    """As many as cores, tasks and the memory for the largest schedule allow; one where all schedules together are no long one. Estimated
-    from those of the first settings. Raises UserError for data that cannot be planned with."""
+    """As many processes as cores, tasks and the memory for the largest schedule allow; one where all schedules together are no long one.
+    Estimated from those of the first settings. Raises UserError for data that cannot be planned with."""
     first = next(iter(tasks.values())).candidate.settings
-    found = [_estimated(task) for task in tasks.values() if task.candidate.settings == first]
-    if sum(one.rows for one in found) * len(tasks) < LONG * len(found):
+    estimated = [_estimated(task) for task in tasks.values() if task.candidate.settings == first]
+    if sum(estimate.rows for estimate in estimated) * len(tasks) < LONG * len(estimated):
         return 1
-    room = int(psutil.virtual_memory().available / 1e9 / max(one.gigabytes for one in found))
+    room = int(psutil.virtual_memory().available / 1e9 / max(estimate.gigabytes for estimate in estimated))
     return max(1, min(len(os.sched_getaffinity(0)), len(tasks), room))
 
 
 def _estimated(task: Task) -> Estimate:
-    """What a strategy refuses has no rows."""
+    """Rows of a task's schedule; none for what a strategy refuses."""
     experiment = parse(task.keys, "advise")
     work = workload(experiment)
     try:
@@ -87,14 +89,14 @@ def _estimated(task: Task) -> Estimate:
         return Estimate(task.candidate.strategy, task.candidate.gpus, 0)
 
 
-def _nothing(found: list[Choice]) -> str:
-    """Why none ranks, in a line."""
-    over = [one for one in found if one.why.startswith("over")]
-    near = min(over, key=lambda one: one.value) if over else found[0]
-    return f"nothing to advise, none of {len(found)} points fits and keeps to the budget; {near.candidate}: {near.why}"
+def _nothing(choices: list[Choice]) -> str:
+    """Say why no candidate ranks."""
+    over = [choice for choice in choices if choice.why.startswith("over")]
+    nearest = min(over, key=lambda choice: choice.value) if over else choices[0]
+    return f"nothing to advise, none of {len(choices)} points fits and keeps to the budget; {nearest.candidate}: {nearest.why}"
 
 
 def _as_experiment(experiment: Experiment, chosen: Candidate) -> Experiment:
-    named = Task.of(experiment, chosen).keys
-    one = variant(experiment, chosen.cluster, chosen.settings)
-    return one.model_copy(update={"strategies": tuple(named["strategies"]), "gpus": (chosen.gpus,)})
+    keys = Task.of(experiment, chosen).keys
+    varied = variant(experiment, chosen.cluster, chosen.settings)
+    return varied.model_copy(update={"strategies": tuple(keys["strategies"]), "gpus": (chosen.gpus,)})

@@ -1,18 +1,18 @@
-"""Candidates: what an experiment lets one choose from: strategies, GPUs, clusters, settings."""
+"""Candidates that an experiment lets one choose from: strategies, GPUs, clusters, settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.harness.families import family_of
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
-from chronoscale.harness.planners import planners
+from chronoscale.harness.keys.families import family_of
+from chronoscale.harness.keys.planners import planners
 from chronoscale.simulator import presets
 from chronoscale.strategies.registry import of
 
@@ -32,67 +32,32 @@ EXECUTED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """cluster: as the file names it. strategy: as it calls itself. settings: values of `advise.grid`'s keys."""
-
-    cluster: str
-    strategy: str
-    gpus: int
-    settings: Mapping[str, Any]
-
-    @property
-    def group(self) -> tuple[str, str, str]:
-        """What candidates share that differ in their number of GPUs alone."""
-        return self.cluster, self.strategy, repr(sorted(self.settings.items()))
-
-    def __str__(self) -> str:
-        return self.told(self.strategy, f"{self.gpus:,}")
-
-    def told(self, strategies: str, gpus: str) -> str:
-        """With others that differ in these alone."""
-        said = [f"{strategies} on {gpus} GPU{'s' * (gpus != '1')} of {self.cluster}"]
-        return ", ".join(said + [f"{short(key, self.settings)} {value_of(value)}" for key, value in self.settings.items()])
-
-
-def short(key: str, among: Mapping[str, Any]) -> str:
-    """The last word of a key, where it is the only one among others that ends so."""
-    last = key.rpartition(".")[2]
-    return last if sum(other.rpartition(".")[2] == last for other in among) == 1 else key
-
-
-def value_of(value: Any) -> str:
-    """As the file has it."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(value_of, value))}]"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def clusters(experiment: Experiment) -> tuple[str, ...]:
-    """Those that are compared."""
+    """Return the clusters that are compared."""
     return experiment.advise.clusters or (experiment.cluster,)
 
 
 def candidates(experiment: Experiment) -> list[Candidate]:
-    """All of them, settings first, then clusters, GPUs and strategies, as the file has them. Strategies that it does not name are all that
-    simulate such an experiment, but those that plan for as long as they are let; GPUs are the powers of two that a cluster has, and all.
+    """Return all candidates, settings first, then clusters, GPUs and strategies, as the file has them. Strategies that it does not name are
+    all that simulate such an experiment, but those that plan for as long as they are let; GPUs are the powers of two that a cluster has,
+    and all.
 
     Raises UserError, in terms of the file's keys, for a setting that does not validate, a strategy that refuses one, a cluster that there
     is not, and where nothing or too much is left to compare.
     """
     _priced(experiment)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     budget, grid = experiment.advise.budget.gpus, experiment.advise.grid
     _few(prod(map(len, grid.values())) * len(clusters(experiment)))
     for settings, cluster in product(_settings(experiment), clusters(experiment)):
         varied = variant(experiment, cluster, settings)
         for gpus, name in product(_gpus(experiment, cluster), strategies(varied, "strategies" in experiment.model_fields_set)):
             if budget is None or gpus <= budget:
-                found.append(Candidate(cluster, name, gpus, settings))
-        _few(len(found))
-    if not found:
+                candidates.append(Candidate(cluster, name, gpus, settings))
+        _few(len(candidates))
+    if not candidates:
         raise UserError(f"advise.budget.gpus: {budget}, and every number of GPUs that is asked for is larger")
-    return found
+    return candidates
 
 
 def _few(points: int) -> None:
@@ -101,7 +66,7 @@ def _few(points: int) -> None:
 
 
 def variant(experiment: Experiment, cluster: str, settings: Mapping[str, Any]) -> Experiment:
-    """The experiment with these settings on that cluster, and nothing to advise. Raises UserError in terms of `advise`'s keys."""
+    """Return the experiment with these settings on that cluster, and nothing to advise. Raises UserError in terms of `advise`'s keys."""
     data = experiment.model_dump(mode="json", exclude_unset=True, exclude={"advise"}) | {"cluster": cluster}
     try:
         presets.cluster(cluster)
@@ -109,10 +74,10 @@ def variant(experiment: Experiment, cluster: str, settings: Mapping[str, Any]) -
         raise UserError(f"advise.clusters: {error}") from None
     for key, value in settings.items():
         _set(data, key, list(value) if isinstance(value, tuple) else value)
-    found = parse(data, "advise.grid")
-    if found.family != experiment.family:
-        raise UserError(f"advise.grid: model.name: '{found.model.name}' trains on {found.family}, the experiment on {experiment.family}")
-    return found
+    varied = parse(data, "advise.grid")
+    if varied.family != experiment.family:
+        raise UserError(f"advise.grid: model.name: '{varied.model.name}' trains on {varied.family}, the experiment on {experiment.family}")
+    return varied
 
 
 def _set(data: dict[str, Any], key: str, value: Any) -> None:
@@ -126,8 +91,8 @@ def _set(data: dict[str, Any], key: str, value: Any) -> None:
 
 
 def strategies(experiment: Experiment, named: bool) -> list[str]:
-    """Those that the experiment names, else all that simulate it and do not solve for as long as they are let. Raises UserError as
-    `planners`."""
+    """Return the strategies that the experiment names, else all that simulate it and do not solve for as long as they are let. Raises
+    UserError as `planners`."""
     if named:
         return list(planners(experiment))
     return [name for name, planner in of(experiment.family).items() if not planner.solves and not planner.refuses(experiment.hyper)]
@@ -150,12 +115,6 @@ def _settings(experiment: Experiment) -> list[Mapping[str, Any]]:
         if first in EXECUTED:
             raise UserError(f"advise.grid: {key}: it changes nothing that is simulated")
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-
-
-def price(experiment: Experiment, cluster: str) -> float | None:
-    """Of a GPU-hour on a cluster; None where the file has none."""
-    prices = experiment.advise.prices
-    return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
 
 
 def _priced(experiment: Experiment) -> None:

@@ -1,4 +1,4 @@
-"""Headline: which candidate is first, by how much, and how sure that is."""
+"""Headline of advice: which candidate is first, by how much, and how sure that is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
 from chronoscale.harness.keys.advise import Objective
 from chronoscale.reports.findings import TIE
-from chronoscale.reports.formats import number, seconds, size
+from chronoscale.reports.numbers import number, seconds, size
 
 AMOUNTS: Mapping[Objective, Callable[[float], str]] = {
     "time": lambda value: f"{seconds(value)} an epoch",
@@ -19,18 +19,18 @@ AMOUNTS: Mapping[Objective, Callable[[float], str]] = {
 
 
 def headline(choices: Sequence[Choice], objective: Objective) -> str:
-    """In a few sentences; '' where none ranks."""
-    ranked = [one for one in choices if one.rank is not None]
+    """Say which candidate is first in a few sentences; '' where none ranks."""
+    ranked = [choice for choice in choices if choice.rank is not None]
     if not ranked:
         return ""
     first = ranked[0]
-    said = f"First by {objective}: {first.candidate}, {AMOUNTS[objective](first.value)}"
+    sentence = f"First by {objective}: {first.candidate}, {AMOUNTS[objective](first.value)}"
     if len(ranked) == 1:
-        return f"{said}; nothing else fits and keeps to the budget."
+        return f"{sentence}; nothing else fits and keeps to the budget."
     second = ranked[1]
     if second.behind == 0:
-        return f"{said}, as for {second.candidate}. {_surely(ranked, objective)}"
-    return f"{said}, {100 * (1 - first.value / second.value):.3g} % less than {second.candidate}. {_surely(ranked, objective)}"
+        return f"{sentence}, as for {second.candidate}. {_surely(ranked, objective)}"
+    return f"{sentence}, {100 * (1 - first.value / second.value):.3g} % less than {second.candidate}. {_surely(ranked, objective)}"
 
 
 def _surely(ranked: Sequence[Choice], objective: Objective) -> str:
@@ -40,13 +40,13 @@ def _surely(ranked: Sequence[Choice], objective: Objective) -> str:
     if second.won is None:
         close = f" {_several(ranked)} closer than {percent(TIE)}: take them for equal." if second.behind < TIE else ""
         return f"No uncertainty was stated, so that nothing says how sure this is.{close}"
-    said = f"ahead in {percent(second.won)} of {len(first.draws)} draws"
+    share = f"ahead in {percent(second.won)} of {len(first.draws)} draws"
     if second.apart:
-        return f"Under the uncertainty it is {said}."
-    more = sum(one.apart is False for one in ranked[2:])
-    return f"Under the uncertainty it is not told apart from the second{f', nor from {more} more' * bool(more)}: it is {said}."
+        return f"Under the uncertainty it is {share}."
+    more = sum(choice.apart is False for choice in ranked[2:])
+    return f"Under the uncertainty it is not told apart from the second{f', nor from {more} more' * bool(more)}: it is {share}."
 
 
 def _several(ranked: Sequence[Choice]) -> str:
-    count = sum(one.behind < TIE for one in ranked[1:])
+    count = sum(choice.behind < TIE for choice in ranked[1:])
     return "The second is" if count == 1 else f"{count} others are"

@@ -1,17 +1,17 @@
-"""Ranking: candidates in the order of an objective, those left out that do not fit, and by how much the first is first."""
+"""Ranking of candidates by an objective, without those that do not fit; and by how much the first is first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chronoscale.harness.advice.candidates import Candidate, price
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.keys.advise import Budget
+from chronoscale.harness.keys.advise import BudgetKeys
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.reports.formats import number, size
-from chronoscale.reports.measured import Band
+from chronoscale.reports.numbers import number, size
+from chronoscale.reports.strategy_result import Band
 
 SURE = 0.95  # share of draws from which one is told apart from another
 
@@ -42,7 +42,7 @@ class Choice:
 
     @property
     def band(self) -> Band:
-        """Of the epoch, s."""
+        """Low and high end of the epoch over its draws, s."""
         return self.verdict.point.band if self.verdict.point else Band()
 
     @property
@@ -51,23 +51,23 @@ class Choice:
         return None if self.won is None else self.won >= SURE
 
 
-def ranking(experiment: Experiment, found: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
-    """Those that rank, then the others in their order."""
-    said = reasons(found)
-    made = [replace(_choice(experiment, *found[i]), reason=said.get(i, "")) for i in sorted(found)]
-    ranked = sorted((one for one in made if not one.why), key=_order)
+def ranking(experiment: Experiment, simulated: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
+    """Return the candidates that rank, then the others in their order."""
+    sentences = reasons(simulated)
+    unranked = [replace(_choice(experiment, *simulated[i]), reason=sentences.get(i, "")) for i in sorted(simulated)]
+    ranked = sorted((choice for choice in unranked if not choice.why), key=_order)
     if ranked:
         first, best = ranked[0], _front(ranked)
         ranked = [
-            replace(one, rank=i + 1, behind=_behind(one, first), won=_won(first, one) if i else None, front=i in best)
-            for i, one in enumerate(ranked)
+            replace(choice, rank=i + 1, behind=_behind(choice, first), won=_won(first, choice) if i else None, front=i in best)
+            for i, choice in enumerate(ranked)
         ]
-    return [*ranked, *(one for one in made if one.why)]
+    return [*ranked, *(choice for choice in unranked if choice.why)]
 
 
-def _order(one: Choice) -> tuple[float, float, int, int]:
-    """Of equals what takes less of anything else is first."""
-    return one.value, one.gpu_hours, one.candidate.gpus, one.verdict.point.peak_bytes if one.verdict.point else 0
+def _order(choice: Choice) -> tuple[float, float, int, int]:
+    """Key to sort by: of equals what takes less of anything else is first."""
+    return choice.value, choice.gpu_hours, choice.candidate.gpus, choice.verdict.point.peak_bytes if choice.verdict.point else 0
 
 
 def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> Choice:
@@ -90,25 +90,31 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
     hours, value = taken(verdict.epoch_s)
     cost = None if prices is None else hours * point.gpus * prices
     draws = () if objective == "memory" else tuple(taken(draw)[1] for draw in point.draws_s)
-    made = Choice(candidate, verdict, hours, hours * point.gpus, cost, value, draws)
-    return replace(made, why=f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, made))
+    choice = Choice(candidate, verdict, hours, hours * point.gpus, cost, value, draws)
+    return replace(choice, why=f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, choice))
 
 
-def _over(budget: Budget, choice: Choice) -> str:
+def price(experiment: Experiment, cluster: str) -> float | None:
+    """Return the price of a GPU-hour on a cluster; None where the file has none."""
+    prices = experiment.advise.prices
+    return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
+
+
+def _over(budget: BudgetKeys, choice: Choice) -> str:
     """What of the budget it exceeds, in words; '' for nothing."""
     peak = choice.verdict.point.peak_bytes if choice.verdict.point else 0
-    asked: list[tuple[float, float | None, Callable[[float], str]]] = [
+    limits: list[tuple[float, float | None, Callable[[float], str]]] = [
         (choice.hours, budget.hours, lambda value: f"{number(value, 3)} hours"),
         (choice.gpu_hours, budget.gpu_hours, lambda value: f"{number(value, 3)} GPU-hours"),
         (choice.cost or 0.0, budget.cost, lambda value: f"a cost of {number(value, 3)}"),
         (float(peak), budget.memory, lambda value: f"{size(value)} a GPU"),
     ]
-    said = [f"{shown(taken)}, {shown(float(most))} at most" for taken, most, shown in asked if most is not None and taken > most]
-    return f"over the budget: {' and '.join(said)}" if said else ""
+    exceeded = [f"{text(amount)}, {text(float(limit))} at most" for amount, limit, text in limits if limit is not None and amount > limit]
+    return f"over the budget: {' and '.join(exceeded)}" if exceeded else ""
 
 
-def _behind(one: Choice, first: Choice) -> float:
-    return one.value / first.value - 1 if first.value > 0 else float(one.value > 0) and float("inf")
+def _behind(choice: Choice, first: Choice) -> float:
+    return choice.value / first.value - 1 if first.value > 0 else float(choice.value > 0) and float("inf")
 
 
 def _won(first: Choice, other: Choice) -> float | None:
@@ -120,9 +126,9 @@ def _won(first: Choice, other: Choice) -> float | None:
 
 def _front(ranked: Sequence[Choice]) -> set[int]:
     """Places of those that no other beats in time or GPU-hours without losing in the other."""
-    found, least = set(), float("inf")
+    front, least = set(), float("inf")
     for i in sorted(range(len(ranked)), key=lambda i: (ranked[i].verdict.epoch_s, ranked[i].gpu_hours)):
         if ranked[i].gpu_hours < least:
-            found.add(i)
+            front.add(i)
             least = ranked[i].gpu_hours
-    return found
+    return front

@@ -1,13 +1,13 @@
-"""Reasons: what a candidate's epoch waits for, in a sentence, read off its critical path."""
+"""Reasons why a candidate's epoch takes as long as it does, in a sentence, read off its critical path."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from chronoscale.harness.advice.candidates import Candidate
+from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.simulator.critical import Blame
+from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
 ALSO = 0.2  # share of the epoch from which a second bound, or waiting, is told
@@ -25,7 +25,7 @@ WORDS: Mapping[str, str] = {
 
 
 class Bound(NamedTuple):
-    """Why an epoch is no shorter. kind: "compute", "launches", "host", or what is moved, in words; most: its largest operation."""
+    """What bounds an epoch. kind: "compute", "launches", "host", or what is moved, in words; most: its largest operation."""
 
     kind: str
     share: float
@@ -38,69 +38,72 @@ class Bound(NamedTuple):
 
 
 def percent(share: float) -> str:
-    """For people."""
+    """Write a share as a percentage."""
     return f"{100 * share:.0f} %"
 
 
-def bounds(blames: Sequence[Blame]) -> list[Bound]:
-    """Of a critical path, the largest first."""
-    shares: dict[str, list[Blame]] = {}
-    for one in blames:
-        shares.setdefault(_kind(one), []).append(one)
-    found = [Bound(kind, sum(one.share for one in ones), max(ones, key=lambda one: one.share).op.lower()) for kind, ones in shares.items()]
-    return sorted(found, key=lambda bound: -bound.share)
+def bounds(blames: Sequence[PathShare]) -> list[Bound]:
+    """Return the bounds of a critical path, the largest first."""
+    shares: dict[str, list[PathShare]] = {}
+    for blame in blames:
+        shares.setdefault(_kind(blame), []).append(blame)
+    limits = []
+    for kind, alike in shares.items():
+        largest = max(alike, key=lambda blame: blame.share)
+        limits.append(Bound(kind, sum(blame.share for blame in alike), largest.op.lower()))
+    return sorted(limits, key=lambda bound: -bound.share)
 
 
-def _kind(one: Blame) -> str:
-    if not one.op:
+def _kind(blame: PathShare) -> str:
+    if not blame.op:
         return "launches"
-    if Op[one.op] in COLLECTIVES:
-        return f"{WORDS[one.op]} {one.link}"
-    if one.lane in COMPUTING:
+    if Op[blame.op] in COLLECTIVES:
+        return f"{WORDS[blame.op]} {blame.link}"
+    if blame.lane in COMPUTING:
         return "compute"
-    return "the host" if one.lane == Lane.HOST.name else WORDS.get(one.op, one.op.lower())
+    return "the host" if blame.lane == Lane.HOST.name else WORDS.get(blame.op, blame.op.lower())
 
 
-def reasons(found: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str]:
-    """By number, of those that were simulated. Where the larger ones of a strategy's numbers of GPUs are all bound by the same, and the
-    smaller ones are not, that is said."""
+def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str]:
+    """Give a reason for every candidate that was simulated, by its number. Where the larger ones of a strategy's numbers of GPUs are all
+    bound by the same, and the smaller ones are not, that is said."""
     groups: dict[tuple[str, str, str], list[int]] = {}
-    for number, (candidate, verdict) in found.items():
+    for number, (candidate, verdict) in simulated.items():
         if verdict.point is not None:
             groups.setdefault(candidate.group, []).append(number)
-    said = {}
+    sentences = {}
     for numbers in groups.values():
-        numbers.sort(key=lambda number: found[number][0].gpus)
-        kinds = [next((bound.kind for bound in bounds(found[number][1].blames)), "") for number in numbers]
+        numbers.sort(key=lambda number: simulated[number][0].gpus)
+        kinds = [next((bound.kind for bound in bounds(simulated[number][1].blames)), "") for number in numbers]
         first = next((i for i in range(len(kinds)) if len(set(kinds[i:])) == 1), 0)
         for place, number in enumerate(numbers):
-            since = found[numbers[first]][0].gpus if first and place >= first else None
-            said[number] = reason(found[number][1], since)
-    return said
+            since = simulated[numbers[first]][0].gpus if first and place >= first else None
+            sentences[number] = reason(simulated[number][1], since)
+    return sentences
 
 
 def reason(verdict: Verdict, since: int | None = None) -> str:
-    """A sentence without its full stop; since: the number of GPUs from which on the bound is the same."""
-    found, idle = bounds(verdict.blames), verdict.point.idle_ranks if verdict.point else 0
-    said = []
+    """Say what bounds an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the same."""
+    limits, idle = bounds(verdict.blames), verdict.point.idle_ranks if verdict.point else 0
+    parts = []
     if idle and verdict.point is not None:
-        said.append(f"idle ranks: {idle:,} of {verdict.point.gpus:,} GPUs have nothing to train")
-    if found:
-        said.append(_bound(found, f" from {since:,} GPUs on" if since else ""))
+        parts.append(f"idle ranks: {idle:,} of {verdict.point.gpus:,} GPUs have nothing to train")
+    if limits:
+        parts.append(_bound(limits, f" from {since:,} GPUs on" if since else ""))
     if verdict.waits >= ALSO and not idle:
-        said.append(f"imbalance: GPUs wait for the busiest {percent(verdict.waits)} of the epoch")
-    return "; ".join(said) or "nothing to do"
+        parts.append(f"imbalance: GPUs wait for the busiest {percent(verdict.waits)} of the epoch")
+    return "; ".join(parts) or "nothing to do"
 
 
-def _bound(found: Sequence[Bound], since: str) -> str:
-    first, *others = found
+def _bound(limits: Sequence[Bound], since: str) -> str:
+    first, *others = limits
     share = f"{percent(first.share)} of the epoch"
     if first.kind == "compute":
-        said = f"compute-bound{since}: {share} on the compute lanes, most of it {first.most}"
+        sentence = f"compute-bound{since}: {share} on the compute lanes, most of it {first.most}"
     elif first.kind == "launches":
-        said = f"bound by host launches{since}: kernels wait for the host {share}"
+        sentence = f"bound by host launches{since}: kernels wait for the host {share}"
     elif first.kind == "the host":
-        said = f"bound by the host{since}: {share} in its lane, most of it {first.most}"
+        sentence = f"bound by the host{since}: {share} in its lane, most of it {first.most}"
     else:
-        said = f"bound by {first.kind}{since}: {share}"
-    return said + (f", then {others[0]}" if others and others[0].share >= ALSO else "")
+        sentence = f"bound by {first.kind}{since}: {share}"
+    return sentence + (f", then {others[0]}" if others and others[0].share >= ALSO else "")

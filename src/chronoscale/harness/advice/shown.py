@@ -1,4 +1,4 @@
-"""Shown: what a run of `advise` has found, for the terminal, for a report and as JSON."""
+"""Results of a run of `advise`, for the terminal, for a report and as JSON."""
 
 from __future__ import annotations
 
@@ -8,134 +8,133 @@ from typing import Any
 
 import pandas as pd
 
-from chronoscale.harness.advice.candidates import Candidate, short, value_of
 from chronoscale.harness.advice.headline import headline
 from chronoscale.harness.advice.outcome import cautions, choices
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
-from chronoscale.harness.cell import record
+from chronoscale.harness.display.cell import record
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.pareto import Mark, pareto
-from chronoscale.reports.formats import number, seconds, size
+from chronoscale.reports.numbers import number, seconds, size
 
 NAN = float("nan")
 FRONT = "•"
 
 
-def records(experiment: Experiment, run: Run) -> dict[str, Any]:
-    """As JSON has it: headline, objective, what to mind, and a record a point: those that rank, then the others."""
-    found = choices(experiment, run)
-    said = {"headline": headline(found, experiment.advise.objective), "objective": experiment.advise.objective, "notes": cautions(found)}
-    return {**said, "points": [record(_record(one)) for one in found]}
+def json_records(experiment: Experiment, run: Run) -> dict[str, Any]:
+    """Return the results as JSON has them: headline, objective, what to mind, and a record a point: those that rank, then the others."""
+    ranked = choices(experiment, run)
+    objective = experiment.advise.objective
+    summary = {"headline": headline(ranked, objective), "objective": objective, "notes": cautions(ranked)}
+    return {**summary, "points": [record(_record(choice)) for choice in ranked]}
 
 
-def _record(one: Choice) -> dict[str, Any]:
-    """Null for what is not known."""
-    point, low, high = one.verdict.point, *one.band
-    known = {
-        "epoch_s": one.verdict.epoch_s,
+def _record(choice: Choice) -> dict[str, Any]:
+    """A candidate's record, null for what is not known."""
+    point, low, high = choice.verdict.point, *choice.band
+    figures = {
+        "epoch_s": choice.verdict.epoch_s,
         "epoch_low_s": low,
         "epoch_high_s": high,
-        "hours": one.hours,
-        "gpu_hours": one.gpu_hours,
-        "cost": one.cost,
+        "hours": choice.hours,
+        "gpu_hours": choice.gpu_hours,
+        "cost": choice.cost,
     }
-    known |= {key: getattr(point, key, None) for key in ("peak_bytes", "prepare_s", "idle_ranks", "partition", "costs")}
-    known |= {"iterations": one.verdict.iterations, "behind": one.behind if one.rank else None}
+    figures |= {key: getattr(point, key, None) for key in ("peak_bytes", "prepare_s", "idle_ranks", "partition", "costs")}
+    figures |= {"iterations": choice.verdict.iterations, "behind": choice.behind if choice.rank else None}
     return {
-        "rank": one.rank,
-        **asdict(one.candidate),
-        **(known if point is not None else dict.fromkeys(known)),
-        "first_ahead_in": one.won,
-        "told_apart": one.apart,
-        "front": one.front,
-        "reason": one.reason,
-        "not_ranked": one.why,
-        "critical_path": [asdict(blame) for blame in one.verdict.blames],
+        "rank": choice.rank,
+        **asdict(choice.candidate),
+        **(figures if point is not None else dict.fromkeys(figures)),
+        "first_ahead_in": choice.won,
+        "told_apart": choice.apart,
+        "front": choice.front,
+        "reason": choice.reason,
+        "not_ranked": choice.why,
+        "critical_path": [asdict(blame) for blame in choice.verdict.blames],
     }
 
 
-def advised(run: Run, experiment: Experiment, name: str, called: str) -> Advice:
-    """For a report; `called`: the run's name in it. Raises UserError for a damaged file."""
-    found = choices(experiment, run)
-    title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({called})"
-    table = pd.DataFrame([_row(one, found) for one in found if one.rank is not None])
-    return Advice(name, title, headline(found, experiment.advise.objective), table, left(found), front(found, f"{name}-pareto"))
+def report_advice(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
+    """Return the results for a report; `run_name`: the run's name in it. Raises UserError for a damaged file."""
+    ranked = choices(experiment, run)
+    title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
+    table = pd.DataFrame([_row(choice, ranked) for choice in ranked if choice.rank is not None])
+    return Advice(
+        name, title, headline(ranked, experiment.advise.objective), table, not_ranked(ranked), pareto_drawing(ranked, f"{name}-pareto")
+    )
 
 
-def named(candidate: Candidate) -> dict[str, Any]:
-    """What tells one candidate from another, a column each."""
-    settings = {short(key, candidate.settings): value_of(value) for key, value in candidate.settings.items()}
-    return {"strategy": candidate.strategy, "gpus": candidate.gpus, "cluster": candidate.cluster, **settings}
-
-
-def _row(one: Choice, found: Sequence[Choice]) -> dict[str, Any]:
-    point, (low, high) = one.verdict.point, one.band
+def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
+    point, (low, high) = choice.verdict.point, choice.band
     return {
-        "rank": one.rank,
-        **named(one.candidate),
-        "epoch_s": one.verdict.epoch_s,
+        "rank": choice.rank,
+        **choice.candidate.columns,
+        "epoch_s": choice.verdict.epoch_s,
         "epoch_low_s": low,
         "epoch_high_s": high,
-        "hours": one.hours,
-        "gpu_hours": one.gpu_hours,
-        "cost": NAN if one.cost is None else one.cost,
+        "hours": choice.hours,
+        "gpu_hours": choice.gpu_hours,
+        "cost": NAN if choice.cost is None else choice.cost,
         "peak_bytes": point.peak_bytes if point else 0,
-        "iterations": one.verdict.iterations,
+        "iterations": choice.verdict.iterations,
         "idle_ranks": point.idle_ranks if point else 0,
-        "behind": one.behind,
-        "first_ahead_in": NAN if one.won is None else one.won,
-        "front": FRONT * one.front,
-        "reason": one.reason,
+        "behind": choice.behind,
+        "first_ahead_in": NAN if choice.won is None else choice.won,
+        "front": FRONT * choice.front,
+        "reason": choice.reason,
     }
 
 
-def terminal(found: Sequence[Choice], top: int) -> pd.DataFrame:
-    """The first `top` that rank; a column of what all have in common is left out."""
-    ranked = [one for one in found if one.rank is not None]
-    several = len({one.candidate.cluster for one in found}) > 1
-    drawn = any(one.won is not None for one in ranked)
+def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
+    """Return a table of the first `top` that rank; a column of what all have in common is left out."""
+    ranked = [choice for choice in choices_of_run if choice.rank is not None]
+    several = len({choice.candidate.cluster for choice in choices_of_run}) > 1
+    drawn = any(choice.won is not None for choice in ranked)
     rows = []
-    for one in ranked[:top]:
-        point = one.verdict.point
-        row = {"rank": one.rank, **{key: value for key, value in named(one.candidate).items() if several or key != "cluster"}}
-        row |= {"epoch": seconds(one.verdict.epoch_s), "GPU-hours": number(one.gpu_hours, 3)}
-        row |= {} if one.cost is None else {"cost": number(one.cost, 3)}
-        row |= {"GPU memory": size(point.peak_bytes) if point else "", "behind": _behind(one)}
-        row |= {"first ahead in": "" if one.won is None else f"{percent(one.won)} of draws"} if drawn else {}
-        rows.append({**row, "front": FRONT * one.front, "why": one.reason})
+    for choice in ranked[:top]:
+        point = choice.verdict.point
+        row = {"rank": choice.rank, **{key: value for key, value in choice.candidate.columns.items() if several or key != "cluster"}}
+        row |= {"epoch": seconds(choice.verdict.epoch_s), "GPU-hours": number(choice.gpu_hours, 3)}
+        row |= {} if choice.cost is None else {"cost": number(choice.cost, 3)}
+        row |= {"GPU memory": size(point.peak_bytes) if point else "", "behind": _behind(choice)}
+        row |= {"first ahead in": "" if choice.won is None else f"{percent(choice.won)} of draws"} if drawn else {}
+        rows.append({**row, "front": FRONT * choice.front, "why": choice.reason})
     return pd.DataFrame(rows)
 
 
-def _behind(one: Choice) -> str:
-    """As a percentage, as a multiple where that is longer."""
-    if one.rank == 1:
+def _behind(choice: Choice) -> str:
+    """How much more a candidate takes than the first: a percentage, or a multiple where that is longer."""
+    if choice.rank == 1:
         return ""
-    return f"+{100 * one.behind:.3g} %" if one.behind < 1 else f"× {number(1 + one.behind, 3)}"
+    return f"+{100 * choice.behind:.3g} %" if choice.behind < 1 else f"× {number(1 + choice.behind, 3)}"
 
 
-def left(found: Sequence[Choice]) -> list[str]:
-    """What does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
+def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
+    """Say what does not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers of GPUs."""
     same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
-    for one in found:
-        if one.why:
-            same.setdefault((one.candidate.group, one.why), []).append(one)
+    for choice in choices_of_run:
+        if choice.why:
+            same.setdefault((choice.candidate.group, choice.why), []).append(choice)
     alike: dict[tuple[object, ...], list[Choice]] = {}
-    for ((cluster, _, settings), why), ones in same.items():
-        alike.setdefault((cluster, settings, why, *(one.candidate.gpus for one in ones)), []).extend(ones)
-    said = []
-    for ones in alike.values():
-        names = dict.fromkeys(one.candidate.strategy for one in ones)
-        counts = dict.fromkeys(f"{one.candidate.gpus:,}" for one in ones)
-        said.append(f"{ones[0].candidate.told(', '.join(names), ', '.join(counts))}: {ones[0].why}")
-    return said
+    for ((cluster, _, settings), why), alike_choices in same.items():
+        alike.setdefault((cluster, settings, why, *(choice.candidate.gpus for choice in alike_choices)), []).extend(alike_choices)
+    lines = []
+    for alike_choices in alike.values():
+        names = dict.fromkeys(choice.candidate.strategy for choice in alike_choices)
+        counts = dict.fromkeys(f"{choice.candidate.gpus:,}" for choice in alike_choices)
+        lines.append(f"{alike_choices[0].candidate.name_with(', '.join(names), ', '.join(counts))}: {alike_choices[0].why}")
+    return lines
 
 
-def front(found: Sequence[Choice], name: str) -> Drawing | None:
-    """Time against GPU-hours; None where nothing ranks."""
-    ranked = [one for one in found if one.rank is not None]
-    marks = [Mark(one.candidate.strategy, str(one.candidate), one.verdict.epoch_s, one.gpu_hours, one.front, *one.band) for one in ranked]
+def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
+    """Draw time against GPU-hours; None where nothing ranks."""
+    ranked = [choice for choice in choices_of_run if choice.rank is not None]
+    marks = []
+    for choice in ranked:
+        candidate, epoch_s = choice.candidate, choice.verdict.epoch_s
+        marks.append(Mark(candidate.strategy, str(candidate), epoch_s, choice.gpu_hours, choice.front, *choice.band))
     return pareto(name, marks) if ranked else None

@@ -1,4 +1,4 @@
-"""Sweep: a function of many tasks, one after another, in processes of this machine, or on a Dask cluster. Results are the same."""
+"""Sweep: a function called on many tasks, one after another, in processes of this machine, or on a Dask cluster, with the same results."""
 
 from __future__ import annotations
 
@@ -100,5 +100,5 @@ def _alike(client: Client) -> None:
     here = version(PACKAGE)
     for worker, there in client.run(metadata.version, PACKAGE, on_error="return").items():
         if there != here:
-            found = there if isinstance(there, str) else "none"
-            raise UserError(f"dask: worker {worker} has {PACKAGE} {found}, and this is {here}; install the same there")
+            version_there = there if isinstance(there, str) else "none"
+            raise UserError(f"dask: worker {worker} has {PACKAGE} {version_there}, and this is {here}; install the same there")

@@ -1,4 +1,4 @@
-"""Advise. The experiment is read first, so that a wrong file is refused at once."""
+"""Command `advise`. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.asked import asked
+from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.interruption import at_once
 
@@ -32,14 +32,14 @@ def advise(
     """Rank strategies, numbers of GPUs, clusters and settings by time, memory, GPU-hours or money; say what each is bound by."""
     if plot is not None and plot.suffix not in DRAWN:
         raise UserError(f"--plot {plot}: expected a name that ends in {' or '.join(DRAWN)}")
-    found = asked(file, seed, dry_run)
+    experiment = read_experiment(file, seed, dry_run)
     changes: dict[str, Any] = {}
     if objective is not None:
-        changes = {"advise": found.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
-        found = asked(file, seed, **changes)
+        changes = {"advise": experiment.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
+        experiment = read_experiment(file, seed, **changes)
     with at_once():
         from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
 
     if dry_run:
-        return advising.listed(found, file, as_json)
-    advising.advise(found, file, root, workers, dask, plot, top, as_json)
+        return advising.list_points(experiment, file, as_json)
+    advising.advise(experiment, file, root, workers, dask, plot, top, as_json)

@@ -1,4 +1,4 @@
-"""Advising, of an experiment that has been read: points listed, or simulated and ranked."""
+"""Advice for an experiment that has been read: points listed, or simulated and ranked."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from chronoscale.harness.advice.advise import FIRST
 from chronoscale.harness.advice.advise import advise as run_advice
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.advice.outcome import choices
-from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.cli.session import begin
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.reports.charts.drawing import Drawing
 
 
-def listed(experiment: Experiment, file: Path, as_json: bool) -> None:
-    """Say which points there are. Raises UserError where there is none."""
-    rows = [shown.named(one) for one in _points(experiment, file)]
-    say(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
+def list_points(experiment: Experiment, file: Path, as_json: bool) -> None:
+    """Print which points there are. Raises UserError where there is none."""
+    rows = [candidate.columns for candidate in _points(experiment, file)]
+    print_table(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
 
 
 def advise(
     experiment: Experiment, file: Path, root: Path, workers: int | None, dask: str | None, plot: Path | None, top: int, as_json: bool
 ) -> None:
-    """Simulate all points, rank them, and say what the first is bound by. Raises UserError as `listed`."""
+    """Simulate all points, rank them, and print what the first is bound by. Raises UserError as `list_points`."""
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
-    with stage("simulating", resumes=True) as told:
-        run_advice(experiment, run, told, workers, dask or experiment.advise.dask)
-    said = shown.records(experiment, run)
-    write_text(run.folder / "advice.json", json.dumps(said, indent=1))
-    drawing = shown.front(choices(experiment, run), "pareto")
+    with stage("simulating", resumes=True) as on_progress:
+        run_advice(experiment, run, on_progress, workers, dask or experiment.advise.dask)
+    summary = shown.json_records(experiment, run)
+    write_text(run.folder / "advice.json", json.dumps(summary, indent=1))
+    drawing = shown.pareto_drawing(choices(experiment, run), "pareto")
     for target in filter(None, (run.folder / "pareto.svg", run.folder / "pareto.png", plot)):
         if drawing is not None:
             _draw(drawing, target)
     run.finish()
-    _tell(experiment, run.folder, said, choices(experiment, run), top, as_json)
+    _tell(experiment, run.folder, summary, choices(experiment, run), top, as_json)
 
 
 def _points(experiment: Experiment, file: Path) -> list[Any]:
@@ -57,13 +57,17 @@ def _draw(drawing: Drawing, target: Path) -> None:
     target.write_bytes(drawing.png) if target.suffix == ".png" else target.write_text(drawing.svg)
 
 
-def _tell(experiment: Experiment, folder: Path, said: dict[str, Any], found: list[Any], top: int, as_json: bool) -> None:
+def _tell(experiment: Experiment, folder: Path, summary: dict[str, Any], choices_of_run: list[Any], top: int, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(said))
+        typer.echo(json.dumps(summary))
     else:
-        say(shown.terminal(found, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
-        typer.echo(said["headline"])
-    ranked, lines, where = sum(one.rank is not None for one in found), shown.left(found), folder / "advice.json"
+        print_table(shown.terminal_table(choices_of_run, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
+        typer.echo(summary["headline"])
+    ranked, lines, where = (
+        sum(choice.rank is not None for choice in choices_of_run),
+        shown.not_ranked(choices_of_run),
+        folder / "advice.json",
+    )
     notes = [f"{ranked - top} more in {where}"] if ranked > top else []
     notes += [f"not ranked: {line}" for line in lines[:top]]
     notes += [f"{len(lines) - top} more are not ranked: {where}"] if len(lines) > top else []

@@ -1,4 +1,4 @@
-"""Commands: the table of them. What a command imports is imported when it is called."""
+"""Table of the commands. What a command imports is imported when it is called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HERE = "chronoscale.harness.cli"
 
 
 class DataCommands(LazyGroup):
-    """`chronoscale data …`"""
+    """Group `chronoscale data …`."""
 
     entries = {  # noqa: RUF012 (read only)
         "list": Entry(f"{_HERE}.data_list:data_list", "All datasets that the catalogue knows."),
@@ -21,7 +21,7 @@ class DataCommands(LazyGroup):
 
 
 class Commands(LazyGroup):
-    """`chronoscale …`"""
+    """Group `chronoscale …`."""
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),
@@ -36,7 +36,7 @@ class Commands(LazyGroup):
         "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),
         "replay": Entry(f"{_HERE}.exchange:replay", "Replay a Chakra execution trace on a cluster."),
         "kineto": Entry(f"{_HERE}.exchange:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
-        "demo": Entry(f"{_HERE}.report:demo", "The whole loop on generated data. Minutes on two cores."),
+        "demo": Entry(f"{_HERE}.demo:demo", "The whole loop on generated data. Two minutes on two cores."),
         "reproduce": Entry(
             f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."
         ),

@@ -1,4 +1,4 @@
-"""Data: get, make, convert."""
+"""Commands `data get`, `data make` and `data convert`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
-from chronoscale.datasets.generate import spec
+from chronoscale.datasets.generate import generators
 from chronoscale.errors import Interrupted, UserError
 from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
-from chronoscale.harness.fact import understood
+from chronoscale.harness.display.fact import facts_of
 
 
 def get(
@@ -25,7 +25,7 @@ def get(
 ) -> None:
     """Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."""
     if catalogue.entry(name).origin == "generated":
-        return _make(catalogue.generator(name, seed), out, as_json)
+        return _make(catalogue.load_generator(name, seed), out, as_json)
     store.save(out, catalogue.load(name, seed))
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
 
@@ -44,14 +44,14 @@ def make(
     path = Path(what)
     if not path.is_file() and (path.suffix or len(path.parts) > 1):
         raise UserError(f"{path}: no such file")
-    _make(spec.from_file(path, seed) if path.is_file() else catalogue.generator(what, seed or 0), out, as_json)
+    _make(generators.read_generator(path, seed) if path.is_file() else catalogue.load_generator(what, seed or 0), out, as_json)
 
 
-def _make(generator: spec.Generator, out: Path, as_json: bool) -> None:
+def _make(generator: generators.Generator, out: Path, as_json: bool) -> None:
     parts = f"{len(generator):,} {generator.unit}"
     try:
         with err.status(f"writing {out}") as status:
-            spec.write(out, generator, lambda made: status.update(f"writing {out}: {made:,} of {parts}"))
+            generators.write_dataset(out, generator, lambda written: status.update(f"writing {out}: {written:,} of {parts}"))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted while writing {out}; nothing was kept") from None
     typer.echo(json.dumps({"folder": str(out)}) if as_json else str(out))
@@ -72,9 +72,9 @@ def convert(
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")
-    found = open_dataset(sources, form, **settings(option, sort, strict))
-    store.save(out, found)
+    dataset = open_dataset(sources, form, **settings(option, sort, strict))
+    store.save(out, dataset)
     if not as_json:
-        for fact in understood(found.account):
+        for fact in facts_of(dataset.account):
             err.print(f"{fact.what}: {fact.shown}", highlight=False, markup=False, soft_wrap=True)
-    typer.echo(json.dumps({"folder": str(out), **found.account}) if as_json else str(out))
+    typer.echo(json.dumps({"folder": str(out), **dataset.account}) if as_json else str(out))

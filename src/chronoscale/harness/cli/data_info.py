@@ -1,4 +1,4 @@
-"""Data info."""
+"""Command `data info`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness import describe
 from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
-from chronoscale.harness.cli.output import facts
+from chronoscale.harness.cli.output import print_facts
+from chronoscale.harness.data import description
 
 
 def info(
@@ -20,4 +20,4 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """What was understood of a dataset, what it holds, and what the papers print of it."""
-    facts(describe.dataset(names, form, settings(option, sort, strict)), " ".join(names), as_json)
+    print_facts(description.describe(names, form, settings(option, sort, strict)), " ".join(names), as_json)

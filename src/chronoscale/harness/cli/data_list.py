@@ -1,10 +1,10 @@
-"""Data list."""
+"""Command `data list`."""
 
 from __future__ import annotations
 
 from chronoscale.datasets import entries
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import listed
+from chronoscale.harness.cli.output import print_rows
 
 
 def data_list(as_json: AsJson = False) -> None:
@@ -25,11 +25,11 @@ def data_list(as_json: AsJson = False) -> None:
                 "source": entry.source,
             }
         )
-    listed(rows, "datasets", as_json, wrapped=("papers",), left_out=("source",))
+    print_rows(rows, "datasets", as_json, wrapped=("papers",), left_out=("source",))
 
 
 def count(count: int | None, as_json: bool) -> int | str | None:
-    """The number itself for JSON, null where none is printed; for people three digits and a unit."""
+    """Return the number itself for JSON, null where none is printed; for people three digits and a unit."""
     if as_json:
         return count
     if count is None:

@@ -1,4 +1,4 @@
-"""Data partition."""
+"""Command `data partition`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import listed, stage
-from chronoscale.harness.streams.partitioned import ALL, DETAIL, Cutting, by_part, events_of, named, row
-from chronoscale.strategies.memshare.communication import Widths
+from chronoscale.harness.cli.output import print_rows, stage
+from chronoscale.harness.data.partitioning import ALL, DETAIL, Cutting, by_part, events_of, named, row
+from chronoscale.strategies.memshare.communication import RowBytes
 
 
 def partition(
@@ -42,14 +42,14 @@ def partition(
     """
     policies, cutting = (
         named(policy or ["shared-nodes"]),
-        Cutting(parts, shared, decay, seed, batch, neighbours, Widths(node_bytes, edge_bytes, node_bytes)),
+        Cutting(parts, shared, decay, seed, batch, neighbours, RowBytes(node_bytes, edge_bytes, node_bytes)),
     )
     rows = []
-    with stage(f"partitioning {name}") as say:
+    with stage(f"partitioning {name}") as on_progress:
         stream = events_of(name, seed)
         for one in policies:
-            say(one)
+            on_progress(one)
             rows.append(row(stream, one, cutting, out / one if out is not None and len(policies) > 1 else out))
-    listed(rows, f"{name} in {parts} parts", as_json, left_out=DETAIL)
+    print_rows(rows, f"{name} in {parts} parts", as_json, left_out=DETAIL)
     if len(rows) == 1 and not as_json:
-        listed(by_part(rows[0]), "by part", as_json)
+        print_rows(by_part(rows[0]), "by part", as_json)

@@ -1,4 +1,4 @@
-"""Exchange: what other tools have traced."""
+"""Commands `replay` and `kineto`, for traces of other tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from chronoscale.harness.cell import record
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import err, say, stage
-from chronoscale.harness.curves import fits
-from chronoscale.harness.runs.imported_traces import replayed, taken
+from chronoscale.harness.cli.output import err, print_table, stage
+from chronoscale.harness.display.cell import record
+from chronoscale.harness.publish.curves import fit_table
+from chronoscale.harness.publish.imported_traces import read_profiles, replay_chakra
 
 SHOWN = 20  # names on the terminal, those that take longest
 
@@ -26,8 +26,8 @@ def replay(
 ) -> None:
     """Replay a Chakra execution trace on a cluster: computation as it was recorded, the network as the cluster's."""
     with stage("replaying"):
-        table = replayed(files, cluster, out)
-    say(table, f"recorded, and replayed on {cluster}", as_json)
+        table = replay_chakra(files, cluster, out)
+    print_table(table, f"recorded, and replayed on {cluster}", as_json)
     err.print(f"schedule, trace, timeline: {out}")
 
 
@@ -40,16 +40,16 @@ def kineto(
 ) -> None:
     """Read traces of torch.profiler: what took how long by name, a trace, samples, and costs where there are enough."""
     with stage("reading"):
-        found = taken(files, schedule, device, out)
-    curves = None if found.costs is None else fits(found.costs)
+        profiles = read_profiles(files, schedule, device, out)
+    curves = None if profiles.costs is None else fit_table(profiles.costs)
     if as_json:
-        rows = {"names": _records(found.names), "fits": [] if curves is None else _records(curves)}
-        typer.echo(json.dumps({**rows, "said": found.said}))
+        rows = {"names": _records(profiles.names), "fits": [] if curves is None else _records(curves)}
+        typer.echo(json.dumps({**rows, "said": profiles.said}))
     else:
-        say(found.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
+        print_table(profiles.names.head(SHOWN), "by name; calls of the host hold those inside them", as_json)
         if curves is not None:
-            say(curves, "fitted costs", as_json)
-    for line in found.said:
+            print_table(curves, "fitted costs", as_json)
+    for line in profiles.said:
         err.print(line, highlight=False, markup=False)
     err.print(f"written: {out}")
 

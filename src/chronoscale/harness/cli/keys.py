@@ -1,4 +1,4 @@
-"""Keys."""
+"""Command `keys`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness.cell import Cell
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import listed
+from chronoscale.harness.cli.output import print_rows
+from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.keys import reference
 
 
@@ -20,5 +20,5 @@ def keys(
     """The keys of an experiment file: type, default, family, meaning."""
     if markdown:
         return typer.echo(reference.document(), nl=False)
-    rows = [{**one._asdict(), "default": Cell(one.value, one.default)} for one in reference.keys(key or "")]
-    listed(rows, "keys of an experiment file", as_json, wrapped=("type", "default", "meaning"))
+    rows = [{**row._asdict(), "default": Cell(row.value, row.default)} for row in reference.keys(key or "")]
+    print_rows(rows, "keys of an experiment file", as_json, wrapped=("type", "default", "meaning"))

@@ -1,4 +1,4 @@
-"""Lazy: groups of commands that import a command's module when the command is called, and not before."""
+"""Lazy groups of commands, which import a command's module when the command is called, and not before."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from chronoscale.interruption import at_once
 
 
 class Entry(NamedTuple):
-    """A command as the table knows it: `module:function`, or `module:class` of a LazyGroup; and what it does, in a line."""
+    """Row of the table of commands: `module:function`, or `module:class` of a LazyGroup; and what it does, in a line."""
 
     target: str
     help: str
 
     def command(self, name: str) -> Any:
-        """The command itself, imported now."""
+        """Import the command, and return it."""
         module, _, attribute = self.target.partition(":")
         with at_once():
-            found = getattr(import_module(module), attribute)
+            target = getattr(import_module(module), attribute)
         app = typer.Typer(add_completion=False, no_args_is_help=True, help=self.help)
-        if isinstance(found, type):
-            app.callback(cls=found)(lambda: None)
+        if isinstance(target, type):
+            app.callback(cls=target)(lambda: None)
         else:
-            app.command(name)(found)
+            app.command(name)(target)
         command = typer.main.get_command(app)
         command.name = name
         return command
 
 
 class Deferred(TyperCommand):
-    """Stands in the list of commands; once it is called, the command itself takes over."""
+    """Stand-in of a command in the list; once it is called, the command itself takes over."""
 
     def __init__(self, name: str, entry: Entry) -> None:
         super().__init__(name, help=entry.help)
         self._entry = entry
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Of the command itself."""
+        """Make the context of the command itself."""
         return self._entry.command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
 class LazyGroup(TyperGroup):
-    """A subclass has a table: `entries` are its commands, in this order."""
+    """Group whose subclasses have a table: `entries` are its commands, in this order."""
 
     entries: ClassVar[Mapping[str, Entry]]
 

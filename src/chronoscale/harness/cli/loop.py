@@ -1,11 +1,11 @@
-"""The loop: profile, bench, validate, simulate. The experiment is read first, so that a wrong file is refused at once."""
+"""Commands `profile`, `bench`, `validate` and `simulate`. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
 
-from chronoscale.harness.cli.asked import asked
+from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.interruption import at_once
@@ -13,7 +13,7 @@ from chronoscale.interruption import at_once
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Measure operations on this device, fit cost curves, report their held-out error."""
-    experiment = asked(file, seed, dry_run)
+    experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("profile", experiment, as_json, ranks=(1,))
     _steps().profile(experiment, file, root, as_json)
@@ -21,7 +21,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Train with every strategy for real, on every rank count."""
-    experiment = asked(file, seed, dry_run)
+    experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("bench", experiment, as_json, executed=True)
     _steps().bench(experiment, file, root, as_json)
@@ -29,7 +29,7 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
-    experiment = asked(file, seed, dry_run)
+    experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("validate", experiment, as_json, executed=True)
     _steps().validate(experiment, file, root, as_json)
@@ -37,7 +37,7 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
 
 def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Replay every strategy on every number of GPUs of the cluster."""
-    experiment = asked(file, seed, dry_run)
+    experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("simulate", experiment, as_json)
     _steps().simulate(experiment, file, root, as_json)
@@ -52,6 +52,6 @@ def _steps() -> ModuleType:
 
 def _dry(command: str, experiment: Experiment, as_json: bool, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
     with at_once():
-        from chronoscale.harness.cli.dry import dry  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.cli.dry_run import print_dry_run  # noqa: PLC0415 (a command's door)
 
-    dry(command, experiment, as_json, executed=executed, ranks=ranks)
+    print_dry_run(command, experiment, as_json, executed=executed, ranks=ranks)

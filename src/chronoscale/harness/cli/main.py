@@ -1,4 +1,4 @@
-"""Main: where the command line starts, and where it ends badly in one line."""
+"""Main: where the command line starts, and where errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _warn(message: Warning | str, category: type[Warning], filename: str, lineno
 
 
 def main() -> None:
-    """Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, 130 for Ctrl-C, each in one line."""
+    """Run the command line. Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, 130 for Ctrl-C, each in one line."""
     warnings.showwarning = _warn
     warnings.simplefilter("always", ChronoscaleWarning)
     try:

@@ -1,4 +1,4 @@
-"""`chronoscale compile`: the operators in C++."""
+"""Command `compile`."""
 
 from __future__ import annotations
 

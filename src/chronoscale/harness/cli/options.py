@@ -1,4 +1,4 @@
-"""Options: arguments and options that commands share."""
+"""Arguments and options that commands share."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Settings = Annotated[
 RUNS = Path("runs")
 
 
-def settings(given: list[str] | None, sort: bool, strict: bool) -> dict[str, str]:
-    """Options of a reader. Raises UserError for one that is not NAME=VALUE, or comes twice."""
-    found = {name: "true" for name, asked in (("sort", sort), ("strict", strict)) if asked}
-    for entry in given or []:
+def settings(entries: list[str] | None, sort: bool, strict: bool) -> dict[str, str]:
+    """Return the options of a reader. Raises UserError for one that is not NAME=VALUE, or comes twice."""
+    options = {name: "true" for name, asked in (("sort", sort), ("strict", strict)) if asked}
+    for entry in entries or []:
         name, separator, value = entry.partition("=")
         if not separator:
             raise UserError(f"--option {entry}: expected NAME=VALUE")
-        if name in found:
+        if name in options:
             raise UserError(f"--option {entry}: {name} is given twice")
-        found[name] = value
-    return found
+        options[name] = value
+    return options

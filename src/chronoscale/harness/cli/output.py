@@ -13,26 +13,26 @@ from rich.markup import escape
 from rich.table import Table
 
 from chronoscale.errors import Interrupted
-from chronoscale.harness.cell import Cell, record
+from chronoscale.harness.display.cell import Cell, record
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from chronoscale.harness.fact import Fact
+    from chronoscale.harness.display.fact import Fact
 
 err = Console(stderr=True)
 PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
-def say_executed(files: Sequence[str]) -> None:
-    """Tell that a dry run has executed the Python files that its experiment names: planning asks them."""
+def print_executed_files(files: Sequence[str]) -> None:
+    """Print that a dry run has executed the Python files that its experiment names: planning asks them."""
     if files:
-        told = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
-        err.print(told, highlight=False, soft_wrap=True)
+        sentence = f"--dry-run has executed {', '.join(files)}: experiments run the Python files that they name"
+        err.print(sentence, highlight=False, soft_wrap=True)
 
 
-def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
-    """A table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
+def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
+    """Print a table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
         typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
         return
@@ -47,15 +47,15 @@ def say(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     console.print(table)
 
 
-def facts(found: Sequence[Fact], title: str, as_json: bool) -> None:
-    """What and value, a line each; in JSON numbers are numbers."""
+def print_facts(facts: Sequence[Fact], title: str, as_json: bool) -> None:
+    """Print facts, a line each; in JSON numbers are numbers."""
     if as_json:
-        typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in found]))
+        typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in facts]))
         return
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for name in ("what", "value"):
         table.add_column(name, no_wrap=True)
-    for fact in found:
+    for fact in facts:
         table.add_row(fact.what, escape(fact.shown))
     width = Console(width=10_000).measure(table).maximum
     Console(width=max(Console().width, width)).print(table)
@@ -71,10 +71,10 @@ def _shown(column: str, value: object) -> str:
     return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
 
 
-def listed(
+def print_rows(
     rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> None:
-    """Rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
+    """Print rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
     if as_json:
         typer.echo(json.dumps([record(row) for row in rows]))
         return
@@ -88,11 +88,11 @@ def listed(
 
 
 @contextmanager
-def stage(what: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted. Raises
-    Interrupted for KeyboardInterrupt."""
+def stage(activity: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted.
+    Raises Interrupted for KeyboardInterrupt."""
     try:
-        with err.status(what) as status:
-            yield lambda detail: status.update(f"{what}: {detail}")
+        with err.status(activity) as status:
+            yield lambda detail: status.update(f"{activity}: {detail}")
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted while {what}" + ("; the same command takes it up again" if resumes else "")) from None
+        raise Interrupted(f"interrupted while {activity}" + ("; the same command takes it up again" if resumes else "")) from None

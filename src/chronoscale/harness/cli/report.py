@@ -1,4 +1,4 @@
-"""Reports of runs, their traces, and a demonstration of both."""
+"""Reports of runs, and their traces for other tools."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness import demonstration
-from chronoscale.harness.cli.options import RUNS, AsJson, Root
-from chronoscale.harness.cli.output import err, stage
-from chronoscale.harness.runs import publish
-from chronoscale.harness.runs.export import export
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import stage
+from chronoscale.harness.publish.collect import write_page
+from chronoscale.harness.publish.export import export
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.folder import DATA
+from chronoscale.reports.report_folder import DATA
 
 
 def report(
@@ -24,7 +23,7 @@ def report(
 ) -> None:
     """One HTML page over runs, with the tables as CSV and Markdown and the figures as SVG and PNG."""
     with stage("drawing"):
-        page = publish.page([Run(folder) for folder in folders], out)
+        page = write_page([Run(folder) for folder in folders], out)
     typer.echo(json.dumps({"page": str(page), **json.loads((page.parent / DATA).read_text())}) if as_json else str(page))
 
 
@@ -39,11 +38,3 @@ def trace(
     """Export the traces of a run for a timeline viewer or another simulator."""
     written = export(Run(folder), form, out)
     typer.echo(json.dumps([str(path) for path in written]) if as_json else "\n".join(str(path) for path in written))
-
-
-def demo(
-    root: Root = RUNS, out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"), as_json: AsJson = False
-) -> None:
-    """The whole loop on generated data: profile, execute, validate, simulate, report. Minutes on two cores."""
-    page = demonstration.run(root, out, err)
-    typer.echo(json.dumps({"page": str(page)}) if as_json else f"\nreport: {page.resolve()}")

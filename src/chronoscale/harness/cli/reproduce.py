@@ -10,7 +10,7 @@ import typer
 
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import err, listed, say, stage
+from chronoscale.harness.cli.output import err, print_rows, print_table, stage
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.study import KINDS, Kind
 from chronoscale.interruption import at_once
@@ -33,7 +33,7 @@ def reproduce(
     if len(asked) + everything > 1:
         raise UserError("give one of --figure, --table, --all")
     if not asked and not everything:
-        return listed(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
+        return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
     studies = registry.of(paper) if everything else [registry.find(paper, *asked[0])]
 
     with at_once():
@@ -45,7 +45,7 @@ def reproduce(
             found = study.run(told, quick)
             page = pages.write(study, found, out)
         title = f"{study.kind} {study.number}: {study.title} ({study.way})"
-        say(found.rows if as_json else pages.readable(found.rows), title, as_json)
+        print_table(found.rows if as_json else pages.readable(found.rows), title, as_json)
         for note in found.notes:
             err.print(note, highlight=False, markup=False)
         err.print(f"page: {page}")

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness.cli.output import err, say
-from chronoscale.harness.execute.machine import seated, sharing, this_device
+from chronoscale.harness.cli.output import err, print_table
+from chronoscale.harness.execute.machine import fit_ranks_to_gpus, sharing, this_device
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.runs.content import of_data
+from chronoscale.harness.runs.content import digests
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import files, start
+from chronoscale.harness.runs.start import python_files, start
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.strategies.registry import versions
 
 
 def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: bool = True) -> tuple[Experiment, Run]:
-    """A run of the experiment: a new one, or one that was left incomplete; and the experiment on as many ranks as find a device here, where
-    it `seats` them."""
+    """Begin a run of the experiment, or take up one that was left incomplete; return the experiment on as many ranks as find a device
+    here, where it `seats` them, and the run."""
     if seats:
-        experiment = seated(experiment)
-    here = fingerprint(this_device(experiment)) | sharing(experiment)
-    here |= fingerprints(files(experiment)) | versions(experiment.strategies) | of_data(experiment)
+        experiment = fit_ranks_to_gpus(experiment)
+    here = fingerprint(this_device(experiment.device)) | sharing(experiment)
+    here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(experiment.dataset.files)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
@@ -32,9 +32,9 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
 
 
 def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:
-    """Mark the run as complete, and say what came out of it."""
+    """Mark the run as complete, and print its results."""
     run.finish()
-    say(frame, title, as_json)
+    print_table(frame, title, as_json)
     for note in notes:
         err.print(note, highlight=False, markup=False)
     err.print(f"run: {run.folder}")

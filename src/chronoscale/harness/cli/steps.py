@@ -1,70 +1,74 @@
-"""Steps of the loop, of an experiment that has been read: what profile, bench, validate and simulate do."""
+"""Steps of the loop, for an experiment that has been read: what profile, bench, validate and simulate do."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from chronoscale.harness.cli.output import PARTS, say, stage
+from chronoscale.harness.cli.output import PARTS, print_table, stage
 from chronoscale.harness.cli.session import begin, end
-from chronoscale.harness.execute import execution
-from chronoscale.harness.execute.calibration import measure
-from chronoscale.harness.execute.validation import Validated
+from chronoscale.harness.execute.calibration import measure_profile
+from chronoscale.harness.execute.execution import execute
+from chronoscale.harness.execute.profiles import FOLDER
+from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.runs import publish
+from chronoscale.harness.publish import tables
+from chronoscale.harness.publish.validation import ValidationTables
+from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import of_run
-from chronoscale.harness.simulate import simulation
+from chronoscale.harness.simulate.simulation import simulate as run_simulation
+from chronoscale.harness.workflows.registry import workflow_of
 
 
 def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Measure, fit, and say how well."""
-    from chronoscale.harness import curves  # noqa: PLC0415 (scikit-learn)
+    """Measure operations and fit costs, and print how well they fit."""
+    from chronoscale.harness.publish import curves  # noqa: PLC0415 (scikit-learn)
 
     experiment, run = begin("profile", experiment, file, root)
-    with stage("profiling", resumes=True) as told, run.watched():
-        run.piece("profile", partial(measure, experiment, run, told=told))
-    end(run, curves.profile(run), "fitted costs", as_json)
+    with stage("profiling", resumes=True) as on_progress, run.recording_not_finite():
+        run.piece(FOLDER, partial(measure_profile, workflow_of(experiment), experiment, run, on_progress=on_progress))
+    end(run, curves.profile_table(run), "fitted costs", as_json)
 
 
 def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Execute, and say how long what took."""
-    run = _executed("bench", experiment, file, root)
-    table, parts = publish.compared(run), publish.parts(run)
+    """Execute all strategies, and print how long what took."""
+    _, run = _execute("bench", experiment, file, root)
+    table, parts = tables.comparison_table(run), tables.breakdown_table(run)
     if not as_json:
-        say(parts, PARTS, as_json)
-    end(run, publish.beside(table, parts) if as_json else table, "executed", as_json)
+        print_table(parts, PARTS, as_json)
+    end(run, tables.with_breakdowns(table, parts) if as_json else table, "executed", as_json)
 
 
 def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Execute and replay, and say how far apart they are."""
-    run = _executed("validate", experiment, file, root, replayed=True)
+    """Execute and replay the same schedules, and print how far apart they are."""
+    experiment, run = _execute("validate", experiment, file, root, replayed=True)
     with stage("replaying", resumes=True):
-        execution.rehearse(of_run(run), run)
-    found = Validated.of(run)
+        replay_executed(experiment, run)
+    validation = ValidationTables.of(run)
     if not as_json:
-        say(found.coverage, "what was compared", as_json)
-        if len(found.order):
-            say(found.order, "pairs of strategies, the one that is measured to be faster first", as_json)
-    end(run, found.records() if as_json else found.table, "predicted against measured", as_json, [found.said] if found.said else [])
+        print_table(validation.coverage, "what was compared", as_json)
+        if len(validation.order):
+            print_table(validation.order, "pairs of strategies, the one that is measured to be faster first", as_json)
+    table = validation.records() if as_json else validation.table
+    end(run, table, "predicted against measured", as_json, [validation.verdict] if validation.verdict else [])
 
 
-def _executed(command: str, experiment: Experiment, file: Path, root: Path, replayed: bool = False) -> Run:
-    """A run in which every strategy has been executed."""
+def _execute(command: str, experiment: Experiment, file: Path, root: Path, replayed: bool = False) -> tuple[Experiment, Run]:
+    """Execute every strategy in a run, new or taken up again; also returns the experiment on as many ranks as find a device here."""
     experiment, run = begin(command, experiment, file, root)
-    with stage("executing", resumes=True) as told, run.watched():
-        execution.execute(experiment, run, replayed, told)
-    return run
+    with stage("executing", resumes=True) as on_progress, run.recording_not_finite():
+        execute(experiment, run, replayed, on_progress)
+    return experiment, run
 
 
 def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Replay, and say what the answers rest on."""
+    """Replay every strategy on every number of GPUs, and print what the answers rest on."""
     experiment, run = begin("simulate", experiment, file, root, seats=False)
-    with stage("simulating", resumes=True) as told:
-        simulation.simulate(experiment, run, told)
-    table, resting = publish.compared(run), publish.resting(run)
-    if not as_json and len(resting):
+    with stage("simulating", resumes=True) as on_progress:
+        run_simulation(experiment, run, on_progress)
+    table, assumptions = tables.comparison_table(run), tables.assumption_table(run)
+    if not as_json and len(assumptions):
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
-        say(resting, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
-    shown = publish.assumed(table, resting) if as_json else table
-    end(run, shown, f"simulated on {experiment.cluster}", as_json, [*simulation.streamed(run), *simulation.refused(run)])
+        print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
+    shown = tables.with_assumptions(table, assumptions) if as_json else table
+    end(run, shown, f"simulated on {experiment.cluster}", as_json, [*streamed_sentences(run), *refused_sentences(run)])

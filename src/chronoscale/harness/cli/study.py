@@ -1,4 +1,4 @@
-"""Study."""
+"""Run a study file by the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chronoscale.harness.cli.options import AsJson
-from chronoscale.harness.cli.output import err, say, stage
+from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.reproduce.study import FILE, Study, of_file
 from chronoscale.harness.study.study_file import StudyFile, load
 from chronoscale.interruption import at_once
@@ -31,11 +31,13 @@ def study(
 
     if named:
         own = own.model_copy(update={"paper": named.paper})
-    with stage(file.stem, resumes=True) as told:
-        findings, path = timed_run(own, named.name if named else file.stem, named.printed if named else None, out, told, quick, workers)
+    with stage(file.stem, resumes=True) as on_progress:
+        findings, path = timed_run(
+            own, named.name if named else file.stem, named.printed if named else None, out, on_progress, quick, workers
+        )
     if named:
         pages.write(named, findings, path.parent)
-    say(findings.rows if as_json else pages.readable(findings.rows), own.title or (named.title if named else file.stem), as_json)
+    print_table(findings.rows if as_json else pages.readable(findings.rows), own.title or (named.title if named else file.stem), as_json)
     for note in findings.notes:
         err.print(note, highlight=False, markup=False)
     err.print(f"result: {path}")

@@ -1,4 +1,4 @@
-"""Train. The experiment is read first, so that a wrong file is refused at once."""
+"""Command `train`. The experiment is read first, so that a wrong file is refused at once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from chronoscale.harness.cli.asked import asked
+from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
-from chronoscale.harness.families import FAMILIES, family_of
+from chronoscale.harness.keys.families import FAMILIES, family_of
 from chronoscale.interruption import at_once
-from chronoscale.strategies.plugins import anchored
+from chronoscale.strategies.plugins import anchor_file
 
 _PREFERRED = " or ".join(family.preferred for family in FAMILIES.values())
 
@@ -32,12 +32,12 @@ def train(
     scheduled from what was measured; by one schedule, where the strategy spreads snapshots over ranks or a task's features change."""
     if name is None:
         with warnings.catch_warnings(action="ignore"):  # it is read again, and then warns
-            experiment = asked(file, None)
+            experiment = read_experiment(file, None)
         name = experiment.strategies[-1] if "strategies" in experiment.model_fields_set else family_of(experiment).preferred
-    name = anchored(name, Path())  # of the command line: relative to where it is given
+    name = anchor_file(name, Path())  # of the command line: relative to where it is given
     changes = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
     given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
-    experiment = asked(file, seed, **given, strategies=[name])
+    experiment = read_experiment(file, seed, **given, strategies=[name])
     with at_once():
         from chronoscale.harness.cli import training  # noqa: PLC0415 (a command's door)
 

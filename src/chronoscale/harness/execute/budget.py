@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.harness.practice import Candidate
+from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.strategies.costing.curves import Curve, curves
-from chronoscale.strategies.costing.request import Ranges, spans
+from chronoscale.strategies.costing.request import Ranges, descriptor_ranges
 from chronoscale.strategies.costs import CostModel, durations
 from chronoscale.strategies.schedule import Schedule
 
@@ -19,54 +19,59 @@ SLACK = 0.1  # as `FittedCosts.slack`: how far costs may be asked beyond what wa
 
 
 def work_ns(schedule: Schedule, costs: CostModel) -> int:
-    """What the busiest rank has to do in a pass, by `costs`; waiting and collectives left out."""
+    """Return what the busiest rank has to do in a pass, by `costs`, ns; waiting and collectives left out."""
     ns, _ = durations(costs, schedule)
     return int(np.bincount(schedule.rank, ns).max()) if len(schedule) else 0
 
 
 @dataclass(slots=True)
 class Budget:
-    """`asked`: what costs will be asked for, by curve. `allowed_ns`: of a pass over all probes, by `costs`, a datasheet's: shares of an
-    epoch are all that is taken from it. `anything`: not all that will be asked for is known."""
+    """What probes may take, what they have to bring, and what those chosen so far have brought.
 
-    asked: Mapping[Curve, Ranges]
+    requested: what costs will be asked for, by curve. allowed_ns: of a pass over all probes, by `costs`, a datasheet's: shares of an
+    epoch are all that is taken from it. incomplete: not all that will be requested is known.
+    """
+
+    requested: Mapping[Curve, Ranges]
     allowed_ns: float
     costs: CostModel
-    anything: bool = False
+    incomplete: bool = False
     spent_ns: float = 0.0
     _seen: dict[Curve, Ranges] = field(default_factory=dict)
     _samples: dict[Curve, int] = field(default_factory=dict)
 
-    def within(self, found: Iterable[Candidate]) -> list[Candidate]:
-        """Candidates in their order: those that bring what is asked for and nothing before them has brought, at whatever cost, and others
-        while the budget lasts. What holds rows that nobody asks for comes last, and only where it brings something. No more are looked at
-        when the budget is spent and nothing is missing."""
-        taken, later = list[Candidate](), list[Candidate]()
-        for one in found:
-            if not self._useful(one.schedule):
-                later.append(one)
-            elif self._brings(one.schedule) or self.spent_ns + work_ns(one.schedule, self.costs) <= self.allowed_ns:
-                self._take(taken, one)
+    def choose(self, candidates: Iterable[ProbeCandidate]) -> list[ProbeCandidate]:
+        """Choose candidates in their order: those that bring what is requested and nothing before them has brought, at whatever cost, and
+        others while the budget lasts. What holds rows that nobody requests comes last, and only where it brings something. No more are
+        looked at when the budget is spent and nothing is missing."""
+        chosen = list[ProbeCandidate]()
+        later = list[ProbeCandidate]()
+        for candidate in candidates:
+            if not self._useful(candidate.schedule):
+                later.append(candidate)
+            elif self._brings(candidate.schedule) or self.spent_ns + work_ns(candidate.schedule, self.costs) <= self.allowed_ns:
+                self._take(chosen, candidate)
             if self.spent_ns >= self.allowed_ns and not self.missing:
-                return taken
-        for one in later:
-            if self._brings(one.schedule):
-                self._take(taken, one)
-        return taken
+                return chosen
+        for candidate in later:
+            if self._brings(candidate.schedule):
+                self._take(chosen, candidate)
+        return chosen
 
     @property
     def missing(self) -> list[Curve]:
-        """Curves of which more is asked for than is there."""
-        return [curve for curve in self.asked if self._few(curve) or self._short(curve)]
+        """Curves of which more is requested than is there."""
+        return [curve for curve in self.requested if self._few(curve) or self._short(curve)]
 
     def _few(self, curve: Curve) -> bool:
-        varies = any(low < high for low, high in self.asked[curve].values())
+        varies = any(low < high for low, high in self.requested[curve].values())
         return self._samples.get(curve, 0) < (SAMPLES if varies else ALIKE)
 
     def _short(self, curve: Curve) -> list[tuple[str, int]]:
         """Descriptors, and which end of their range is not reached."""
-        seen, short = self._seen.get(curve, {}), []
-        for name, (low, high) in self.asked[curve].items():
+        seen = self._seen.get(curve, {})
+        short = []
+        for name, (low, high) in self.requested[curve].items():
             if name not in seen or seen[name][0] * (1 - SLACK) > low:
                 short.append((name, 0))
             if name not in seen or seen[name][1] * (1 + SLACK) < high:
@@ -74,8 +79,8 @@ class Budget:
         return short
 
     def _brings(self, schedule: Schedule) -> bool:
-        for curve, ranges in spans(schedule).items():
-            if curve not in self.asked:
+        for curve, ranges in descriptor_ranges(schedule).items():
+            if curve not in self.requested:
                 continue
             if self._few(curve):
                 return True
@@ -87,15 +92,15 @@ class Budget:
         return False
 
     def _useful(self, schedule: Schedule) -> bool:
-        return self.anything or spans(schedule).keys() <= self.asked.keys()
+        return self.incomplete or descriptor_ranges(schedule).keys() <= self.requested.keys()
 
-    def _take(self, taken: list[Candidate], one: Candidate) -> None:
-        schedule = one.schedule
-        taken.append(one)
+    def _take(self, chosen: list[ProbeCandidate], candidate: ProbeCandidate) -> None:
+        schedule = candidate.schedule
+        chosen.append(candidate)
         self.spent_ns += work_ns(schedule, self.costs)
-        for curve, own in curves(schedule, np.arange(len(schedule))):
-            self._samples[curve] = self._samples.get(curve, 0) + len(own)
-        for curve, ranges in spans(schedule).items():
+        for curve, rows in curves(schedule, np.arange(len(schedule))):
+            self._samples[curve] = self._samples.get(curve, 0) + len(rows)
+        for curve, ranges in descriptor_ranges(schedule).items():
             known = self._seen.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
                 known[name] = min(known[name][0], low), max(known[name][1], high)

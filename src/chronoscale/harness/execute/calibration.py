@@ -7,178 +7,163 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.execute.budget import Budget, work_ns
-from chronoscale.harness.execute.jobs import item, job, load_passes
-from chronoscale.harness.execute.machine import seat, sharing, this_device
-from chronoscale.harness.execute.noise import PASSES, Watch
+from chronoscale.harness.execute.jobs import make_item, make_job
+from chronoscale.harness.execute.machine import check_seats, sharing, this_device
+from chronoscale.harness.execute.watch import Watch
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.planners import planned, planners
-from chronoscale.harness.practice import Candidate
-from chronoscale.harness.practices import practice_of
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.cost_models import datasheet_costs
+from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.noise import PASSES
+from chronoscale.harness.runs.passes import load_passes
+from chronoscale.harness.runs.profile_record import PROFILED, ProfileRecord
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.collectives import all_reduces
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.fit import enough, fit, tabulate
-from chronoscale.real_exec.measurement.jitter import sway
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.measurement.messages import all_reduces
+from chronoscale.real_exec.measurement.repeats import rank_sway
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.pinning import share
-from chronoscale.records import read_json
-from chronoscale.simulator import presets
-from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costing.request import Asked
-from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.real_exec.ranks.process_setup import cores_per_rank
+from chronoscale.strategies.costing.request import CostRequests
+from chronoscale.strategies.costs import CostModel, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 
-RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
-PROBED = "profiled.json"  # of a profile: a Profiled
-ENGINE = Link(1e9, 1e-3)  # a data engine for costs that are asked for memory, and for shares of an epoch, alone
-Told = Callable[[str], None]
-Timed = tuple[Schedule, list[Pass]]
+LEARNING_RATE = 1e-3  # of probes, which are timed: a rate that is too large for the experiment is no reason to stop here
+OnProgress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Profiled:
-    """For which strategies a profile knows all that they will ask; in which run it was made, when (ISO 8601), and the machine's load in the
-    minute before, processes that run or wait."""
-
-    strategies: list[str]
-    run: str
-    at: str
-    load: float
-
-    @classmethod
-    def read(cls, folder: Path) -> Profiled:
-        """Of a profile's folder. Raises UserError for a file that is missing or damaged."""
-        return read_json(folder / PROBED, cls, "record of a profile")
-
-    def told(self) -> str:
-        """In words."""
-        when = datetime.fromisoformat(self.at)
-        return (
-            f"costs are those that {self.run} fitted {_ago(datetime.now(UTC) - when)} ({when:%Y-%m-%d %H:%M} UTC), when {self.load:.1f} "
-            f"processes were busy on {len(os.sched_getaffinity(0))} cores; `chronoscale profile` measures anew"
-        )
+def ignore_progress(_: str) -> None:
+    """Do nothing with a line about progress."""
 
 
-def _ago(age: timedelta) -> str:
-    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if (count := int(age.total_seconds() // seconds)) > 0:
-            return f"{count} {unit}{'s' * (count > 1)} ago"
-    return "less than a minute ago"
+def measure_profile(
+    workflow: Workflow[Any], experiment: Experiment, run: Run, folder: Path, on_progress: OnProgress = ignore_progress
+) -> None:
+    """Time probes on this machine and fit costs to them, for every rank count of the experiment.
 
-
-def sheet(experiment: Experiment) -> DatasheetCosts:
-    """What is known of any machine: enough for memory, and to tell how long one schedule takes beside another."""
-    return DatasheetCosts(presets.cluster(experiment.cluster).device, engine=ENGINE)
-
-
-def measure(experiment: Experiment, run: Run, folder: Path, told: Told = lambda _: None) -> None:
-    """Time probes on this machine and fit: profile.parquet (a row a task), and costs-<ranks>.json for every rank count, in `folder`;
-    those of windows of blocks with a predictor. `told`: how far it has come."""
-    seat(experiment, experiment.ranks)
-    begun = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
+    Writes to `folder`: profile.parquet (a row a task), costs-<ranks>.json, those of windows of blocks with a predictor, the noise, and a
+    ProfileRecord. on_progress: called with a line of text now and then.
+    """
+    check_seats(experiment, experiment.ranks)
+    begun, load = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
     work = folder / "work"
     work.mkdir()
-    probes, tables, watch, timed = practice_of(experiment).probes(experiment, run, work), [], Watch(), list[list[Pass]]()
+    probes = workflow.probes(experiment, run, work)
+    tables = []
+    timed: list[list[Pass]] = []
+    watch = Watch()
     passes = min(experiment.repeats, PASSES)
     for ranks in sorted(set(experiment.ranks)):
-        told(f"choosing what to time on {ranks} ranks")
-        asked, epoch_ns, anything = _asked(experiment, run, ranks)
-        found = chosen(experiment, probes.of(ranks), ranks, asked, epoch_ns, experiment.warming + passes, anything)
-        items = probing(experiment, found, ranks, work)
-        probe_job = replace(job(experiment, f"probes-{ranks}", [one for one, _ in items], work), repeats=passes)
-        launch(probe_job, ranks, work, told)
-        measured = [(schedule, load_passes(work, one.label)) for one, schedule in items]
-        timed += [one for _, one in measured]
-        table, costs = fitted_to(experiment, measured)
+        on_progress(f"choosing what to time on {ranks} ranks")
+        requests, epoch_ns, incomplete = _epoch_requests(workflow, experiment, run, ranks)
+        chosen = choose_probes(experiment, probes.of(ranks), ranks, requests, epoch_ns, experiment.warming + passes, incomplete)
+        items = probe_items(experiment, chosen, ranks, work)
+        probe_job = replace(make_job(experiment, f"probes-{ranks}", [item for item, _ in items], work), repeats=passes)
+        launch(probe_job, ranks, work, on_progress)
+        measured = [(schedule, load_passes(work, item.label)) for item, schedule in items]
+        timed += [each for _, each in measured]
+        table, costs = fit_probes(experiment, measured)
         tables.append(table)
         costs.save(folder / f"costs-{ranks}.json")
     pd.concat(tables, ignore_index=True).to_parquet(folder / "profile.parquet")
-    noise = watch.noise(timed, share(max(experiment.ranks), experiment.threads))
+    noise = watch.noise(timed, cores_per_rank(max(experiment.ranks), experiment.threads))
     noise.save(folder)
-    if noise.told:
-        warnings.warn(f"profile: {noise.told}", ChronoscaleWarning, stacklevel=2)
-    (folder / PROBED).write_text(json.dumps(asdict(Profiled(sorted(planners(experiment)), run.folder.name, *begun))))
+    if noise.sentence:
+        warnings.warn(f"profile: {noise.sentence}", ChronoscaleWarning, stacklevel=2)
+    record = ProfileRecord(sorted(planners(experiment)), run.folder.name, begun, load)
+    (folder / PROFILED).write_text(json.dumps(asdict(record)))
     shutil.rmtree(work)
 
 
-def _asked(experiment: Experiment, run: Run, ranks: int) -> tuple[Asked, int, bool]:
+def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
     """What the experiment's plans ask of costs, and their rows would, as a datasheet makes them; the longest epoch's work by it, ns; and
     whether that is not all: what cannot be executed has no operations of its own here."""
-    family, rough = practice_of(experiment), sheet(experiment)
-    data, asked, longest, anything = family.store(experiment, run), Asked(rough), 0, False
-    work = family.stored(experiment, data)
+    costs = datasheet_costs(experiment.cluster)
+    requests, longest, incomplete = CostRequests(costs), 0, False
+    data = workflow.store(experiment, run)
+    work = workflow.stored(experiment, data)
     for planner in planners(experiment).values():
         if not planner.executes:
-            anything = True
+            incomplete = True
             continue
-        parts = family.divided(experiment, run, data, work, ranks, planner)[1]
-        schedule = planned(planner, parts, ranks, asked, sketched=True)
-        asked.note(schedule)
-        longest = max(longest, work_ns(schedule, rough))
-    return asked, longest, anything
+        _, partitioned = workflow.partition(experiment, run, data, work, ranks, planner)
+        schedule = plan_epoch(planner, partitioned, ranks, requests, sketched=True)
+        requests.note(schedule)
+        longest = max(longest, work_ns(schedule, costs))
+    return requests, longest, incomplete
 
 
-def chosen(
-    experiment: Experiment, found: Iterable[Candidate], ranks: int, asked: Asked, epoch_ns: float, passes: int, anything: bool = False
-) -> list[Candidate]:
-    """Probes that bring what is asked for, and more while all their `passes` together take no more than `profile_epochs` epochs. Warns
-    where what is needed takes more. Without an epoch to go by, all of them."""
+def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
+    """Return what a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
+    requests, longest = CostRequests(costs), 0
+    for schedule in schedules:
+        requests.note(schedule)
+        longest = max(longest, work_ns(schedule, costs))
+    return requests, longest
+
+
+def choose_probes(
+    experiment: Experiment,
+    candidates: Iterable[ProbeCandidate],
+    ranks: int,
+    requests: CostRequests,
+    epoch_ns: float,
+    passes: int,
+    incomplete: bool = False,
+) -> list[ProbeCandidate]:
+    """Choose probes that bring what is requested, and more while all their `passes` together take no more than `profile_epochs` epochs.
+
+    Warns where what is needed takes more. Without an epoch to go by, all of them. incomplete: not all requests are known.
+    """
     allowed = experiment.profile_epochs * epoch_ns / passes if epoch_ns else float("inf")
-    budget = Budget(asked.ranges, allowed, sheet(experiment), anything)
-    taken = budget.within(found)
+    budget = Budget(requests.ranges, allowed, datasheet_costs(experiment.cluster), incomplete)
+    chosen = budget.choose(candidates)
     if (epochs := budget.spent_ns * passes / max(epoch_ns, 1)) > experiment.profile_epochs and epoch_ns:
         whose = f"{ranks} rank{'s have' if ranks > 1 else ' has'}"
-        said = f"profile: {passes} passes over what {whose} to know take about {epochs:.0f} epochs, more than profile_epochs: "
-        said += f"{experiment.profile_epochs:g}; fewer repeats or strategies take less"
-        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
-    return taken
+        warning = f"profile: {passes} passes over what {whose} to know take about {epochs:.0f} epochs, more than profile_epochs: "
+        warning += f"{experiment.profile_epochs:g}; fewer repeats or strategies take less"
+        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
+    return chosen
 
 
-def probing(experiment: Experiment, found: Sequence[Candidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:
-    """Items of a job, their files written, and for several ranks all-reduces of many sizes beside them."""
-    items = [(replace(one.item(), learning_rate=RATE, probes=True), one.schedule) for one in found]
+def probe_items(experiment: Experiment, probes: Sequence[ProbeCandidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:
+    """Make items of a job, their files written to `folder`; for several ranks with all-reduces of many sizes beside them."""
+    items = [(replace(probe.item(), learning_rate=LEARNING_RATE, probes=True), probe.schedule) for probe in probes]
     if ranks > 1:
-        alone = all_reduces(ranks)
-        items.append((replace(item(folder, alone.name, alone, "", experiment.hyper), probes=True), alone))
+        reduces = all_reduces(ranks)
+        items.append((replace(make_item(folder, reduces.name, reduces, "", experiment.hyper), probes=True), reduces))
     return items
 
 
-def fitted_to(experiment: Experiment, measured: Sequence[Timed]) -> tuple[pd.DataFrame, FittedCosts]:
-    """The tasks of probes as a table, and the costs fitted to it."""
-    device, table = this_device(experiment), tabulate(measured)
+def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[Pass]]]) -> tuple[pd.DataFrame, FittedCosts]:
+    """Return the tasks of probes as a table, and the costs fitted to it."""
+    device, table = this_device(experiment.device), tabulate_samples(measured)
     here = fingerprint(device) | sharing(experiment)
-    costs = fit(enough(table), device_name(device), here, experiment.seed, launch_ns(device), sway(measured))
+    costs = fit(with_enough_samples(table), device_name(device), here, experiment.seed, launch_ns(device), rank_sway(measured))
     if (table["schedule"] == "blocks").any():
-        from chronoscale.real_exec.measurement.predictor import learn  # noqa: PLC0415 (scikit-learn, for those who train it)
+        from chronoscale.real_exec.measurement.predictor import fit_predictor  # noqa: PLC0415 (scikit-learn, for those who train it)
 
-        costs = replace(costs, predictor=learn(table, experiment.seed))
+        costs = replace(costs, predictor=fit_predictor(table, experiment.seed))
     return table, costs
 
 
-def interleaved(strategies: Sequence[Item], probes: Sequence[Item]) -> list[Item]:
-    """Both in turn, as evenly as may be: each strategy, then its share of the probes."""
+def interleave(strategies: Sequence[Item], probes: Sequence[Item]) -> list[Item]:
+    """Mix both as evenly as may be: each strategy, then its share of the probes."""
     ends = [len(probes) * (i + 1) // max(len(strategies), 1) for i in range(len(strategies))]
     mixed: list[Item] = []
-    for one, begin, end in zip(strategies, [0, *ends], ends, strict=False):
-        mixed += [one, *probes[begin:end]]
+    for strategy, begin, end in zip(strategies, [0, *ends], ends, strict=False):
+        mixed += [strategy, *probes[begin:end]]
     return mixed
-
-
-def needed(schedules: Iterable[Schedule], costs: CostModel) -> tuple[Asked, int]:
-    """What a replay of schedules asks of costs, and the work of the longest by `costs`, ns."""
-    asked, longest = Asked(costs), 0
-    for schedule in schedules:
-        asked.note(schedule)
-        longest = max(longest, work_ns(schedule, costs))
-    return asked, longest

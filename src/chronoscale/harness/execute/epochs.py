@@ -1,32 +1,29 @@
-"""Epochs: one item trained for as many as the experiment asks, each kept as it ends."""
+"""Epochs of a training, each kept as it ends."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.execute.jobs import job
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.training_record import JOB
-from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.supervision import Patience
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 
 
-def run_epochs(experiment: Experiment, item: Item, folder: Path) -> None:
-    """Train `item` on the largest of the rank counts, after the last whole epoch that `folder` keeps.
+def run_epochs(job: Job, ranks: int) -> None:
+    """Train the job's item for as many epochs as it has repeats, after the last whole epoch that its folder keeps.
 
     Raises MachineError when a rank is lost, and says how many epochs are kept.
     """
+    folder = Path(job.out)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
-    whole = replace(job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
-    whole.save(folder / JOB)
+    job.save(folder / JOB)
     try:
-        ranks = start(ENTRY, folder / JOB, max(experiment.ranks), whole.settings.threads)
-        wait(ranks, whole.name, Patience(experiment.hang_after))
+        processes = start(ENTRY, folder / JOB, ranks, job.settings.threads)
+        wait(processes, job.name, Patience(job.settings.hang_after))
     except MachineError as error:
-        done = len(records(folder))
-        raise MachineError(f"{error}; {done} of {experiment.epochs} epochs are kept, the same command goes on after them") from None
+        complete = len(epoch_records(folder))
+        raise MachineError(f"{error}; {complete} of {job.repeats} epochs are kept, the same command goes on after them") from None

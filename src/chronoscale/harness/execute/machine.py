@@ -13,7 +13,8 @@ import torch
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.real_exec.execution.context import NO_GRAPHS
-from chronoscale.real_exec.execution.lanes import Threads, lanes_for
+from chronoscale.real_exec.execution.lanes import Threads, make_lanes
+from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -25,55 +26,56 @@ RANK_BYTES = 200e6  # of a process that has imported torch and waits, beside wha
 
 
 def gpus() -> int:
-    """How many GPUs there are here that torch can use."""
+    """Count the GPUs here that torch can use."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def this_device(experiment: Experiment) -> torch.device:
-    """Where the experiment runs here."""
-    return torch.device("cuda" if experiment.device != "cpu" and gpus() else "cpu")
+def this_device(device: str) -> torch.device:
+    """Return where an experiment whose key `device` is auto, cpu or cuda runs here."""
+    return torch.device("cuda" if device != "cpu" and gpus() else "cpu")
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """What a fingerprint says beside the device where ranks share it; nothing elsewhere."""
-    return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment).type == "cuda" else {}
+    """Return what a fingerprint says beside the device where ranks share it; nothing elsewhere."""
+    return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
 
-def seated(experiment: Experiment) -> Experiment:
-    """The experiment on those of its numbers of ranks that find a GPU a rank here, or on as many as there are GPUs where none does; a
-    warning says which and why. As it is on a CPU, where ranks share a GPU, and where it asks for `device: cuda` and for ranks, which `seat`
-    may refuse."""
+def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
+    """Return the experiment on those of its numbers of ranks that find a GPU a rank here, or on as many as there are GPUs where none does;
+    a warning says which and why. It stays as it is on a CPU, where ranks share a GPU, and where it asks for `device: cuda` and for ranks,
+    which `check_seats` may refuse."""
     there, asked = gpus(), "ranks" in experiment.model_fields_set
     fits = max(experiment.ranks) <= there or experiment.share_gpu
-    if this_device(experiment).type == "cpu" or (asked and experiment.device == "cuda") or fits:
+    if this_device(experiment.device).type == "cpu" or (asked and experiment.device == "cuda") or fits:
         return experiment
-    kept = tuple(count for count in experiment.ranks if count <= there) or (there,)
-    runs = f"runs on {', '.join(map(str, kept))} rank{'s' * (kept != (1,))}"
+    fitting = tuple(count for count in experiment.ranks if count <= there) or (there,)
+    runs = f"runs on {', '.join(map(str, fitting))} rank{'s' * (fitting != (1,))}"
     left = ", ".join(str(count) for count in experiment.ranks if count > there)
     default = "" if asked else f" (ranks: {list(experiment.ranks)} is the default)"
-    said = (
+    warning = (
         f"ranks: {there} GPU{'s' * (there > 1)} here, and a rank takes one: {runs}, not on {left}{default}; set device: cpu to run all of "
         "them on the CPU"
     )
-    warnings.warn(said, ChronoscaleWarning, stacklevel=2)
-    return experiment.model_copy(update={"ranks": kept})
+    warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
+    return experiment.model_copy(update={"ranks": fitting})
 
 
-def seat(experiment: Experiment, counts: Collection[int]) -> None:
+def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
     """See that the largest of the numbers of ranks can be at work here.
 
     Raises UserError for a GPU that is asked for and absent, for CUDA graphs without one, for more ranks than GPUs, or than memory holds
     processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with their own.
     """
     ranks, there = max(counts), gpus()
-    if experiment.launch == "graph" and this_device(experiment).type == "cpu":
+    device = this_device(experiment.device).type
+    if experiment.launch == "graph" and device == "cpu":
         raise UserError(NO_GRAPHS)
     if experiment.device == "cuda" and not there:
         raise UserError("device: cuda, and there is no GPU that torch can use here; set device: cpu, or leave it out")
-    if this_device(experiment).type == "cuda":
+    if device == "cuda":
         if experiment.share_gpu and ranks > 1:
-            message = f"ranks: {ranks} ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
-            warnings.warn(message, ChronoscaleWarning, stacklevel=2)
+            warning = f"ranks: {ranks} ranks share one GPU (share_gpu: true): their times are not those of ranks with a GPU each"
+            warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
         elif ranks > there:
             raise UserError(f"ranks: {ranks} ranks, and {there} GPU{'s' * (there > 1)}; run fewer ranks, or set device: cpu")
         return
@@ -83,27 +85,32 @@ def seat(experiment: Experiment, counts: Collection[int]) -> None:
     cores = len(os.sched_getaffinity(0))
     if ranks * experiment.threads > cores:
         each, seats = f" of {experiment.threads} threads" * (experiment.threads > 1), f"{cores} core{'s' * (cores > 1)}"
-        said = f"ranks: {ranks} ranks{each} share {seats}: their times are not those of ranks with cores of their own"
-        warnings.warn(said, ChronoscaleWarning, stacklevel=2)
+        warning = f"ranks: {ranks} ranks{each} share {seats}: their times are not those of ranks with cores of their own"
+        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
 
 
 def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:
-    """`this_machine` as the interpreter runs a schedule on it."""
+    """Return `this_machine` as the interpreter runs a schedule on it."""
     return this_machine(experiment, costs, schedule.ranks, Threads.of(schedule, experiment.transfer_thread))
 
 
+def unmeasured_machine(experiment: Experiment, schedule: Schedule) -> Cluster:
+    """Return the machine at hand before anything is measured on it: enough to see whether a schedule fits in memory."""
+    return machine_for(experiment, FittedCosts(device_name(this_device(experiment.device)), (), {}), schedule)
+
+
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads: Threads | None = None) -> Cluster:
-    """The machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
+    """Return the machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
 
     A rank has a GPU's whole memory, or its share of what a shared GPU has, or the machine available; less where the experiment says so.
     """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
-    device = this_device(experiment)
+    device = this_device(experiment.device)
     gpus_taken = 1 if experiment.share_gpu else ranks
     there = torch.cuda.mem_get_info(device)[1] * gpus_taken if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
-    streams = lanes_for(device, threads).streams
+    streams = make_lanes(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
@@ -111,8 +118,11 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
 
 
 def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
-    """Replay before anything runs. Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and
-    when `costs` do not know one of its rows."""
+    """Replay a schedule before anything runs, to see that it fits.
+
+    Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and when `costs` do not know one of
+    its rows.
+    """
     try:
         check(schedule, replay(schedule, machine, costs), machine)
     except UserError as error:

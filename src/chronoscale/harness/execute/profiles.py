@@ -1,97 +1,108 @@
-"""Profiles: the cost model that an experiment plans and replays with, measured on this machine, named, or of a datasheet."""
+"""Profiles: the fitted costs that an experiment is planned with on this machine, measured now or taken from an earlier run."""
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.execute.calibration import PROBED, Profiled, Told, measure
+from chronoscale.harness.execute.calibration import OnProgress, ignore_progress, measure_profile
 from chronoscale.harness.execute.machine import this_device
-from chronoscale.harness.execute.noise import PASSES, Noise
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.planners import planned, planners
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.cost_models import costs_of_file, datasheet_costs, names_cost_file
+from chronoscale.harness.runs.noise import PASSES, Noise
+from chronoscale.harness.runs.profile_record import PROFILED, ProfileRecord
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import find, of_run
+from chronoscale.harness.runs.start import find_runs, load_experiment
+from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.simulator import presets
-from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.request import CostsNeeded, Unknown
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
-from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.workload import Workload
 
+FOLDER = "profile"  # a profile's piece of a run
 # What a profile depends on, beside what is trained.
-PROFILED = ("threads", "device", "share_gpu", "transfer_thread", "bus", "network", "network_latency")
+PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "network", "network_latency")
 
 
-def named(experiment: Experiment) -> bool:
-    """Whether the experiment names a file of costs."""
-    return experiment.costs not in ("auto", "fitted", "datasheet")
+def planning_costs(
+    workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
+) -> CostModel:
+    """Return costs for strategies whose plans ask how long something takes: a datasheet's where it is asked for, else `fitted_costs`."""
+    if experiment.costs == "datasheet":
+        return datasheet_costs(experiment.cluster)
+    return fitted_costs(workflow, experiment, run, ranks, on_progress)
 
 
-def planned_here(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
-    """As `planned`; `costs()`, which may have to be measured, are asked for by a plan that needs them alone."""
-    try:
-        return planned(planner, work, ranks, Unknown())
-    except CostsNeeded:
-        return planned(planner, work, ranks, costs())
-
-
-def fitted(experiment: Experiment, run: Run, ranks: int, told: Told = lambda _: None) -> FittedCosts:
-    """Costs to plan with on this machine with `ranks` ranks busy; they may leave the range that they were fitted on.
+def fitted_costs(
+    workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
+) -> FittedCosts:
+    """Return costs to plan with on this machine with `ranks` ranks busy; they may leave the range that they were fitted on.
 
     Those that the experiment names, or of the newest profile of the same experiment (a warning says which), or measured now as a piece of
     `run`.
 
     Raises UserError when a named file is not a cost model, or another device's.
     """
-    if experiment.costs not in ("auto", "fitted"):
-        return of_file(experiment)
-    folder = run.folder / "profile"
+    if names_cost_file(experiment):
+        return costs_of_file(experiment, device_name(this_device(experiment.device)))
+    folder = run.folder / FOLDER
     if not folder.exists():
-        same = known(experiment, run.folder.parent)
-        if same is not None:
-            noise = Noise.of(same.folder / "profile")
-            quiet = "" if noise is None or not noise.told else f"; {noise.told}"
-            warnings.warn(Profiled.read(same.folder / "profile").told() + quiet, ChronoscaleWarning, stacklevel=2)
-        make = partial(_copy, same.folder / "profile") if same else partial(measure, experiment, run, told=told)
-        run.piece("profile", make)
+        earlier = find_profile(experiment, run.folder.parent)
+        if earlier is not None:
+            noise = Noise.load_from(earlier.folder / FOLDER)
+            doubt = "" if noise is None or not noise.sentence else f"; {noise.sentence}"
+            sentence = ProfileRecord.load_from(earlier.folder / FOLDER).sentence
+            warnings.warn(sentence + doubt, ChronoscaleWarning, stacklevel=2)
+            run.piece(FOLDER, partial(_copy, earlier.folder / FOLDER))
+        else:
+            run.piece(FOLDER, partial(measure_profile, workflow, experiment, run, on_progress=on_progress))
     return FittedCosts.load(folder / f"costs-{ranks}.json", extrapolate=True)
 
 
-def of_file(experiment: Experiment) -> FittedCosts:
-    """The costs that an experiment names, for this machine. Raises UserError as `_named`."""
-    return _named(experiment, device_name(this_device(experiment)))
+def rough_costs(experiment: Experiment, run: Run, ranks: int) -> CostModel:
+    """Return costs before anything is measured: those that the experiment names, of an earlier profile of it (a warning says which), or a
+    datasheet's. They plan the first epochs, and may leave the range that they were fitted on.
+
+    Raises UserError for a named file of another device, unless the experiment lets it.
+    """
+    if names_cost_file(experiment):
+        return replace(costs_of_file(experiment, device_name(this_device(experiment.device))), extrapolate=True)
+    earlier = None if experiment.costs == "datasheet" else find_profile(experiment, run.folder.parent)
+    if earlier is not None:
+        warnings.warn(ProfileRecord.load_from(earlier.folder / FOLDER).sentence, ChronoscaleWarning, stacklevel=2)
+        return FittedCosts.load(earlier.folder / FOLDER / f"costs-{ranks}.json", extrapolate=True)
+    return DatasheetCosts(presets.cluster(experiment.cluster).device)
 
 
-def known(experiment: Experiment, root: Path) -> Run | None:
-    """The newest run in `root` that profiled the same experiment on this machine, for its strategies or more, in as many passes."""
-    key, wanted, newest = experiment.digest(*experiment.work, *PROFILED), set(planners(experiment)), None
-    hashes = fingerprints(experiment.modules)
-    for run in find(root):
-        if (run.folder / "profile" / PROBED).exists():
-            earlier = of_run(run)
-            same = earlier.digest(*earlier.work, *PROFILED) == key and set(earlier.ranks) >= set(experiment.ranks)
-            passed = Noise.of(run.folder / "profile")
-            same = same and (passed is None or passed.passes >= min(experiment.repeats, PASSES))
-            if same and _here(run, this_device(experiment)) and run.environment.items() >= hashes.items() and wanted <= _knows(run):
+def find_profile(experiment: Experiment, root: Path) -> Run | None:
+    """Return the newest run in `root` that profiled the same experiment on this machine, for its strategies or more, in as many passes."""
+    key = experiment.digest(*experiment.work, *PROFILE_KEYS)
+    strategies, hashes = set(planners(experiment)), fingerprints(experiment.modules)
+    newest = None
+    for run in find_runs(root):
+        if (run.folder / FOLDER / PROFILED).exists():
+            earlier = load_experiment(run)
+            same = earlier.digest(*earlier.work, *PROFILE_KEYS) == key and set(earlier.ranks) >= set(experiment.ranks)
+            noise = Noise.load_from(run.folder / FOLDER)
+            same = same and (noise is None or noise.passes >= min(experiment.repeats, PASSES))
+            same = same and _made_on(run, this_device(experiment.device)) and run.environment.items() >= hashes.items()
+            if same and strategies <= _profiled_strategies(run):
                 newest = run
     return newest
 
 
-def _knows(run: Run) -> set[str]:
+def _profiled_strategies(run: Run) -> set[str]:
     """The strategies that a run's profile was made for; none, with a warning, where its record is damaged."""
     try:
-        return set(Profiled.read(run.folder / "profile").strategies)
+        return set(ProfileRecord.load_from(run.folder / FOLDER).strategies)
     except UserError as error:
         warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)
         return set()
@@ -101,51 +112,7 @@ def _copy(source: Path, part: Path) -> None:
     shutil.copytree(source, part, dirs_exist_ok=True)
 
 
-def _here(run: Run, device: torch.device) -> bool:
-    """Whether a profile was made on this machine's device with these libraries."""
-    mine = fingerprint(device)
-    theirs = run.environment
-    return all(theirs.get(key) == mine[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
-
-
-def simulated_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
-    """Costs to replay a large cluster with. Raises UserError for 'fitted' without a file: a profile of which device?, for a file of another
-    device than the cluster's unless the experiment lets it, and for launches that a profile cannot tell."""
-    if experiment.costs in ("auto", "datasheet"):
-        return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
-    if experiment.costs == "fitted":
-        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
-    if experiment.launch != "eager":
-        raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
-    found = _named(experiment, cluster.device.name)
-    return found if found.taken_for else replace(found, peaks=cluster.device)
-
-
-def _named(experiment: Experiment, device: str) -> FittedCosts:
-    """The costs that an experiment names, for what runs on `device`. Raises UserError for those of another, unless the experiment lets it:
-    then every number says so."""
-    found = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
-    if found.fingerprint.get("share_gpu") and not experiment.share_gpu:
-        if not experiment.extrapolate:
-            reason = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
-            raise UserError(f"costs: {experiment.costs} was {reason}")
-        return replace(found, taken_for=device)
-    try:
-        return found.taken(device)
-    except UserError as error:
-        raise UserError(f"costs: {experiment.costs} was {error}") from None
-
-
-def rough(experiment: Experiment, run: Run, ranks: int) -> CostModel:
-    """Costs before anything is measured: those that the experiment names, of an earlier profile of it (a warning says which), or a
-    datasheet's. They plan the first epochs, and may leave the range that they were fitted on.
-
-    Raises UserError for a named file of another device, unless the experiment lets it.
-    """
-    if named(experiment):
-        return replace(of_file(experiment), extrapolate=True)
-    earlier = None if experiment.costs == "datasheet" else known(experiment, run.folder.parent)
-    if earlier is not None:
-        warnings.warn(Profiled.read(earlier.folder / "profile").told(), ChronoscaleWarning, stacklevel=2)
-        return FittedCosts.load(earlier.folder / "profile" / f"costs-{ranks}.json", extrapolate=True)
-    return DatasheetCosts(presets.cluster(experiment.cluster).device)
+def _made_on(run: Run, device: torch.device) -> bool:
+    """Whether a run was made on this machine's device with these libraries."""
+    here, there = fingerprint(device), run.environment
+    return all(there.get(key) == here[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))

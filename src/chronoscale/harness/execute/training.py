@@ -1,25 +1,25 @@
-"""Training: epochs of one strategy, resumable after any of them, as the experiment's family trains."""
+"""Training: epochs of one strategy, resumable after any of them."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from chronoscale.harness.execute.machine import seat
-from chronoscale.harness.execute.profiles import rough
-from chronoscale.harness.idle import warn
+from chronoscale.harness.execute.machine import check_seats
+from chronoscale.harness.execute.profiles import rough_costs
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.practices import practice_of
+from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.run_folder import Run, write_text
-from chronoscale.harness.runs.training_record import FOLDER, idle, result
-from chronoscale.reports.charts.staged import Staged
+from chronoscale.harness.runs.training_record import FOLDER, idle_ranks, result
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.reports.training_run import TrainingRun
 
 
-def train(experiment: Experiment, run: Run) -> Staged:
-    """Train, and keep a timeline of both planes. Raises as `Trained.train`."""
+def run_training(experiment: Experiment, run: Run) -> TrainingRun:
+    """Train as the experiment's family trains, and write a timeline. Raises as `Workflow.train` and `check_seats`."""
     ranks = max(experiment.ranks)
-    seat(experiment, [ranks])
-    practice_of(experiment).train(experiment, run, partial(rough, experiment, run, ranks))
-    done = result(run, ranks)
-    warn(idle(run))
-    write_text(run.folder / FOLDER / "timeline.json", done.chrome())
-    return done
+    check_seats(experiment, [ranks])
+    workflow_of(experiment).train(experiment, run, partial(rough_costs, experiment, run, ranks))
+    training = result(run, ranks)
+    warn_of_idle_ranks(idle_ranks(run))
+    write_text(run.folder / FOLDER / "timeline.json", training.chrome())
+    return training

@@ -1,4 +1,4 @@
-"""Advised: the keys of an experiment file that `chronoscale advise` alone reads."""
+"""Keys under `advise`: what `chronoscale advise` compares, and by what."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Objective = Literal["time", "memory", "gpu-hours", "cost"]
 Value = Annotated[bool | int | float | str | tuple[bool | int | float | str, ...] | None, LISTED]
 
 
-class Budget(Part):
+class BudgetKeys(Part):
     """What a choice may take at most; what takes more is told, and not ranked."""
 
     hours: PositiveFloat | None = Field(None, description="of training: `epochs`, and what happens once before")
@@ -26,7 +26,7 @@ class Budget(Part):
     cost: PositiveFloat | None = Field(None, description="money, in the unit of the prices")
 
 
-class Advised(Part):
+class AdviceKeys(Part):
     """What is compared, and by what."""
 
     objective: Objective = Field(
@@ -43,7 +43,7 @@ class Advised(Part):
         description="of a GPU-hour, in any unit of money: a number, or one for each cluster by its name",
         json_schema_extra={"shown": "number or mapping"},
     )
-    budget: Budget = Field(Budget(), description="what a choice may take at most")
+    budget: BudgetKeys = Field(BudgetKeys(), description="what a choice may take at most")
     dask: str | None = Field(None, description="address of a Dask scheduler whose workers simulate: `tcp://host:8786`")
 
     @field_validator("grid")
@@ -55,7 +55,7 @@ class Advised(Part):
         return grid
 
     @model_validator(mode="after")
-    def _priced(self) -> Advised:
+    def _priced(self) -> AdviceKeys:
         if not self.prices and (self.objective == "cost" or self.budget.cost is not None):
             key = "objective: cost" if self.objective == "cost" else "budget.cost"
             raise UserError(f"advise.{key}: it needs advise.prices, of a GPU-hour: a number, or one for each cluster")

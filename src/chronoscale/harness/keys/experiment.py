@@ -1,4 +1,4 @@
-"""Experiment: the file that a user writes, validated. What all families read stands here; each adds the keys that it alone reads."""
+"""Experiment: the file that a user writes, validated. Its keys are those that all families read; each family adds its own."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.advise import Advised
-from chronoscale.harness.keys.failures import Failing
+from chronoscale.harness.keys.advise import AdviceKeys
+from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
 from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, Steps, Width
-from chronoscale.harness.keys.uncertainty import Uncertain
+from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def named(value: Any) -> Any:
-    """A mapping of which only the name is given."""
+    """Turn a name into the mapping that it is short for."""
     return {"name": value} if isinstance(value, str) else value
 
 
 def null_is(default: int) -> BeforeValidator:
-    """A key without a value takes its default."""
+    """Return a validator that gives a key without a value its default."""
     return BeforeValidator(lambda value: default if value is None else value)
 
 
@@ -58,12 +58,12 @@ class Data(Part):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths; none for a dataset by name."""
+        """Paths of the dataset; none for one by name."""
         return (self.path,) if isinstance(self.path, str) else self.path or ()
 
     @property
     def label(self) -> str:
-        """Name for people."""
+        """Name for people to read."""
         return self.name or Path(self.files[0]).stem
 
 
@@ -76,12 +76,12 @@ class Model(Part):
 
     @property
     def choice(self) -> ModelChoice:
-        """What the other rooms know of it."""
+        """The same for planning and training."""
         return ModelChoice(**self.model_dump())
 
 
 class Training(Part):
-    """Hyper-parameters."""
+    """Hyper-parameters that all families read."""
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
     learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
@@ -152,9 +152,9 @@ class Experiment(Part):
         "datasheet; a run says what it did not capture, and why",
     )
     contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
-    uncertainty: Uncertain = Field(Uncertain(), description="simulated: what is not known of the time that things take")
-    failures: Failing | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
-    advise: Advised = Field(Advised(), description="what `chronoscale advise` compares, and by what")
+    uncertainty: UncertaintyKeys = Field(UncertaintyKeys(), description="simulated: what is not known of the time that things take")
+    failures: FailureKeys | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
+    advise: AdviceKeys = Field(AdviceKeys(), description="what `chronoscale advise` compares, and by what")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @property
@@ -179,7 +179,7 @@ class Experiment(Part):
     @property
     @abstractmethod
     def hyper(self) -> Hyper:
-        """The part that planning reads."""
+        """The part of the experiment that planning reads."""
 
     @property
     def scales_rate(self) -> bool:
@@ -187,6 +187,6 @@ class Experiment(Part):
         return False
 
     def digest(self, *keys: str) -> str:
-        """Of the given fields (all without any): equal experiments have equal digests."""
+        """Return a digest of the given fields (all without any): equal experiments have equal digests."""
         data = self.model_dump(mode="json", include=set(keys) or None)
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Experiments: from files, with the keys of the family that their model trains on."""
+"""Experiment files: read, checked, and written, with the keys of the family that the model trains on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.families import FAMILIES, training
 from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
-from chronoscale.harness.planners import planners, trains_on
+from chronoscale.harness.keys.families import FAMILIES, family_of_model
+from chronoscale.harness.keys.planners import planners, trains_on
 from chronoscale.simulator import presets
-from chronoscale.strategies.plugins import anchored
+from chronoscale.strategies.plugins import anchor_file
 from chronoscale.validation_messages import mistake, part_of
 from chronoscale.yaml_files import mapping
 
@@ -33,15 +34,15 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
 
 
 def _name(path: Path) -> str:
-    """The file's, as runs may be called."""
+    """The file's name, as runs may be called."""
     clean = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")
     return clean if NAME.fullmatch(clean) else str(Experiment.model_fields["name"].default)
 
 
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
-    """Validate, and see that strategies and cluster are there. Raises UserError as `load`."""
+    """Validate keys and values as an experiment, and see that its strategies and cluster are there. Raises UserError as `load`."""
     data = dict(data)
-    for key, place in (("strategies", anchored), ("modules", lambda name, folder: str((folder / name).absolute()))):
+    for key, place in (("strategies", anchor_file), ("modules", lambda name, folder: str((folder / name).absolute()))):
         if isinstance(given := data.get(key), (list, tuple)):
             data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
     try:
@@ -60,7 +61,8 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
 
 
 def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
-    """With the keys of the files that a family reads for others, below those that are there. Raises UserError as the file's reader."""
+    """The keys together with those of the files that a family reads for others, below those that are there. Raises UserError as the file's
+    reader."""
     given = data.get("model")
     chosen = given.get("name") if isinstance(given, Mapping) else given
     for family in FAMILIES.values():
@@ -77,7 +79,7 @@ def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any
 
 
 def _over(default: Any, given: Any) -> Any:
-    """A value, or a mapping key by key; a name alone is a mapping's."""
+    """A value in place of the default, or a mapping key by key; a name alone is a mapping's."""
     if given is None or not isinstance(default, Mapping):
         return default if given is None else given
     given = named(given)
@@ -85,11 +87,11 @@ def _over(default: Any, given: Any) -> Any:
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
-    """Keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are names
-    alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
+    """Validate keys and values as an experiment of the family that its model trains on, or of one that is named. Strategies and cluster are
+    names alone. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises UserError as `load`."""
     try:
         name = _model(data)
-        family = FAMILIES[family_name] if family_name in FAMILIES else training(name)
+        family = FAMILIES[family_name] if family_name in FAMILIES else family_of_model(name)
         others = {other.name: other.keys for other in FAMILIES.values() if other is not family}
         experiment: Experiment = family.keys.model_validate(
             _own(family.keys, others, data, "" if lenient else trains_on(name, family.name))
@@ -109,7 +111,7 @@ def _model(data: Mapping[str, Any]) -> str:
 
 
 def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Mapping[str, Any], on: str, above: str = "") -> dict[str, Any]:
-    """Without keys that another family alone reads, where they say what they say by default, or `on` is empty.
+    """The keys without those that another family alone reads, where they say what they say by default, or `on` is empty.
 
     Raises UserError for one that says something else: what is not read is not taken either.
     """
@@ -125,3 +127,8 @@ def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Map
         elif on and value != others[readers[0]].model_fields[key].default:
             raise UserError(f"{above}{key}: for {readers[0]} alone, and {on}")
     return kept
+
+
+def as_yaml(experiment: Experiment) -> str:
+    """Write an experiment that no file stands behind as YAML."""
+    return yaml.safe_dump(experiment.model_dump(mode="json", exclude_defaults=True), sort_keys=False)

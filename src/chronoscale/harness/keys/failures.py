@@ -1,4 +1,4 @@
-"""Failing: the keys that say how devices of a simulated training fail, and what is done about it."""
+"""Keys under `failures`: how devices of a simulated training fail, and what is done about it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.types import LISTED, Part, Size, Steps
-from chronoscale.harness.keys.uncertainty import MOST
-from chronoscale.simulator.failures.fault_plan import AtTask, FaultPlan
+from chronoscale.harness.keys.types import LISTED, MOST_DRAWS, Part, Size, Steps
+from chronoscale.simulator.failures.fault_plan import FaultPlan, TaskFailure
 
 Seconds = Annotated[NonNegativeFloat, Field(le=1e9)]
 
 
-class Task(Part):
+class FailingTaskKeys(Part):
     """A task during which its rank fails."""
 
     epoch: Steps = Field(description="of the training, from 0")
     task: Steps = Field(description="its row of the schedule, from 0")
 
 
-class Failing(Part):
+class FailureKeys(Part):
     """Failures, checkpoints and recovery."""
 
     policy: Literal["restart", "shrink", "stop"] = Field(
@@ -31,7 +30,7 @@ class Failing(Part):
         None, description="mean seconds until a GPU fails; none fails at random without"
     )
     times_s: Annotated[tuple[Seconds, ...], LISTED] = Field((), description="failures at these seconds of the training")
-    tasks: Annotated[tuple[Task, ...], LISTED] = Field(
+    tasks: Annotated[tuple[FailingTaskKeys, ...], LISTED] = Field(
         (),
         description="failures while tasks run, as `[{epoch: 0, task: 118}]`, in every schedule",
         json_schema_extra={"shown": "list of mappings"},
@@ -40,18 +39,18 @@ class Failing(Part):
     checkpoint_s: Seconds = Field(0.0, description="that writing one takes")
     detect_s: Seconds = Field(0.0, description="until others notice that a GPU has failed")
     restart_s: Seconds = Field(0.0, description="from then until training goes on")
-    draws: Annotated[Size, Field(le=MOST)] = Field(
+    draws: Annotated[Size, Field(le=MOST_DRAWS)] = Field(
         30, description="trainings of `epochs` epochs, each with other times of failures, if any are random"
     )
 
     @model_validator(mode="after")
-    def _some(self) -> Failing:
+    def _some(self) -> FailureKeys:
         if self.mtbf_s is None and not self.times_s and not self.tasks:
             raise UserError("failures: nothing fails; give mtbf_s, times_s or tasks")
         return self
 
     def plan(self, iterations: int) -> FaultPlan:
-        """What simulating reads, given the iterations of an epoch."""
+        """Return the same for the simulator, given the iterations of an epoch."""
         return FaultPlan(
             self.policy,
             self.checkpoint_every or iterations,
@@ -60,5 +59,5 @@ class Failing(Part):
             self.restart_s,
             self.mtbf_s,
             self.times_s,
-            tuple(AtTask(one.epoch, one.task) for one in self.tasks),
+            tuple(TaskFailure(task.epoch, task.task) for task in self.tasks),
         )

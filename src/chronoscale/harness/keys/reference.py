@@ -1,4 +1,4 @@
-"""Reference: every key of an experiment file, read off the models that validate it."""
+"""Reference of the keys of an experiment file, read off the models that validate it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from chronoscale.errors import unknown
-from chronoscale.harness.families import FAMILIES
+from chronoscale.harness.keys.families import FAMILIES
 from chronoscale.validation_messages import part_of
 
 HEAD = """# The experiment file
@@ -29,7 +29,8 @@ This page is generated from the models that validate the file: `chronoscale keys
 
 
 class Key(NamedTuple):
-    """One line. `family`: the one that reads it, `all` where all do. `default`: a number, list or truth as JSON writes it."""
+    """One line of the reference. `family`: the one that reads it, `all` where all do. `default`: a number, list or truth as JSON writes
+    it."""
 
     key: str
     type: str
@@ -47,14 +48,15 @@ class Key(NamedTuple):
 
 
 def keys(start: str = "") -> list[Key]:
-    """Keys that are `start`, or stand under it (a final dot is left out); all without it. Raises UserError for none, with the nearest."""
+    """Return the keys that are `start`, or stand under it (a final dot is left out); all without it. Raises UserError for none, with the
+    nearest."""
     start = start.rstrip(".")
     by_family = {name: dict(_leaves(family.keys, "")) for name, family in FAMILIES.items()}
     merged: dict[tuple[str, str, str, str], list[str]] = {}
-    for family, found in by_family.items():
-        for path, (kind, default, meaning) in found.items():
+    for family, leaves in by_family.items():
+        for path, (kind, default, meaning) in leaves.items():
             merged.setdefault((path, kind, default, meaning), []).append(family)
-    order = {path: place for place, path in enumerate(dict.fromkeys(path for found in by_family.values() for path in found))}
+    order = {path: place for place, path in enumerate(dict.fromkeys(path for leaves in by_family.values() for path in leaves))}
     rows = [
         Key(path, kind, default, "all" if len(families) == len(FAMILIES) else ", ".join(families), meaning)
         for (path, kind, default, meaning), families in merged.items()
@@ -67,7 +69,7 @@ def keys(start: str = "") -> list[Key]:
 
 
 def document() -> str:
-    """docs/experiments.md."""
+    """Write docs/experiments.md."""
     cells = [(f"`{row.key}`", row.type.replace(" | ", " or "), row.default, row.family, row.meaning) for row in keys()]
     return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
@@ -79,17 +81,17 @@ def _place(path: str, order: dict[str, int]) -> tuple[int, int]:
 
 
 def _leaves(part: type[BaseModel], above: str) -> list[tuple[str, tuple[str, str, str]]]:
-    found = []
+    leaves = []
     for name, field in part.model_fields.items():
         path, inner = f"{above}{name}", part_of(part, name)
         kind = _shown(field) or _type(field.annotation)
         if inner is not None and not _shown(field):
             kind = "text or mapping" if "name" in inner.model_fields else "mapping"
         default = "its keys'" if isinstance(field.default, BaseModel) else _default(field)
-        found.append((path, (kind, default, _meaning(part, name))))
+        leaves.append((path, (kind, default, _meaning(part, name))))
         if inner is not None:
-            found += _leaves(inner, f"{path}.")
-    return found
+            leaves += _leaves(inner, f"{path}.")
+    return leaves
 
 
 def _shown(field: FieldInfo) -> str:
@@ -117,7 +119,7 @@ def _default(field: FieldInfo) -> str:
 
 def _type(kind: Any) -> str:
     """For people."""
-    origin, inner = get_origin(kind), [one for one in get_args(kind) if one is not NoneType]
+    origin, inner = get_origin(kind), [part for part in get_args(kind) if part is not NoneType]
     if origin is Literal:
         return " | ".join(map(str, inner))
     if origin in (Union, UnionType):

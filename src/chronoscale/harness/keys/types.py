@@ -1,4 +1,4 @@
-"""Part: keys of an experiment file, and the types of their values that families share."""
+"""Types of the values in an experiment file, and the model that all its mappings are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeI
 
 LARGEST = 2**31 - 1  # of any count: products of a few of them fit into 64 bits
 WIDEST = 2**16
+MOST_DRAWS = 10_000  # of what a simulation does not know
 
 
 class Part(BaseModel):
-    """Keys of a file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
+    """Keys of an experiment file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

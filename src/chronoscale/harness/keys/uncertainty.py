@@ -1,4 +1,4 @@
-"""Uncertain: the keys that say what a simulation does not know of the time that rows take."""
+"""Keys under `uncertainty`: what a simulation does not know of the time that rows take."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.types import LISTED, Part, Size
+from chronoscale.harness.keys.types import LISTED, MOST_DRAWS, Part, Size
 from chronoscale.simulator.uncertainty.spec import DeviceClass, Fitted, Stragglers, Uncertainty
 
-MOST = 10_000  # draws
 Spread = Annotated[NonNegativeFloat, Field(le=10)] | Fitted
 
 
-class Slow(Part):
-    """Some GPUs or nodes that are slower than the others."""
+class StragglerKeys(Part):
+    """GPUs or nodes that are slower than the others."""
 
     count: Size = Field(1, description="how many, others in every draw")
     of: Literal["gpu", "node"] = Field(
@@ -24,28 +23,30 @@ class Slow(Part):
     factor: Annotated[float, Field(ge=1, le=1e6)] = Field(1.5, description="how many times as long they take")
 
 
-class Kind(Part):
+class DeviceClassKeys(Part):
     """A part of the GPUs with a speed of their own."""
 
     share: Annotated[PositiveFloat, Field(le=1)] = Field(description="of the GPUs")
     speed: Annotated[PositiveFloat, Field(ge=1e-6, le=1e6)] = Field(description="at which they compute; 1: the cluster's device")
 
 
-class Uncertain(Part):
+class UncertaintyKeys(Part):
     """What is uncertain, and how often it is drawn."""
 
-    draws: Annotated[Size, Field(le=MOST)] = Field(30, description="replays of every point, each with other times, where any are uncertain")
+    draws: Annotated[Size, Field(le=MOST_DRAWS)] = Field(
+        30, description="replays of every point, each with other times, where any are uncertain"
+    )
     jitter: Spread = Field(0.0, description="relative standard deviation of a row's time; fitted: as the repeats of a profile have it")
     sway: Spread = Field(0.0, description="of all that a rank does in an iteration, beside its rows' own jitter; or fitted")
-    stragglers: Slow | None = Field(None, description="GPUs or nodes that are slower than the others")
-    classes: Annotated[tuple[Kind, ...], LISTED] = Field(
+    stragglers: StragglerKeys | None = Field(None, description="GPUs or nodes that are slower than the others")
+    classes: Annotated[tuple[DeviceClassKeys, ...], LISTED] = Field(
         (),
         description="parts of the GPUs with a speed of their own, as `[{share: 0.5, speed: 0.8}]`, the first ranks' first",
         json_schema_extra={"shown": "list of mappings"},
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> Uncertain:
+    def _sound(self) -> UncertaintyKeys:
         try:
             self.stated  # noqa: B018 (validated by reading)
         except UserError as error:
@@ -54,6 +55,6 @@ class Uncertain(Part):
 
     @property
     def stated(self) -> Uncertainty:
-        """What simulating reads."""
+        """The same for the simulator."""
         slow = None if self.stragglers is None else Stragglers(self.stragglers.count, self.stragglers.of, self.stragglers.factor)
-        return Uncertainty(self.jitter, self.sway, slow, tuple(DeviceClass(one.share, one.speed) for one in self.classes))
+        return Uncertainty(self.jitter, self.sway, slow, tuple(DeviceClass(part.share, part.speed) for part in self.classes))

@@ -9,7 +9,8 @@ import pandas as pd
 from chronoscale.harness.reproduce.study import Study
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Findings
-from chronoscale.reports.formats import MISSING, number, to_csv, to_markdown
+from chronoscale.reports.numbers import MISSING, number
+from chronoscale.reports.table_formats import to_csv, to_markdown
 
 HOW = {
     "executed": "Executed on this machine.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.errors import UserError
-from chronoscale.harness.cell import Cell
+from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.reproduce.studies import ALL
 from chronoscale.harness.reproduce.study import Kind, Study, studies_of
 from chronoscale.reports.published import PAPERS, published

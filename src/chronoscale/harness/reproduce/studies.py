@@ -6,29 +6,6 @@ from chronoscale.harness.reproduce.imported import Imported
 from chronoscale.harness.reproduce.study import Study
 
 ALL: tuple[Study, ...] = (
-    # pgt-i
-    Study("table", 3, "executed", 300, Imported("pgti.accuracy:table"), "scaled down", paper="pgt-i"),
-    Study("figure", 5, "executed", 240, Imported("pgti.accuracy:curves"), "scaled down", paper="pgt-i"),
-    Study("table", 6, "executed", 90, Imported("pgti.attention:run"), "scaled down", paper="pgt-i"),
-    Study(
-        "figure",
-        9,
-        "simulated",
-        5,
-        Imported("pgti.blocks:run"),
-        "shape not reached (no limit of the engine as a whole is modelled)",
-        paper="pgt-i",
-    ),
-    Study("table", 2, "simulated", 1, Imported("pgti.case_study:run"), paper="pgt-i"),
-    Study("figure", 8, "executed", 400, Imported("pgti.global_batch:run"), "scaled down, ranks emulated by the batch", paper="pgt-i"),
-    Study("table", 4, "simulated", 1, Imported("pgti.resident:run"), paper="pgt-i"),
-    Study("figure", 7, "simulated", 5, Imported("pgti.scaling:run"), paper="pgt-i"),
-    Study("table", 5, "executed", 200, Imported("pgti.shuffling:run"), "scaled down, up to 4 ranks", paper="pgt-i"),
-    Study("table", 1, "counted", 1, Imported("pgti.sizes:table"), paper="pgt-i"),
-    Study("figure", 3, "counted", 1, Imported("pgti.sizes:growth"), paper="pgt-i"),
-    Study("figure", 2, "counted", 1, Imported("pgti.stages:case_study"), paper="pgt-i"),
-    Study("figure", 6, "counted", 1, Imported("pgti.stages:single_gpu"), paper="pgt-i"),
-    Study("figure", 10, "simulated", 2, Imported("pgti.tokens:run"), paper="pgt-i"),
     # fast
     Study(
         "figure",

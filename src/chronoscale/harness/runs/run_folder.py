@@ -1,4 +1,4 @@
-"""Run: a folder with everything that a command found out, complete or known to be incomplete."""
+"""Run: a folder with the results of one command, complete or known to be incomplete."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from chronoscale.errors import NotFiniteError, UserError
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.records import Shape, read_json
 
 STATUS = "status.json"
@@ -23,7 +20,7 @@ STATUS = "status.json"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Of a run: what was asked, of which experiment (`Experiment.digest`), and whether everything is there."""
+    """Status of a run: its command, its experiment (`Experiment.digest`), and whether everything is there."""
 
     command: str
     digest: str
@@ -33,7 +30,8 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`runs/<id>`: experiment.yaml as given, resolved.json, environment.json, status.json, and one folder a finished piece.
+    """Folder `runs/<id>` of one command's results: experiment.yaml as given, resolved.json, environment.json, status.json, and one folder a
+    finished piece.
 
     A piece is written under a hidden name and renamed when whole, so a piece that is there is complete. `status.json` says `running`
     until everything is; a run that was killed stays so and is taken up again by the same command on the same experiment.
@@ -43,30 +41,31 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """What it is and how far it has come. Raises UserError for a folder that is no run, and for a damaged file."""
+        """Command, experiment and state. Raises UserError for a folder that is no run, and for a damaged file."""
         if not (self.folder / STATUS).is_file():
             raise UserError(f"{self.folder}: not a run (no {STATUS})")
         return self.read(STATUS, Status)
 
     @property
     def complete(self) -> bool:
+        """Whether everything that the command was asked for is there."""
         return self.status.state == "complete"
 
     def read(self, name: str, shape: type[Shape]) -> Shape:
-        """A JSON file of the run. Raises UserError when it is missing or damaged."""
+        """Read a JSON file of the run as a `shape`. Raises UserError when it is missing or damaged."""
         return read_json(self.folder / name, shape, f"{Path(name).stem} of a run")
 
     @property
     def environment(self) -> dict[str, str]:
-        """Where it ran, and the hashes of the Python files that it ran. Raises UserError as `read`."""
+        """Machine and versions that it ran on, and the hashes of the Python files that it ran. Raises UserError as `read`."""
         return self.read("environment.json", dict[str, str])
 
     def write(self, name: str, data: Any) -> None:
-        """A JSON file of the run, whole or not at all."""
+        """Write a JSON file of the run, whole or not at all."""
         write_text(self.folder / name, json.dumps(data, indent=1))
 
     def piece(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The folder of a piece; `make` fills it unless it is there already."""
+        """Return the folder of a piece; `make` fills it unless it is there already."""
         target = self.folder / name
         if not target.exists():
             part = self.folder / f".{name}.part"
@@ -79,11 +78,11 @@ class Run:
         return target
 
     def pieces(self, prefix: str) -> Iterator[Path]:
-        """Finished pieces whose name starts with `prefix`, in order of their names."""
+        """Yield the finished pieces whose name starts with `prefix`, in order of their names."""
         yield from sorted(path for path in self.folder.glob(f"{prefix}*") if path.is_dir())
 
     def numbered(self, prefix: str) -> Iterator[tuple[int, Path]]:
-        """Of finished pieces `<prefix><number>`, number and folder, in order of their names."""
+        """Yield number and folder of the finished pieces `<prefix><number>`, in order of their names."""
         for folder in self.pieces(prefix):
             if (number := folder.name.removeprefix(prefix)).isdecimal():
                 yield int(number), folder
@@ -99,8 +98,9 @@ class Run:
         return True
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Where training comes to a number that is not finite, `status.json` says so under `not_finite`, until the run is complete."""
+    def recording_not_finite(self) -> Iterator[None]:
+        """Let `status.json` say under `not_finite`, until the run is complete, where training within comes to a number that is not
+        finite."""
         try:
             yield
         except NotFiniteError as error:
@@ -108,22 +108,17 @@ class Run:
             raise
 
     @property
-    def spoilt(self) -> str:
-        """What was not finite where training had to stop; '' for nothing."""
+    def not_finite(self) -> str:
+        """The number that was not finite where training had to stop, in words; '' for none."""
         return self.status.not_finite
 
     def finish(self) -> None:
-        """Mark as complete."""
+        """Mark the run as complete."""
         self.write(STATUS, asdict(replace(self.status, state="complete", not_finite="")))
 
 
-def as_given(experiment: Experiment) -> str:
-    """YAML of an experiment that no file stands behind."""
-    return yaml.safe_dump(experiment.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
-
-
 def write_text(path: Path, text: str) -> None:
-    """A file that is there whole or not at all."""
+    """Write a file so that it is there whole or not at all."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text)
     _sync(part)

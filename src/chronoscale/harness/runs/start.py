@@ -1,4 +1,4 @@
-"""Started: runs in a folder, new ones and those that were left incomplete, and the experiments that they were started with."""
+"""Start of runs: new ones and those that were left incomplete, in a folder of runs, and the experiments that they were started with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
-from chronoscale.strategies.plugins import file_of, is_file
+from chronoscale.strategies.plugins import file_of, names_file
 
 EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before there was a key to say it; a run keeps all its keys
 
 
-def of_run(run: Run) -> Experiment:
-    """The experiment of a run, whose modules and strategies need not be there any more. Raises UserError for a folder that is no run, and
-    for a run of another version."""
+def load_experiment(run: Run) -> Experiment:
+    """Return the experiment of a run, whose modules and strategies need not be there any more.
+
+    Raises UserError for a folder that is no run, and for a run of another version.
+    """
     run.status  # noqa: B018 (refuses what is no run)
     data = run.read("resolved.json", dict[str, Any])
     for key, before in EARLIER.items():
@@ -28,27 +30,26 @@ def of_run(run: Run) -> Experiment:
     return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)
 
 
-def files(experiment: Experiment) -> list[str]:
-    """Python files that the experiment runs."""
-    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if is_file(name))]
+def python_files(experiment: Experiment) -> list[str]:
+    """Return the Python files that the experiment runs."""
+    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if names_file(name))]
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
-    """A new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
+    """Return a new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
 
-    A run that another process is working on is left to it.
+    A run that another process is working on is left to it. given: the text of the experiment file.
     """
     digest = experiment.digest()
-    for run in find(root):
+    for run in find_runs(root):
         status = run.status
         same = status.command == command and status.digest == digest and not run.complete
         if same and run.environment == dict(environment) and run.lock():
             return run, True
-    number = 1 + max(
-        (int(p.name.rsplit("-", 1)[1]) for p in root.glob(f"{experiment.name}-{command}-*") if p.name.rsplit("-", 1)[1].isdigit()),
-        default=0,
-    )
-    run = Run(root / f"{experiment.name}-{command}-{number}")
+    prefix = f"{experiment.name}-{command}-"
+    numbers = (path.name.rsplit("-", 1)[1] for path in root.glob(f"{prefix}*"))
+    number = 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
+    run = Run(root / f"{prefix}{number}")
     run.folder.mkdir(parents=True)
     run.lock()
     write_text(run.folder / "experiment.yaml", given)
@@ -58,17 +59,17 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     return run, False
 
 
-def find(root: Path) -> list[Run]:
-    """All runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
+def find_runs(root: Path) -> list[Run]:
+    """Return all runs in a folder, oldest first. A folder without a status is the rest of a start that was killed, and no run."""
     folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
-    found = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
-    return [run for run in found if _readable(run)]
+    runs = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
+    return [run for run in runs if _readable(run)]
 
 
 def _readable(run: Run) -> bool:
     """Whether this version can read the run; says so when not, once a command, and goes on without it."""
     try:
-        of_run(run)
+        load_experiment(run)
         run.environment  # noqa: B018 (refuses what is damaged)
     except UserError as error:
         warnings.warn(f"left aside: {error}", ChronoscaleWarning, stacklevel=2)

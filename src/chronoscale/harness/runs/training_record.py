@@ -1,4 +1,4 @@
-"""Trained: what a training run has left so far."""
+"""Record of a training: what it has left in its run's folder so far."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
-from chronoscale.datasets.scores import Scores, present
-from chronoscale.harness.idle import Idle
+from chronoscale.datasets.scores import Scores, scores_present
+from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.records import read_json
-from chronoscale.real_exec.training.checkpoint import EpochRecord, records
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.training.plans import ENDED, TEST, Ended
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.real_exec.training.plans import ENDED, TEST, TrainingEnd
+from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
-from chronoscale.reports.charts.staged import Activity, Epoch, Staged
+from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -27,66 +27,73 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """CONTROL: what a control plane did, its notes, and the stage and strategy that no epoch was trained in."""
+    """Record of a control plane (`CONTROL`): what it did, its notes, and the stage and strategy that no epoch was trained in."""
 
     activities: list[Activity]
     notes: list[str]
     missed: tuple[str, str] | None = None
 
 
-def result(run: Run, ranks: int) -> Staged:
-    """Epochs, what the control plane did meanwhile, and what has to be said."""
+def result(run: Run, ranks: int) -> TrainingRun:
+    """Return the epochs trained so far, what the control plane did meanwhile, and sentences to read with them."""
     folder = run.folder / FOLDER
-    done = records(folder)
-    epochs = tuple(map(_shown, done))
-    left = control(folder)
-    over = ended(folder)
-    notes = (*left.notes, *noted(folder), *scaled(folder, done), *launched(done), *early(folder, done), *tested(folder))
-    return Staged(
+    epochs_done = epoch_records(folder)
+    epochs = tuple(map(_shown, epochs_done))
+    plane = control(folder)
+    end = ended(folder)
+    notes = (
+        *plane.notes,
+        *noted(folder),
+        *scaled(folder, epochs_done),
+        *launched(epochs_done),
+        *early(folder, epochs_done),
+        *tested(folder),
+    )
+    return TrainingRun(
         run.folder.name,
         ranks,
         epochs,
-        tuple(left.activities),
+        tuple(plane.activities),
         notes,
-        left.missed,
+        plane.missed,
         scores(folder),
-        best=None if over is None else over.best,
-        breakdowns=breakdowns(folder, done),
+        best=None if end is None else end.best,
+        breakdowns=breakdowns(folder, epochs_done),
     )
 
 
-def launched(done: Sequence[EpochRecord]) -> list[str]:
-    """By stage, how its last epoch was launched, where CUDA graphs were asked for."""
-    last = {record.stage: record.launched for record in done}
+def launched(epochs: Sequence[EpochRecord]) -> list[str]:
+    """Say, by stage, how its last epoch was launched, where CUDA graphs were asked for."""
+    last = {record.stage: record.launched for record in epochs}
     return [f"launch: graph: the last epoch of stage '{stage}' was {how}." for stage, how in last.items() if how is not None]
 
 
-def ended(folder: Path) -> Ended | None:
-    """How training came to its end; None where it has not."""
-    return read_json(folder / ENDED, Ended, "record of a training's end") if (folder / ENDED).exists() else None
+def ended(folder: Path) -> TrainingEnd | None:
+    """Return how training came to its end; None where it has not."""
+    return read_json(folder / ENDED, TrainingEnd, "record of a training's end") if (folder / ENDED).exists() else None
 
 
-def breakdowns(folder: Path, done: Sequence[EpochRecord]) -> dict[str, Breakdown]:
-    """By stage, of the epochs whose traces were kept."""
+def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdown]:
+    """Return the parts of an epoch by stage, of the epochs whose traces were kept."""
     traces: dict[str, list[Trace]] = {}
-    for record in done:
+    for record in epochs:
         if (path := folder / "epochs" / f"{record.epoch:06d}.parquet").exists():
             traces.setdefault(record.stage, []).append(Trace.load(path))
-    return {stage: Breakdown.middle(found) for stage, found in traces.items()}
+    return {stage: Breakdown.middle(of_stage) for stage, of_stage in traces.items()}
 
 
-def early(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
-    """In words, where training ended before the epochs that were asked for."""
-    over, shown = ended(folder), present(record.scores for record in done)
-    if over is None or over.best is None or not shown or over.epochs == (asked := Job.load(folder / JOB).repeats):
+def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
+    """Say where training ended before the epochs that were asked for."""
+    end, scores_shown = ended(folder), scores_present(record.scores for record in epochs)
+    if end is None or end.best is None or not scores_shown or end.epochs == (asked := Job.load(folder / JOB).repeats):
         return []
-    since = over.epochs - 1 - over.best
-    what = f"the epoch after epoch {over.best} has" if since == 1 else f"the {since} epochs after epoch {over.best} have"
-    return [f"Training ended after {over.epochs} of {asked} epochs: {what} no better {shown[0].title} (training.patience)."]
+    since = end.epochs - 1 - end.best
+    later = f"the epoch after epoch {end.best} has" if since == 1 else f"the {since} epochs after epoch {end.best} have"
+    return [f"Training ended after {end.epochs} of {asked} epochs: {later} no better {scores_shown[0].title} (training.patience)."]
 
 
 def scores(folder: Path) -> dict[str, Scores]:
-    """Scores of the test by predictor, the model first, if training has come to its end."""
+    """Return the test's scores by predictor, the model first, if training has come to its end."""
     if not (folder / TEST).exists():
         return {}
     model = read_json(folder / TEST, Scores, "test")
@@ -98,10 +105,10 @@ def _shown(r: EpochRecord) -> Epoch:
     return Epoch(r.epoch, r.stage, r.strategy, r.switch_ns, r.start_ns, r.end_ns, r.loss, r.scores, max(r.rates, default=NAN))
 
 
-def scaled(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
-    """How the learning rate was scaled, in words, where that changed it."""
+def scaled(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
+    """Say how the learning rate was scaled, where that changed it."""
     highest: dict[str, float] = {}
-    for record in done:
+    for record in epochs:
         highest[record.stage] = max((highest.get(record.stage, 0.0), *record.rates))
     settings = Job.load(folder / JOB).settings if any(highest.values()) else Settings()
     if not settings.scale_learning_rate or set(highest.values()) == {settings.learning_rate}:
@@ -115,40 +122,40 @@ def scaled(folder: Path, done: Sequence[EpochRecord]) -> list[str]:
 
 
 def tested(folder: Path) -> list[str]:
-    """The scores of a test in words, if training has come to its end; and which naive predictions have the first of them as good."""
+    """Say the scores of a test, if training has come to its end; and which naive predictions have the first of them as good."""
     if not (folder / TEST).exists():
         return []
     (_, model), *naive = scores(folder).items()
-    if not (shown := present([model])):
+    if not (scores_shown := scores_present([model])):
         return [f"Test period, {period(folder)}: there is nothing to test on."]
-    first = shown[0]
+    first = scores_shown[0]
     known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
-    said = f"Test period, {period(folder)}: {', '.join(score.told(model[score.key]) for score in shown)}."
+    sentence = f"Test period, {period(folder)}: {', '.join(score.describe(model[score.key]) for score in scores_shown)}."
     beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
-    return [said, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
+    return [sentence, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
 
 
 def period(folder: Path) -> str:
-    """With which epoch's model the test was made, in words."""
-    over = ended(folder)
-    if over is None or over.best is None:
+    """Say with which epoch's model the test was made."""
+    end = ended(folder)
+    if end is None or end.best is None:
         return "after the last epoch"
-    return f"with the model of epoch {over.best}, the best of 0..{over.epochs - 1}"
+    return f"with the model of epoch {end.best}, the best of 0..{end.epochs - 1}"
 
 
-def idle(run: Run) -> Idle:
-    """Ranks that train nothing, by the schedule that was followed last."""
+def idle_ranks(run: Run) -> Idle:
+    """Count the ranks that train nothing, by the schedule that was followed last."""
     plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
     schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")
     return {(schedule.name, schedule.ranks): schedule.idle}
 
 
 def control(folder: Path) -> Control:
-    """What a control plane has left so far; nothing where there is none."""
+    """Return what a control plane has left so far; nothing where there is none."""
     path = folder / CONTROL
     return read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
 
 
 def noted(folder: Path) -> list[str]:
-    """What was done before the first epoch, in words."""
+    """Return sentences about what was done before the first epoch."""
     return read_json(folder / NOTES, list[str], "notes of a training") if (folder / NOTES).exists() else []

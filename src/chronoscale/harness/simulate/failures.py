@@ -1,4 +1,4 @@
-"""Endurance: a simulated training whose devices fail, as an experiment's `failures` say."""
+"""Failures: a simulated training whose devices fail."""
 
 from __future__ import annotations
 
@@ -6,35 +6,44 @@ from collections.abc import Callable
 from functools import cache
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.simulator.failures.endurance import Endured
-from chronoscale.simulator.failures.fault_plan import Points
-from chronoscale.simulator.failures.faults import train
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.harness.keys.failures import FailureKeys
+from chronoscale.simulator.failures.fault_plan import FailurePositions
+from chronoscale.simulator.failures.pace import Pace
+from chronoscale.simulator.failures.summary import FailureSummary
+from chronoscale.simulator.failures.training import simulate_training
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def endured(experiment: Experiment, schedule: Schedule, trace: Trace, epoch: Callable[[int], tuple[Schedule, Trace]]) -> Endured | None:
-    """A training of `experiment.epochs` epochs such as `trace`; None where nothing fails. epoch: one on fewer ranks, asked for once each; a
-    UserError of it means that there is none. Raises UserError for a failure at a task that `schedule` does not have."""
-    asked = experiment.failures
-    if asked is None:
+def simulate_failures(
+    failures: FailureKeys | None,
+    epochs: int,
+    seed: int,
+    schedule: Schedule,
+    trace: Trace,
+    epoch_on: Callable[[int], tuple[Schedule, Trace]],
+) -> FailureSummary | None:
+    """Simulate a training of epochs such as `trace`; None where nothing fails.
+
+    epoch_on: returns an epoch on fewer ranks, asked for once each; a UserError of it means that there is none. Raises UserError for a
+    failure at a task that `schedule` does not have.
+    """
+    if failures is None:
         return None
-    for at in asked.tasks:
-        if at.epoch >= experiment.epochs:
-            raise UserError(f"failures.tasks: epoch {at.epoch}: the training has {experiment.epochs} (epochs), numbered from 0")
-    plan = asked.plan(max(schedule.iterations, 1))
-    points = Points.of(plan, schedule, trace)
+    for task in failures.tasks:
+        if task.epoch >= epochs:
+            raise UserError(f"failures.tasks: epoch {task.epoch}: the training has {epochs} (epochs), numbered from 0")
+    plan = failures.plan(max(schedule.iterations, 1))
+    points = FailurePositions.of(plan, schedule, trace)
 
     @cache
-    def on(ranks: int) -> Pace | None:
+    def pace_on(ranks: int) -> Pace | None:
         try:
-            return Pace.of(*epoch(ranks))
+            return Pace.of(*epoch_on(ranks))
         except UserError:
             return None
 
-    draws = range(1 if asked.mtbf_s is None else asked.draws)
+    draws = range(1 if failures.mtbf_s is None else failures.draws)
     pace = Pace.of(schedule, trace)
-    outcomes = [train(plan, pace, schedule.ranks, experiment.epochs, points, on, experiment.seed, draw) for draw in draws]
-    return Endured.of(outcomes, experiment.epochs)
+    trainings = [simulate_training(plan, pace, schedule.ranks, epochs, points, pace_on, seed, draw) for draw in draws]
+    return FailureSummary.of(trainings, epochs)

@@ -1,4 +1,4 @@
-"""Simulated: one strategy planned and replayed on one number of GPUs."""
+"""One strategy planned and replayed on one number of GPUs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.planners import planned, preparation
-from chronoscale.harness.simulate.point import Point
+from chronoscale.harness.keys.uncertainty import UncertaintyKeys
+from chronoscale.harness.planning.schedules import plan_epoch, plan_preparation
+from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.memory import check, peaks
-from chronoscale.simulator.network.traffic import Crossed, busiest, volumes
-from chronoscale.simulator.uncertainty.draws import Draws, middle
+from chronoscale.simulator.network.traffic import LinkTraffic, busiest_links, link_utilisation
+from chronoscale.simulator.uncertainty.draws import Draws, middle_draw
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.samples import few
+from chronoscale.strategies.costing.samples import thinly_sampled
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -27,30 +27,31 @@ from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
-class Simulated(NamedTuple):
-    """A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed with; crossed: links,
-    and what rows move over them."""
+class ReplayedEpoch(NamedTuple):
+    """A simulated epoch. A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed
+    with; crossed: links, and what rows move over them."""
 
-    point: Point
+    point: SimulatedPoint
     schedule: Schedule
     trace: Trace
     machines: Cluster
     launches: Launches | None
-    crossed: Crossed
+    crossed: LinkTraffic
 
 
-def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel) -> Simulated:
-    """On as many of the cluster's machines as hold `gpus`; where times are uncertain in every draw, and the trace is of the middle one.
-
-    Raises UserError as `planned` and `replay`.
+def plan_and_replay(
+    planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, uncertainty: UncertaintyKeys, seed: int
+) -> ReplayedEpoch:
+    """Simulate an epoch on as many of the cluster's machines as hold `gpus`; where times are uncertain in every draw, and the trace is of
+    the middle one. Raises UserError as `plan_epoch` and `replay`.
     """
-    machines, uncertain = replace(presets.scaled(cluster, gpus), contention=experiment.contention), experiment.uncertainty.stated
-    schedule = planned(planner, work, gpus, costs)
-    drawn = Draws.of(schedule, machines, costs, uncertain, experiment.seed)
-    spans = np.array([drawn.span(k) for k in range(experiment.uncertainty.draws)] if uncertain.random else [0])
-    trace = drawn.trace(chosen := middle(spans))
-    crossed = drawn.alone.crossed or Crossed.of(schedule, machines)
-    point = Point(
+    machines, uncertain = presets.scaled(cluster, gpus), uncertainty.stated
+    schedule = plan_epoch(planner, work, gpus, costs)
+    drawn = Draws.of(schedule, machines, costs, uncertain, seed)
+    spans = np.array([drawn.span(k) for k in range(uncertainty.draws)] if uncertain.random else [0])
+    trace = drawn.trace(chosen := middle_draw(spans))
+    crossed = drawn.uncontended.crossed or LinkTraffic.of(schedule, machines)
+    point = SimulatedPoint(
         strategy=planner.name,
         gpus=gpus,
         peak_bytes=int(peaks(schedule, trace).max()),
@@ -61,8 +62,8 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         gap=None if isnan(schedule.gap) else schedule.gap,
         note=schedule.note,
         idle_ranks=schedule.idle,
-        few=few(costs, schedule),
-        links=busiest(volumes(crossed, trace.span_ns)),
+        few=thinly_sampled(costs, schedule),
+        links=busiest_links(link_utilisation(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )
     if planner.partitioned and work.partition is not None:
@@ -71,10 +72,10 @@ def simulated(experiment: Experiment, planner: Strategy, work: Workload, gpus: i
         point = replace(point, partition=work.chunking.origin)
     if planner.prepares:
         specified = DatasheetCosts(cluster.device, engine=cluster.engine)  # of what happens once, which no profile times
-        before = replay(preparation(planner, work, gpus, costs), machines, specified)
+        before = replay(plan_preparation(planner, work, gpus, costs), machines, specified)
         point = replace(point, prepare_s=before.span_ns / 1e9)
     try:
         check(schedule, trace, machines)
     except UserError as error:
         point = replace(point, out_of_memory=str(error))
-    return Simulated(point, schedule, trace, machines, drawn.launches(chosen), crossed)
+    return ReplayedEpoch(point, schedule, trace, machines, drawn.launches(chosen), crossed)

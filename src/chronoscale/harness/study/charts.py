@@ -9,9 +9,8 @@ from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.study_file import Chart
 from chronoscale.reports.charts.dots import dots
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.charts.heatmap import heatmaps
+from chronoscale.reports.charts.heatmap import heatmaps, matrix
 from chronoscale.reports.charts.lines import Panel, lines
-from chronoscale.reports.charts.matrices import matrix
 from chronoscale.reports.charts.ranges import Span, ranges
 from chronoscale.reports.charts.stacks import stacks
 

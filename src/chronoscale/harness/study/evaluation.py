@@ -40,7 +40,7 @@ class Task:
     @property
     def key(self) -> str:
         """A file name for it."""
-        return content_key(asdict(self), version("chronoscale"))
+        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"))
 
 
 def hook_module(name: str) -> ModuleType:

@@ -10,8 +10,8 @@ from pathlib import Path
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
-from chronoscale.harness.execute.jobs import load_passes
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.harness.runs.passes import load_passes
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.schedule import Schedule

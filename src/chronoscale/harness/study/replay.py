@@ -17,7 +17,7 @@ from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.evaluation.metrics import alone_ns, busy_ns, imbalance
+from chronoscale.strategies.evaluation.metrics import busy_ns, exposed_communication_ns, imbalance
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trace import Trace
@@ -119,7 +119,7 @@ TIMED: Mapping[str, Metric] = {  # NaN where a point is out of memory
     "epoch_s": lambda r: r.trace.span_ns / 1e9,
     "step_s": step_s,
     "idle_s": lambda r: (r.trace.span_ns - float(np.mean(busy_ns(r.trace)))) / 1e9,
-    "alone_s": lambda r: float(np.mean(alone_ns(r.trace))) / 1e9,
+    "alone_s": lambda r: float(np.mean(exposed_communication_ns(r.trace))) / 1e9,
 }
 METRICS: Mapping[str, Metric] = {
     **TIMED,

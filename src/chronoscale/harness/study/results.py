@@ -14,8 +14,8 @@ from chronoscale.harness.study.findings import Findings, Told
 from chronoscale.harness.study.study_file import StudyFile
 from chronoscale.harness.study.study_run import run
 from chronoscale.real_exec.measurement.environment import fingerprint
-from chronoscale.reports.formats import to_csv
 from chronoscale.reports.published import Printed
+from chronoscale.reports.table_formats import to_csv
 
 
 def timed_run(

@@ -90,6 +90,7 @@ class Chart(Keys):
 class StudyFile(Keys):
     """A study: grids of points, what is read off each, and what is shown of that."""
 
+    base: str = Field("", description="another study, such as real/figure-8: its keys where this one has none, and its names besides")
     title: str = Field("", description="of a study that is no paper's figure or table")
     paper: str = Field("", description="whose testbed, names and published numbers it uses")
     limit: str = Field("", description="what of a figure is not reached, said in its title")
@@ -126,13 +127,17 @@ class PaperFile(Keys):
 
 def load(path: Path | Traversable) -> StudyFile:
     """Read a study. Raises UserError in one line: the file, the key, what was expected."""
-    return _checked(path, StudyFile)
+    data = _read(path)
+    if isinstance(base := data.get("base"), str):
+        below = _read(folder(f"{base}.yaml"))
+        data = {**below, **data, "names": {**below.get("names", {}), **data.get("names", {})}}
+    return _checked(path, data, StudyFile)
 
 
 def paper_file(paper: str) -> PaperFile:
     """Read what a paper's studies share; nothing for ''. Raises UserError as `load`."""
     path = folder(paper).joinpath("paper.yaml")
-    return _checked(path, PaperFile) if paper and path.is_file() else PaperFile()
+    return _checked(path, _read(path), PaperFile) if paper and path.is_file() else PaperFile()
 
 
 def folder(paper: str) -> Traversable:
@@ -140,10 +145,14 @@ def folder(paper: str) -> Traversable:
     return resources.files("chronoscale").joinpath(f"studies/{paper}")
 
 
-def _checked(path: Path | Traversable, keys: type[K]) -> K:
+def _read(path: Path | Traversable) -> dict[str, Any]:
     data = read(path, "study")
     if not isinstance(data, dict):
         raise UserError(f"{path}: expected keys and values, such as `grid:` and `rows:`")
+    return data
+
+
+def _checked(path: Path | Traversable, data: dict[str, Any], keys: type[K]) -> K:
     try:
         return keys.model_validate(data)
     except ValidationError as error:

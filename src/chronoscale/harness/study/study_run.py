@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def run(
     names: dict[str, Any] = {"quick": quick, "printed": printed, **hooked(hooks)}
     for key, given in {**shared.names, **study.names}.items():
         names[key] = value(given[1:], names) if isinstance(given, str) and given.startswith("=") else given
-    names["filled"] = lambda text: filled(text, names)  # of a template among the names
+    names["filled"] = partial(filled, names=names)  # of a template among the names
     names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, kept)
     for key, text in study.values.items():
         names[key] = value(text, names)
@@ -58,6 +59,7 @@ def _turns(entry: Repeated, names: Names) -> Iterator[dict[str, Any]]:
     for turn in loops(entry.over, names):
         for key, text in entry.let.items():
             turn[key] = value(text, turn)
+        turn["filled"] = partial(filled, names=turn)
         if value(entry.where, turn):
             yield turn
 

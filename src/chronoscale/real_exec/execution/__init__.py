@@ -1,1 +1,1 @@
-"""A schedule executed by one rank: its rows, lanes, programs and CUDA graphs."""
+"""How one rank executes a schedule: rows, lanes, programs, passes and CUDA graphs."""

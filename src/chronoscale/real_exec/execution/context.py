@@ -1,4 +1,4 @@
-"""Context: where one rank of a job executes, with whom, and what the items of the job share."""
+"""Context: where one rank of a job executes, with which other ranks, and what the items of a job share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import torch.distributed as dist
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.exchange import Exchange, NoExchange, TorchExchange
-from chronoscale.real_exec.execution.lanes import Lanes, Threads, lanes_for
+from chronoscale.real_exec.communication.collective import Collective, SingleRankCollective, TorchCollective
+from chronoscale.real_exec.communication.exchange import Exchange, SingleRankExchange, TorchExchange
+from chronoscale.real_exec.communication.host_relay import HostRelayCollective, HostRelayExchange
+from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
+from chronoscale.real_exec.execution.lanes import Lanes, Threads, make_lanes
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.allocator import keep_memory
-from chronoscale.real_exec.ranks.collective import Alone, Collective, TorchCollective
 from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.process_setup import keep_memory
 from chronoscale.real_exec.ranks.rank import pick_device
-from chronoscale.real_exec.ranks.relayed import RelayedCollective, RelayedExchange
-from chronoscale.real_exec.ranks.shaped import ShapedCollective, ShapedExchange
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
 
@@ -32,50 +32,56 @@ NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which lau
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """By default one rank alone on a CPU. What programs start ends with `stack`."""
+    """Device, rank, communication and settings of this process; by default a single rank on a CPU.
+
+    stack: what programs start (a data engine, for instance) ends when it is closed.
+    """
 
     settings: Settings = field(default_factory=Settings)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     rank: int = 0
-    collective: Collective = field(default_factory=Alone)
-    exchange: Exchange = field(default_factory=NoExchange)
+    collective: Collective = field(default_factory=SingleRankCollective)
+    exchange: Exchange = field(default_factory=SingleRankExchange)
     stack: ExitStack = field(default_factory=ExitStack)
     _shared: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
+        """Number of ranks of the job."""
         return self.collective.ranks
 
     def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made under a key before, or is made now."""
+        """Return what was made under `key` before; else call `make`, and keep what it returns for the items to come."""
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
 
-    def admit(self, schedule: Schedule) -> Schedule:
-        """The schedule. Raises UserError when it is for another number of ranks."""
+    def require_ranks(self, schedule: Schedule) -> Schedule:
+        """Return the schedule. Raises UserError when it is for another number of ranks."""
         if schedule.ranks != self.ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
-    def of(self, item: Item) -> Context:
-        """The same with the settings of an item: its own learning rate, which nothing scales, and rows launched one by one if it probes."""
+    def for_item(self, item: Item) -> Context:
+        """Return this context with an item's settings: its own learning rate, which nothing scales, and eager launches if it probes."""
         settings = self.settings
         if item.learning_rate:
             settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
         return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
 
     def lanes(self, schedule: Schedule) -> Lanes:
-        """What sets the rows of a schedule in motion here. On a GPU all share streams: its allocator keeps memory for each."""
+        """Return the lanes that run a schedule on this device. On a GPU all schedules share one set: its allocator keeps memory for each
+        stream."""
         threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
-        return self.share(("lanes", threads), lambda: lanes_for(self.device, threads, self.settings.bus))
+        return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
 @contextmanager
-def joined(settings: Settings) -> Iterator[Context]:
-    """This rank of the process group, or the only one. Called on every rank; ranks that come to the end wait for each other there.
+def open_context(settings: Settings) -> Iterator[Context]:
+    """Enter this rank's context: choose the device, set threads, and set up communication with the other ranks.
 
-    Raises UserError when a GPU is asked for and absent, and for graphs without one.
+    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is asked for and absent, and for CUDA graphs
+    without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
     device = pick_device(settings.device, rank, settings.share_gpu)
@@ -90,19 +96,19 @@ def joined(settings: Settings) -> Iterator[Context]:
         try:
             yield Context(settings, device, rank, collective, exchange, stack)
         except BaseException as error:
-            positions.own().report(error)
+            positions.own_page().report(error)
             raise
-        positions.own().enter(Phase.LEAVING)
+        positions.own_page().enter(Phase.LEAVING)
         collective.barrier()  # none ends what others still read
 
 
 def _communication(settings: Settings, device: torch.device, rank: int, ranks: int) -> tuple[Collective, Exchange]:
-    """What a rank does with the others: on a CPU over the network that the settings ask for, on a shared GPU by way of the host."""
+    """Choose how this rank communicates: on a CPU held to the network that the settings ask for, on a shared GPU by way of the host."""
     if ranks == 1:
-        return Alone(), NoExchange()
+        return SingleRankCollective(), SingleRankExchange()
     if device.type == "cpu" and (settings.network or settings.network_latency):
         link = Link(settings.network or math.inf, settings.network_latency)
         return ShapedCollective(TorchCollective(), link), ShapedExchange(TorchExchange(), link, rank)
     if device.type == "cuda" and settings.share_gpu:
-        return RelayedCollective(TorchCollective()), RelayedExchange(TorchExchange())
+        return HostRelayCollective(TorchCollective()), HostRelayExchange(TorchExchange())
     return TorchCollective(), TorchExchange()

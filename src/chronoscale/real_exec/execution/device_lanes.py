@@ -1,4 +1,4 @@
-"""DeviceLanes: the rows of one rank on streams of a device, and on threads of the host."""
+"""DeviceLanes: the rows of one rank on a GPU's streams, and on threads of the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Ints, Lane, Op
 
@@ -19,38 +19,38 @@ READINGS = 5  # of both clocks: the one that took least counts
 
 
 class Event(Protocol):
-    """A point in a stream's order. What waits for one that was never recorded does not wait."""
+    """A point in a stream's order (`torch.cuda.Event`). Waiting for an event that was never recorded does not block."""
 
     def record(self, stream: Any) -> None: ...
 
     def synchronize(self) -> None: ...
 
     def elapsed_time(self, later: Any) -> float:
-        """Milliseconds from this one to a later one; both have passed."""
+        """Return milliseconds from this event to a later one; both have passed."""
         ...
 
 
 class Graph(Protocol):
-    """A CUDA graph."""
+    """A CUDA graph (`torch.cuda.CUDAGraph`)."""
 
     def capture(self, stream: Any) -> AbstractContextManager[Any]:
-        """What is started inside on this stream, and on those that wait for it, becomes the graph, and does not run."""
+        """Capture what is launched inside on this stream, and on streams that wait for it; it does not run."""
         ...
 
     def replay(self) -> None:
-        """Run it once on the current stream."""
+        """Run the captured work once, on the current stream."""
         ...
 
 
 class Streams(Protocol):
-    """What of a device runs rows; streams have `wait_event(event)` and `synchronize()`."""
+    """The operations of a device that lanes need; streams have `wait_event(event)` and `synchronize()`."""
 
     def stream(self) -> Any: ...
 
     def event(self) -> Event: ...
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """What the calling thread starts inside goes to this stream, and to its device."""
+        """Send what the calling thread launches inside to this stream."""
         ...
 
     def synchronize(self) -> None:
@@ -58,16 +58,16 @@ class Streams(Protocol):
         ...
 
     def graph(self, pool: Any) -> Graph:
-        """A graph to be captured, its memory that of a `pool`."""
+        """Return a graph to be captured, whose memory comes from `pool`."""
         ...
 
     def pool(self) -> Any:
-        """Memory for graphs that never run beside each other."""
+        """Return a memory pool for graphs that never run at the same time."""
         ...
 
 
 class CudaStreams:
-    """Those of torch, on one GPU."""
+    """Streams of one GPU, by torch.cuda."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -92,7 +92,7 @@ class CudaStreams:
 
 
 class _CudaGraph:
-    """One of torch's. Threads beside the one that captures may go on: the host's has its own memory and events."""
+    """A `torch.cuda.CUDAGraph`. Other threads may go on while one captures: the host's lane has its own memory and events."""
 
     def __init__(self, pool: Any) -> None:
         self._graph, self._pool = torch.cuda.CUDAGraph(), pool
@@ -105,7 +105,7 @@ class _CudaGraph:
 
 
 class _Reading(NamedTuple):
-    """One moment on both clocks: an event, and ns of the host's, right within `doubt`."""
+    """One moment on both clocks: an event of the device, and ns of the host's clock, exact within `doubt`."""
 
     event: Event
     ns: int
@@ -113,56 +113,64 @@ class _Reading(NamedTuple):
 
 
 class DeviceLanes:
-    """A stream a lane, an event a row. This thread issues the device's rows in order, at most one iteration ahead of the device; rows of
-    the host run on further threads, one a lane that has any, in order.
+    """A stream for each lane and a pair of events for each row.
 
-    Every lane is a FIFO of its own. A row waits for rows of the device by their events, on its stream or, where the host does its work, on
-    that lane's thread; for rows of the host until they have returned. The issuing thread keeps to row order there, too: while it waits for
-    the host, it issues nothing of other lanes.
+    The calling thread issues the device's rows in order, at most one iteration ahead of the device; the host's rows run on further threads,
+    one for each lane that has any, in order.
+
+    Every lane is a FIFO. A row waits for rows of the device by their events (on its stream, or on its thread where the host does its work)
+    and for rows of the host until they have returned. The issuing thread keeps row order there, too: while it waits for the host, it issues
+    nothing for other lanes.
     """
 
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
     def __init__(self, device: Streams, clock: Clock = time.perf_counter_ns) -> None:
-        self.device, self._clock, self.lane = device, clock, {lane: device.stream() for lane in Lane}
+        self.device = device
+        self._clock = clock
+        self.lane = {lane: device.stream() for lane in Lane}
 
     def run(self, tasks: Sequence[Task], program: Callable[[Task], None]) -> tuple[Ints, Ints]:
-        """As `Lanes.run`. Rows of the device are timed by its events, on the host's clock by moments that both read before and after."""
+        """Run all tasks; rows of the device are timed by events, put on the host's clock by readings of both before and after the pass."""
         self.device.synchronize()
         rows = _Rows(tasks, self.device, self.lane, self._clock, program)
         first = self._read()
         hosts = sorted({task.lane for task in tasks if task.hosted})
         thread = [hosts.index(task.lane) if task.hosted else len(hosts) for task in tasks]
-        Progress(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
+        RowThreads(tasks, thread, rows.needs, len(hosts) + 1).run([*[rows.work] * len(hosts), rows.issue])
         self.device.synchronize()
         return rows.times(first, self._read())
 
     def _read(self) -> _Reading:
-        """Now, on both clocks, the device idle."""
-        found = []
+        """Return the time on both clocks, while the device is idle: the most exact of several readings."""
+        readings = []
         for _ in range(READINGS):
             event, before = self.device.event(), self._clock()
             event.record(self.lane[Lane.COMPUTE])
             event.synchronize()
             after = self._clock()
-            found.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))
-        return min(found, key=lambda reading: reading.doubt)
+            readings.append(_Reading(event, (before + after) // 2, (after - before + 1) // 2))
+        return min(readings, key=lambda reading: reading.doubt)
 
 
 class _Rows:
-    """One pass: what each row needs, and when it ran."""
+    """One pass over tasks: what each row waits for, and when it ran."""
 
     def __init__(
         self, tasks: Sequence[Task], device: Streams, stream: Mapping[Lane, Any], clock: Clock, program: Callable[[Task], None]
     ) -> None:
-        self._tasks, self._device, self._stream, self._clock, self._program = tasks, device, stream, clock, program
+        self._tasks = tasks
+        self._device = device
+        self._stream = stream
+        self._clock = clock
+        self._program = program
         self.needs = _needs(tasks)
         self._begin, self._end = ([device.event() for _ in tasks] for _ in range(2))
         self._host = np.zeros((2, len(tasks)), np.int64)
         self._optimised: Event | None = None
 
     def issue(self, i: int, task: Task) -> None:
-        """A row of the device, onto its stream. Rows of the host that it needs have returned."""
+        """Launch a row of the device on its stream. Rows of the host that it depends on have returned."""
         stream = self._stream[task.lane]
         for need in self.needs[i]:
             if not self._tasks[need].hosted:
@@ -177,7 +185,7 @@ class _Rows:
             self._optimised = self._end[i]
 
     def work(self, i: int, task: Task) -> None:
-        """A row of the host. Rows of the device that it needs have been issued."""
+        """Do a row of the host. Rows of the device that it depends on have been issued."""
         for need in self.needs[i]:
             if not self._tasks[need].hosted:
                 self._end[need].synchronize()
@@ -185,24 +193,30 @@ class _Rows:
         with self._device.on(stream):
             self._host[0, i] = self._clock()
             self._program(task)
-            stream.synchronize()  # whatever it started on the device: no event tells others
+            stream.synchronize()  # whatever it started on the device has no event to wait for
             self._host[1, i] = self._clock()
 
     def times(self, first: _Reading, last: _Reading) -> tuple[Ints, Ints]:
-        """Start and end of each row, ns of the host's clock. Its clock and the device's part by up to some 100 ns a ms: between the two
-        readings that is made up for, where they can tell."""
+        """Return start and end of each row, ns of the host's clock.
+
+        The device's clock and the host's drift apart by up to some 100 ns a ms; between the two readings that is corrected, where they are
+        exact enough to show it.
+        """
         device = [i for i, task in enumerate(self._tasks) if not task.hosted]
         begin = np.array([first.event.elapsed_time(self._begin[i]) for i in device]) * 1e6
-        took = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6  # not from two offsets: CUDA has float32 ones
+        # Not from two offsets: CUDA has float32 ones.
+        durations = np.array([self._begin[i].elapsed_time(self._end[i]) for i in device]) * 1e6
         here, there = last.ns - first.ns, first.event.elapsed_time(last.event) * 1e6
         rate = here / there if there > 0 and abs(here - there) > first.doubt + last.doubt else 1.0
-        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + took]) * rate).astype(np.int64)
+        self._host[:, device] = first.ns + np.rint(np.stack([begin, begin + durations]) * rate).astype(np.int64)
         return self._host[0], np.maximum(self._host[0], self._host[1])
 
 
 def _needs(tasks: Sequence[Task]) -> list[list[int]]:
-    """Rows that each waits for beyond the order of its stream or thread, by their places: its dependencies, and the row before in its
-    lane where one of the two is the host's and the other the device's."""
+    """Return, by places, the rows that each waits for beyond the order of its stream or thread.
+
+    These are its dependencies, and the row before it in its lane where one of the two is the host's and the other the device's.
+    """
     at = {task.task: i for i, task in enumerate(tasks)}
     last: dict[Lane, int] = {}
     needs = []

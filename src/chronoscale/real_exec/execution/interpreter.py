@@ -1,68 +1,54 @@
-"""Interpreter: walks the rows of a schedule on real devices and returns what happened as a Trace."""
+"""Interpreter: executes the rows of a schedule on real devices and returns what happened as a trace."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-from chronoscale.datasets.scores import present
+from chronoscale.datasets.scores import scores_present
 from chronoscale.errors import NotFiniteError
-from chronoscale.real_exec.execution.blocks import Launched
 from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.nonfinite import HELP, NonFiniteValue
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.execution.ranges import ranged
+from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
-from chronoscale.real_exec.training.soundness import HELP, Unsound
 from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.row_name import row_name
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
 Numbers = TypeVar("Numbers", Ints, Floats)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pass:
-    """One pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
-
-    scores: of what validated at its end, by key; none where nothing did. counts: as of `EpochResult`. launched: how, where CUDA graphs were
-    asked for; the trace has one row a graph.
-    """
-
-    trace: Trace
-    losses: Floats
-    scores: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-    launched: Launched | None = None
-
-
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
-    """Run the program's rank; every rank of the process group must call it. The result holds all ranks' tasks, on every rank.
+    """Run one pass over a schedule on this rank; every rank of the process group must call it.
 
-    Ranks start together. Clocks are one clock: ranks of several machines would need theirs aligned first.
+    The pass that is returned holds the rows of all ranks, on every rank. Ranks start together, and their clocks are taken for one: ranks of
+    several machines would need theirs aligned first. `device` is recorded in the trace; `during` names the pass in error messages.
 
-    during: which pass it is, for people. Raises NotFiniteError on all ranks, with the same line, where training comes to a number that is
-    not finite: at the optimiser's step on a CPU, else at the end of the pass.
+    Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
+    on a CPU, else at the end of the pass.
     """
-    here = positions.own()
+    page = positions.own_page()
     program.begin()
-    here.enter(Phase.MEETING)
+    page.enter(Phase.MEETING)
     program.collective.barrier()
-    here.enter_pass(schedule.name)
+    page.enter_pass(schedule.name)
     try:
-        start, end = lanes.run(program.tasks, ranged(here.marked(program.run)))
+        start, end = lanes.run(program.tasks, in_profiler_ranges(page.record_rows(program.run)))
         program.check()
-    except Unsound as found:
-        raise NotFiniteError(_blame(found, schedule, program, program.finish().losses, during)) from None
-    here.enter(Phase.TESTING)
+    except NonFiniteValue as error:
+        raise NotFiniteError(_blame(error, schedule, program, program.finish().losses, during)) from None
+    page.enter(Phase.TESTING)
     losses, result = np.zeros(schedule.iterations), program.finish()
-    here.enter(Phase.MEETING)
+    page.enter(Phase.MEETING)
     for iteration, share in result.losses.items():
         losses[iteration] = share
     rows = np.array([task.task for task in program.tasks], np.int64)
@@ -73,42 +59,44 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     if program.collective.ranks > 1:
         times, losses = _sum(times), _sum(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
-        raise NotFiniteError(_blame(Unsound(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during))
-    for score in present([result.scores]):
+        raise NotFiniteError(
+            _blame(NonFiniteValue(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during)
+        )
+    for score in scores_present([result.scores]):
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
-            raise NotFiniteError(_blame(Unsound(None, f"the validation {score.title}"), schedule, program, {}, during))
+            raise NotFiniteError(_blame(NonFiniteValue(None, f"the validation {score.title}"), schedule, program, {}, during))
     stands, times = times[2] - 1, times[:2]
     eager = stands < 0
     times[0, eager] = rendezvous(schedule, times[0], times[1])[eager]
     times[:, ~eager] = times[:, stands[~eager]]
     times -= times[0].min() if len(schedule) else 0
-    here.enter(Phase.PREPARING)
+    page.enter(Phase.PREPARING)
     source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    trace = Trace.of(schedule, times[0], times[1], source, device).folded(stands)
+    trace = Trace.of(schedule, times[0], times[1], source, device).fold(stands)
     return Pass(trace, losses, result.scores, result.counts, program.launched)
 
 
-def _blame(found: Unsound, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
-    """What was not finite first, and on which rank: an input, before the loss of it, before a gradient. Called on every rank."""
-    own = -1 if found.iteration is None else found.iteration
-    stages = ("an input", "the loss", found.what)
-    guilty = (own >= 0 and not program.sound(own), not np.isfinite(losses.get(own, 0.0)), found.own)
+def _blame(error: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
+    """Say in one line what was not finite first (an input, a loss, a gradient) and on which rank. Called on every rank."""
+    iteration = -1 if error.iteration is None else error.iteration
+    stages = ("an input", "the loss", error.quantity)
+    guilty = (iteration >= 0 and not program.inputs_finite(iteration), not np.isfinite(losses.get(iteration, 0.0)), error.own)
     seen = np.zeros((len(stages), program.collective.ranks), np.int64)
     seen[:, dist.get_rank() if program.collective.ranks > 1 else 0] = guilty
     if program.collective.ranks > 1:
         seen = _sum(seen)
     if not seen.any():
-        what, rank = f"{found.what}, added up over ranks,", "all ranks"
+        culprit, rank = f"{error.quantity}, added up over ranks,", "all ranks"
     else:
         first, at = (int(i[0]) for i in np.nonzero(seen))
-        everywhere = found.iteration is None and program.collective.ranks > 1
-        what, rank = stages[first], "all ranks" if everywhere else f"rank {at}"
-    place = [rank, *([f"iteration {own}"] if own >= 0 else []), *([during] if during else [])]
-    return f"strategy '{schedule.name}', {', '.join(place)}: {what} is not finite; {HELP}"
+        everywhere = error.iteration is None and program.collective.ranks > 1
+        culprit, rank = stages[first], "all ranks" if everywhere else f"rank {at}"
+    place = [rank, *([f"iteration {iteration}"] if iteration >= 0 else []), *([during] if during else [])]
+    return f"strategy '{schedule.name}', {', '.join(place)}: {culprit} is not finite; {HELP}"
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
-    """Starts with collectives moved to the arrival of their last rank: waiting is no work. int64 [tasks]."""
+    """Return start times in which a collective starts when its last rank arrives, int64 [tasks]: waiting for others is no work."""
     together = np.flatnonzero(schedule.collective >= 0)
     if not len(together):
         return start
@@ -121,7 +109,7 @@ def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
 
 
 def _sum(values: Numbers) -> Numbers:
-    """Over ranks; every entry is non-zero on one rank only, or a share."""
+    """Sum an array over all ranks; each entry is non-zero on one rank only, or is a rank's share."""
     tensor = torch.from_numpy(values)
     if dist.get_backend() == "nccl":
         tensor = tensor.cuda()
@@ -129,11 +117,19 @@ def _sum(values: Numbers) -> Numbers:
     return cast(Numbers, tensor.cpu().numpy())
 
 
-def medians(passes: Sequence[Pass]) -> Ints:
-    """Median duration of every task over passes, outliers beyond 1.5 interquartile ranges rejected; ns, int64 [tasks]."""
-    times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
-    low, high = np.quantile(times, [0.25, 0.75], axis=0)
-    reach = 1.5 * (high - low)
-    kept = np.where((times >= low - reach) & (times <= high + reach), times, np.nan)
-    middle: Floats = np.nanmedian(kept, axis=0)
-    return np.rint(middle).astype(np.int64)
+Run = Callable[[Task], None]
+
+
+def in_profiler_ranges(run: Run) -> Run:
+    """Return `run` with each row inside a `record_function` range of its name while torch.profiler records; else `run` itself.
+
+    A range takes microseconds. The profiler sees the thread that started it and what that launches; rows on other threads are not recorded.
+    """
+    if not torch.autograd.profiler._is_profiler_enabled:  # as torch.optim asks; there is no public way
+        return run
+
+    def inside(task: Task) -> None:
+        with torch.profiler.record_function(row_name(task.task, task.op)):
+            run(task)
+
+    return inside

@@ -1,4 +1,4 @@
-"""Lanes: how the rows of one rank are set in motion and timed. Streams, events and host threads on CUDA; one or two threads on CPU."""
+"""Lanes: what runs the rows of one rank and times them: streams, events and host threads on a GPU; one to three threads on a CPU."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from chronoscale.real_exec.execution.clock import sleep_until
 from chronoscale.real_exec.execution.device_lanes import CudaStreams, DeviceLanes
-from chronoscale.real_exec.execution.progress import Progress
+from chronoscale.real_exec.execution.row_threads import RowThreads
+from chronoscale.real_exec.execution.sleep import sleep_until
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
-BESIDE = ("blocks", "spread")  # kinds of schedules whose communication may overlap
+OVERLAPPING_KINDS = ("blocks", "spread")  # kinds of schedules whose communication may overlap
 INLINE = (tuple(Lane),)  # one thread for everything
 Run = Callable[[Task], None]
 
 
 class Lanes(Protocol):
-    """Runs tasks in row order, respecting lanes and dependencies. `streams` is how the simulator has to model it."""
+    """A runner of tasks in row order that respects lanes and dependencies, and times them."""
 
     @property
     def streams(self) -> tuple[tuple[Lane, ...], ...]:
-        """Lanes that share a FIFO."""
+        """Return the lanes that share a FIFO, as the simulator has to model them."""
         ...
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
-        """Execute; returns start and end of each task, int64 [len(tasks)], ns on the clock of `time.perf_counter_ns`."""
+        """Run all tasks; return start and end of each, int64 [len(tasks)], ns of `time.perf_counter_ns`."""
         ...
 
 
 class CpuLanes:
-    """Rows in order on this thread; or, threaded, host and transfer lanes on a second one; or, `beside`, communication on one of its own.
+    """Lanes of a CPU rank: all rows on the calling thread; `threaded`: host and transfer lanes on a second one; `beside`: communication on
+    its own.
 
-    bus: bytes a second at which rows of the transfer lanes get done at most, as over a bus that a CPU rank does not have: what is left of
-    their time is slept. 0: as fast as memory.
+    bus: bytes a second that transfer rows are held to, as by a bus that a CPU rank does not have; the rest of their time is slept. 0: no
+    limit.
     """
 
     def __init__(self, threaded: bool, bus: float = 0.0, beside: bool = False) -> None:
@@ -50,7 +50,7 @@ class CpuLanes:
         self._bus = bus
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
-        """As `Lanes.run`; starts as `since`. An exception on either thread ends both and is raised here."""
+        """Run all tasks; a row starts when it could have (`possible_starts`). An exception on any thread ends all, and is raised here."""
         times = np.zeros((2, len(tasks)), np.int64)
         of = {lane: i for i, lanes in enumerate(self.streams) for lane in lanes}
         at = {task.task: i for i, task in enumerate(tasks)}
@@ -64,18 +64,20 @@ class CpuLanes:
 
         threads, needs = len(self.streams), [[at[dep] for dep in task.deps] for task in tasks]
         thread = [of[task.lane] for task in tasks]
-        Progress(tasks, thread, needs, threads).run([step] * threads)
-        return since(times, thread, needs), times[1]
+        RowThreads(tasks, thread, needs, threads).run([step] * threads)
+        return possible_starts(times, thread, needs), times[1]
 
 
-def since(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
-    """When each row could start: its thread was free, and what it waits for had ended; int64 [tasks], of starts and ends int64 [2, tasks].
+def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
+    """Return when each row could start, int64 [tasks]: when its thread was free, and all that it depends on had ended.
 
-    Between that and its first line the interpreter looks for the row, and a thread that slept wakes up: time that a schedule has no other
-    row for. It is part of what the row costs, so that a rank's rows fill its thread, as they do in a replay. The first row of a thread that
-    waits for nothing starts where it did.
+    times: starts and ends, int64 [2, tasks]. Between that moment and its first instruction the interpreter looks up the row and a sleeping
+    thread wakes up. No other row accounts for that time, so it is counted to this one; a rank's rows then fill its thread, as in a
+    simulation. The first row of a thread that depends on nothing starts when it did.
     """
-    starts, ends, free = times[0].tolist(), times[1].tolist(), dict[int, int]()
+    starts = times[0].tolist()
+    ends = times[1].tolist()
+    free = dict[int, int]()
     for i, own in enumerate(thread):
         known = [ends[need] for need in needs[i]] + ([free[own]] if own in free else [])
         if known:
@@ -84,10 +86,10 @@ def since(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) ->
     return np.array(starts, np.int64)
 
 
-def lanes_for(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
-    """CUDA streams on a GPU; on CPU one thread, or further ones (CpuLanes); the rate of transfers may be limited there.
+def make_lanes(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
+    """Return lanes for a device: CUDA streams on a GPU; on a CPU one thread, or the further ones in `threads`.
 
-    In line is the default on CPU: what another core has copied lies in that core's cache, and handing over costs more than overlap
+    One thread is the default on a CPU: what another core has copied lies in that core's cache, and handing it over costs more than overlap
     gains (docs/execution.md).
     """
     if device.type == "cuda":
@@ -96,46 +98,36 @@ def lanes_for(device: torch.device, threads: Threads | None = None, bus: float =
     return CpuLanes(threads.host, bus, threads.communication)
 
 
-def uses(*tensors: Tensor | None) -> None:
-    """Tell the allocator that this lane reads tensors made in another, so that their memory is not reused too early."""
-    for tensor in tensors:
-        if tensor is not None and tensor.is_cuda:
-            tensor.record_stream(torch.cuda.current_stream(tensor.device))
-
-
-def used(tensor: Tensor) -> Tensor:
-    """The tensor, marked as `uses` does."""
-    uses(tensor)
-    return tensor
-
-
 class Threads(NamedTuple):
-    """Lanes that have a thread of their own on CPU, beside that of computation: the host's, and those of communication."""
+    """Lanes that have a thread of their own on a CPU, apart from computation."""
 
     host: bool = False
     communication: bool = False
 
     @classmethod
     def of(cls, schedule: Schedule, asked: bool) -> Threads:
-        """The host's where they are asked for, a schedule prefetches from a mapped part, or samples in the background (MemShare §4.1);
-        communication where windows, or a pipeline of batches, let it overlap."""
+        """Choose the threads that a schedule needs.
+
+        The host lane gets one where it is `asked` for, prefetches from a mapped file, or samples in the background (MemShare §4.1);
+        communication where a schedule of windows, or of pipelined batches, can overlap it with computation.
+        """
         fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())
-        beside = schedule.kind in BESIDE and _overlaps(schedule)
+        beside = schedule.kind in OVERLAPPING_KINDS and _overlaps(schedule)
         return cls(asked or fetches or (beside and schedule.kind == "spread"), beside)
 
 
 def _overlaps(schedule: Schedule) -> bool:
-    """Whether a communication of the first rank may run beside a computation: not where each row waits for the one before it."""
+    """Return whether some communication of rank 0 may run beside a computation: not where each row waits for the one before it."""
     rows = np.flatnonzero((schedule.rank == 0) & np.isin(schedule.lane, (Lane.COMPUTE, Lane.COMM)))
     turns = np.flatnonzero(np.diff(schedule.lane[rows].astype(int)))
     return any(not _waits(schedule, int(rows[turn + 1]), int(rows[turn])) for turn in turns)
 
 
 def _waits(schedule: Schedule, row: int, earlier: int) -> bool:
-    """Whether a row waits for an earlier one, or for what does."""
-    found, left = {row}, [row]
-    while left and earlier not in found:
-        later = {int(dep) for dep in schedule.dependencies(left.pop()) if dep >= earlier} - found
-        found |= later
+    """Return whether `row` depends on an earlier one, directly or through others."""
+    reached, left = {row}, [row]
+    while left and earlier not in reached:
+        later = {int(dep) for dep in schedule.dependencies(left.pop()) if dep >= earlier} - reached
+        reached |= later
         left += later
-    return earlier in found
+    return earlier in reached

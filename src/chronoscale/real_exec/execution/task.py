@@ -1,4 +1,4 @@
-"""Task: one row of a schedule as the interpreter hands it to a program; plain ints, read once."""
+"""Task: one row of a schedule, as programs receive it: plain Python numbers, read once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 
 class Task(NamedTuple):
-    """Fields as in `Schedule`; `task` is the row number, `deps` the rows waited for, `hosted` whether a GPU's host does its work: it is
-    timed by the host's clock, and nothing of it is on a stream when it has ended."""
+    """A row of a schedule, fields as in `Schedule`.
+
+    task: its number; deps: the rows that it waits for; bytes: what it moves. hosted: on a GPU, the host does its work; it is timed by the
+    host's clock, and has nothing left on a stream when it returns.
+    """
 
     task: int
     op: Op
@@ -26,7 +29,7 @@ class Task(NamedTuple):
 
 
 def tasks_of(schedule: Schedule, rank: int) -> list[Task]:
-    """The rows of one rank, in order. Dependencies on other ranks do not occur: they go through collectives."""
+    """Return the rows of one rank in order. None depends on a row of another rank: ranks wait for each other in collectives."""
     rows = np.flatnonzero(schedule.rank == rank)
     names = ("op", "lane", "iteration", "unit", "step", "layer", "bytes", "hosted")
     columns = zip(rows.tolist(), *(getattr(schedule, name)[rows].tolist() for name in names), strict=True)

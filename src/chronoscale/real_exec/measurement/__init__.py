@@ -1,1 +1,1 @@
-"""What is measured of executed rows: samples, estimates, fitted cost models, counted kernels and bytes."""
+"""What is measured, and what is learned from it: profiles, repeats, counts of kernels, fitted costs, a predictor, the machine."""

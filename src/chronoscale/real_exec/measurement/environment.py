@@ -1,4 +1,4 @@
-"""Environment: the fingerprint that every measured figure carries."""
+"""Environment: the fingerprint of hardware and software that every measured figure carries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import torch
 
-from chronoscale.cuda_ext.native.backend import backends, missing
-from chronoscale.cuda_ext.native.cpp_operators import CPP, PYTHON, operators
+from chronoscale.cuda_ext.native.backend import backends, unavailable_reason
+from chronoscale.cuda_ext.native.cpp_operators import CPP, PYTHON, load_operators
 from chronoscale.cuda_ext.native.loader import versions
 
 PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
 
 
 def device_name(device: torch.device) -> str:
-    """What the device calls itself, e.g. 'NVIDIA H200' or the CPU's model name."""
+    """Return a device's own name: a GPU's, e.g. 'NVIDIA H200', or the CPU's model name."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     info = Path("/proc/cpuinfo")
@@ -29,31 +29,31 @@ def device_name(device: torch.device) -> str:
 
 
 def fingerprint(device: torch.device) -> dict[str, str]:
-    """Hardware, library versions, kernels in use and the git commit of the working directory, where there is one."""
-    found = {
+    """Return hardware, library versions, kernels in use, and the git commit of the working directory, where there is one."""
+    values = {
         "device": device_name(device),
         "cores": str(cores()),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "kernels": ", ".join(backends()),
-        "cuda kernels": missing("cuda") or versions()["cuda"],
-        "operators": PYTHON if operators() is None else CPP,
+        "cuda kernels": unavailable_reason("cuda") or versions()["cuda"],
+        "operators": PYTHON if load_operators() is None else CPP,
     }
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            values[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
+            values[package] = "not installed"
     if device.type == "cuda":
-        found["cuda"] = str(torch.version.cuda)
+        values["cuda"] = str(torch.version.cuda)
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if _has_git() else None
     if git is not None and git.returncode == 0:
-        found["commit"] = git.stdout.strip()
-    return found
+        values["commit"] = git.stdout.strip()
+    return values
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,4 +1,4 @@
-"""Fit: from a profile to a cost model, with the error on samples that were not fitted."""
+"""Fit: from a profile to a cost model, with its error on samples that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.real_exec.execution.interpreter import Pass
-from chronoscale.real_exec.measurement import jitter
-from chronoscale.real_exec.measurement.estimate import means, times
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.measurement import repeats as jitter
+from chronoscale.real_exec.measurement.repeats import mean_durations, row_durations
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve
-from chronoscale.strategies.costing.predictor import flags
+from chronoscale.strategies.costing.predictor import row_flags
 from chronoscale.strategies.costs import FORMS, Fit, FittedCosts, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 
@@ -31,25 +31,28 @@ CANDIDATES: Mapping[Op, tuple[str, ...]] = {
     Op.BACKWARD: ("work", "bytes", "kernels-bytes", "kernels-work"),
 }
 DENSE = ("work", "bytes")
-HELD_OUT = 0.25  # share of samples that errors are told on, and share of them that a form is chosen by
+HELD_OUT = 0.25  # share of the samples in the test set, and in the validation set
 LEAST = 4  # samples of a curve
 WIDE = 0.10  # relative standard deviation over repeats that draws a warning (REAL's profiler rejects such noise)
 ROUNDS, SETTLED = 50, 1e-10  # of the fit of one curve: until its values change by less, relatively
 
 
-def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
-    """One row a task: descriptors, `ns` (its mean, over the passes that count: `estimate.means`), `spread` (relative standard deviation,
-    each pass's drift left out), whether its schedule held nothing but collectives (`alone`), that schedule's kind, and what a predictor
-    reads (`place`: its lane)."""
+def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
+    """Return a table with one row a task.
+
+    Columns: descriptors; `ns`, the mean duration (`repeats.mean_durations`); `spread`, its relative standard deviation without the drift of
+    whole passes; `alone`, whether the schedule holds nothing but collectives; the schedule's kind; and what a predictor reads (`place`: the
+    lane). Warns where repeats vary much.
+    """
     frames = []
     for schedule, passes in items:
-        ns, spread = means(passes), jitter.spread(times(passes))
-        columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | flags(schedule)
+        ns, spread = mean_durations(passes), jitter.row_spread(row_durations(passes))
+        columns = {name: getattr(schedule, name) for name in (*DESCRIBED, "width", "variant", "alloc", "collective")} | row_flags(schedule)
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
-        names, alone = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
+        names, collectives_only = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
         columns |= {"place": [Lane(lane).name for lane in schedule.lane], "schedule": schedule.kind}
-        rest = {"ranks": schedule.ranks, "alone": alone, "ns": ns, "spread": spread}
-        frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **rest}))
+        measured = {"ranks": schedule.ranks, "alone": collectives_only, "ns": ns, "spread": spread}
+        frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **measured}))
     table = pd.concat(frames, ignore_index=True)
     deviation = table.groupby("op")["spread"].median()
     wide = [f"{op} {100 * value:.0f} %" for op, value in deviation.items() if value >= WIDE]
@@ -59,24 +62,25 @@ def tabulate(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
     return table
 
 
-def enough(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
-    """The rows of those curves that have at least so many samples, and of collectives."""
+def with_enough_samples(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
+    """Return the samples of curves that have at least `least` of them, and those of collectives."""
     together = table["op"].isin([op.name for op in COLLECTIVES])
-    return table[together | (table.groupby(CURVE)["ns"].transform("size") >= least)]
+    return table[together | (table.groupby(CURVE_COLUMNS)["ns"].transform("size") >= least)]
 
 
 def fit(
     table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0, launch_ns: int = 0, sway: float = 0.0
 ) -> FittedCosts:
-    """Fits of every curve of a profile (`costing.curves`), and alpha and beta of all-reduce, all-gather and all-to-all where it has any.
+    """Fit every curve of a profile (`strategies.costing.curves`), and latency and bandwidth of the collectives that it has.
 
-    Non-negative least squares, weighted so that what is predicted of all samples adds up to what was measured of them (`_solve`). A form is
-    chosen on a quarter of the samples, fitted on half of them; its errors are told on the last quarter, from a fit on the others; the
-    stored fit is then of all. `launch_ns`: as in `CostModel`; `sway`: as in `FittedCosts`. Raises UserError when a curve has too few
-    samples.
+    Non-negative least squares, weighted so that predictions of all samples add up to their measured times (`_solve`). A quarter of the
+    samples is the test set, a quarter the validation set, the rest trains. The form of a curve is chosen by the validation error; its error
+    is that on the test set after a fit to the others; the stored fit is of all samples.
+
+    launch_ns: as in `CostModel`; sway: as in `FittedCosts`. Raises UserError when a curve has too few samples.
     """
     fits = []
-    for (name, width, lane, variant), part in table.groupby(CURVE, sort=True):
+    for (name, width, lane, variant), part in table.groupby(CURVE_COLUMNS, sort=True):
         if Op[str(name)] not in COLLECTIVES:
             fits.append(_fit_one(Curve(str(name), int(str(width)), str(lane), int(str(variant))), part, seed))
     reduced, gathered, exchanged = (table[table["op"] == op.name] for op in (Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL))
@@ -85,11 +89,11 @@ def fit(
     return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, exchange, launch_ns=launch_ns, sway=sway)
 
 
-CURVE = list(Curve._fields)  # columns of a table of tasks
+CURVE_COLUMNS = list(Curve._fields)  # columns of a table of tasks
 
 
 class _Samples(NamedTuple):
-    """Tasks that are described alike are one, of their mean time; `many` of them."""
+    """Samples of one curve: tasks with equal descriptors are one sample, of their mean time; `many` of them."""
 
     described: pd.DataFrame
     ns: Floats
@@ -97,67 +101,74 @@ class _Samples(NamedTuple):
 
     @classmethod
     def of(cls, part: pd.DataFrame) -> _Samples:
-        """Where there are too few different ones to be left out, every task is one."""
+        """Group tasks with equal descriptors; where too few would be left to set any aside, every task is a sample."""
         alike = part.groupby([*DESCRIBED], as_index=False).agg(ns=("ns", "mean"), many=("ns", "size"))
         if len(alike) < 2 * LEAST:
             alike = part.assign(many=1)
         return cls(alike, alike["ns"].to_numpy(np.float64), alike["many"].to_numpy(np.float64))
 
     def take(self, places: Ints) -> _Samples:
+        """Return the samples at these places."""
         return _Samples(self.described.iloc[places], self.ns[places], self.many[places])
 
     def features(self, form: str) -> Floats:
+        """Return the features of a form, float64 [samples, features]."""
         return FORMS[form].features({name: self.described[name].to_numpy(np.float64) for name in DESCRIBED})
 
     def error(self, predicted: Floats) -> float:
-        """Median |predicted - measured| / measured."""
+        """Return the median of |predicted - measured| / measured."""
         return float(np.median(np.abs(predicted - self.ns) / np.maximum(self.ns, 1)))
 
-    def fitted(self, form: str) -> Floats:
+    def coefficients(self, form: str) -> Floats:
+        """Return coefficients of a form that is fitted to these samples."""
         return _solve(self.features(form), self.ns, self.many)
 
 
 def _fit_one(curve: Curve, part: pd.DataFrame, seed: int) -> Fit:
+    """Fit one curve. Raises UserError when it has too few samples."""
     if len(part) < LEAST:
         raise UserError(f"profile: {curve} has {len(part)} samples, at least {LEAST} are needed")
     samples = _Samples.of(part)
     order = np.random.default_rng(seed).permutation(len(samples.ns))
     cut = max(int(len(order) * HELD_OUT), 1)
-    told, by, rest = samples.take(order[:cut]), samples.take(order[cut : 2 * cut]), samples.take(order[2 * cut :])
-    errors = {form: by.error(by.features(form) @ rest.fitted(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
+    test = samples.take(order[:cut])
+    validation = samples.take(order[cut : 2 * cut])
+    train = samples.take(order[2 * cut :])
+    errors = {form: validation.error(validation.features(form) @ train.coefficients(form)) for form in CANDIDATES.get(Op[curve.op], DENSE)}
     best = min(errors, key=lambda form: errors[form])
-    predicted = told.features(best) @ samples.take(order[cut:]).fitted(best)
+    predicted = test.features(best) @ samples.take(order[cut:]).coefficients(best)
     bounds = {name: (int(part[name].min()), int(part[name].max())) for name in RANGED}
     return Fit(
         op=curve.op,
         width=curve.width,
         form=best,
-        coefficients=tuple(samples.fitted(best).tolist()),
+        coefficients=tuple(samples.coefficients(best).tolist()),
         low={name: low for name, (low, _) in bounds.items()},
         high={name: high for name, (_, high) in bounds.items()},
-        held_out_error=told.error(predicted),
+        held_out_error=test.error(predicted),
         samples=len(samples.ns),
         alternatives={form: error for form, error in errors.items() if form != best},
         lane=curve.lane,
         variant=curve.variant,
-        bias=float(predicted @ told.many) / max(float(told.ns @ told.many), 1.0) - 1,
+        bias=float(predicted @ test.many) / max(float(test.ns @ test.many), 1.0) - 1,
         spread=_spread(part),
     )
 
 
 def _spread(part: pd.DataFrame) -> float:
-    """One relative deviation for all rows, such that the variance of their sum is that of all of theirs."""
+    """Return one relative deviation for all rows, such that the variance of their sum is that of all of theirs."""
     ns = part["ns"].to_numpy(np.float64)
     return float(np.sqrt(((part["spread"].to_numpy(np.float64) * ns) ** 2).sum() / max((ns**2).sum(), 1e-12)))
 
 
 def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
-    """Non-negative coefficients; columns scaled so that the solver sees like numbers.
+    """Return non-negative coefficients of a least-squares fit; columns are scaled so that the solver sees numbers of like size.
 
-    Weights are 1 over what is *predicted*, found in rounds: the quasi-likelihood of a variance in proportion to the mean with an identity
+    Weights are 1 over the *predicted* time, found in rounds: the quasi-likelihood of a variance in proportion to the mean with an identity
     link (McCullagh, Nelder; Generalized Linear Models, 1989, §9.2). Its equations, sum of x_j (y - m) / m = 0 for every feature j in use,
     weighted by their coefficients add up to sum of (y - m) = 0, since m is the sum of those: the samples' predicted times add up to their
-    measured ones, whatever noise they have. Weights of 1 over the square of what was *measured* favour the samples that noise made small.
+    measured ones, whatever noise they have. Weights of 1 over the square of the *measured* time would favour the samples that noise made
+    small.
     """
     from sklearn.linear_model import LinearRegression  # noqa: PLC0415 (imports for half a second, for those who fit)
 
@@ -176,24 +187,28 @@ def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
 
 
 def _fit_link(part: pd.DataFrame) -> Link:
-    """Alpha and beta of a ring: T = 2(P-1) alpha + 2(P-1)/P n / B (MG-WFBP, Shi et al. 2021, which REAL §7.5 follows).
+    """Fit latency and bandwidth of a ring all-reduce: T = 2(P-1) alpha + 2(P-1)/P n / B (MG-WFBP, Shi et al. 2021, as in REAL §7.5).
 
-    Beta comes from all-reduces of many sizes back to back, but is no more than what those that end an iteration take. Alpha comes from
-    the latter, where there are any: after computing, ranks have to be woken, and that is the latency that training sees. Together they
-    take as long as they were measured to.
+    B comes from all-reduces of many sizes back to back, but its time is no more than that of those that end an iteration. Alpha comes from
+    the latter, where there are any: after computing, ranks have to be woken, and that is the latency that training sees. Together they take
+    as long as was measured.
     """
     ranks, size, ns = (part[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
-    steps, moved, alone = 2 * (ranks - 1), 2 * (ranks - 1) / ranks * size, part["alone"].to_numpy(bool)
-    alpha, beta = _solve(np.stack([steps, moved], axis=1)[alone], ns[alone]) if alone.any() else (0.0, 0.0)
-    if not alone.all():
-        beta = min(beta, float(ns[~alone].sum() / max(moved[~alone].sum(), 1)))
-        alpha = max(float((ns - moved * beta)[~alone].sum() / steps[~alone].sum()), 0.0)
+    steps = 2 * (ranks - 1)
+    moved = 2 * (ranks - 1) / ranks * size
+    isolated = part["alone"].to_numpy(bool)
+    alpha, beta = _solve(np.stack([steps, moved], axis=1)[isolated], ns[isolated]) if isolated.any() else (0.0, 0.0)
+    if not isolated.all():
+        beta = min(beta, float(ns[~isolated].sum() / max(moved[~isolated].sum(), 1)))
+        alpha = max(float((ns - moved * beta)[~isolated].sum() / steps[~isolated].sum()), 0.0)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
 
 
 def _fit_gather(part: pd.DataFrame) -> Link:
-    """Alpha and beta of a ring's second half: T = (P-1) alpha + (P-1) n / B of a rank's share n, ranks having about as much each. One that
-    has nothing waits for the others', and says nothing."""
+    """Fit latency and bandwidth of a ring all-gather: T = (P-1) alpha + (P-1) n / B for a rank's share n, all shares about equal.
+
+    Rows without bytes are left out: a rank that has nothing waits for the others'.
+    """
     shares = part[part["bytes"] > 0]
     ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
     alpha, beta = _solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
@@ -201,7 +216,7 @@ def _fit_gather(part: pd.DataFrame) -> Link:
 
 
 def _fit_exchange(part: pd.DataFrame) -> Link:
-    """Alpha and beta of pairwise exchange: T = (P-1) alpha + n / B of what a rank sends or receives."""
+    """Fit latency and bandwidth of a pairwise all-to-all: T = (P-1) alpha + n / B for the n bytes that a rank sends or receives."""
     shares = part[part["bytes"] > 0]
     ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
     alpha, beta = _solve(np.stack([ranks - 1, size], axis=1), ns)

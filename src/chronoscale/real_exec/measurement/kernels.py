@@ -5,7 +5,7 @@ What dispatches differently on CUDA is counted as it is there:
 - an LSTM or GRU cell is two products and one fused kernel, backwards one kernel and the bias' sum (a GRU's two) beside the products (ATen,
   RNN.cpp and cuda/RNN.cu);
 - the optimiser updates all parameters at once (torch's default on CUDA, `foreach`); its step counters stay on the host;
-- a tensor sent to the device, or brought back, is one copy;
+- a tensor sent to the device, or back to the host, is one copy;
 - dropout is one kernel (ATen, Dropout.cpp), backwards one product, which dispatches;
 - what the host reads at once is a check that is made on a CPU alone: on CUDA it would wait. The operation that made it does not count.
 
@@ -27,21 +27,23 @@ from torch.utils._pytree import tree_leaves
 
 from chronoscale.cuda_ext.native import abi
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.measurement.moved import moved, moved_natively, nbytes
+from chronoscale.real_exec.measurement.memory_traffic import kernel_bytes, nbytes, operation_bytes
 
 _QUIET = ("empty", "new_empty", "empty_like", "empty_strided", "_unsafe_view", "detach", "alias", "lift_fresh", "_local_scalar_dense")
 _TOLD = ("_record_function_enter_new", "_record_function_exit")  # to the profiler
 _READS = (Tensor.__bool__, Tensor.__int__)
 
 
-class Counter(TorchDispatchMode):
-    """`count`: kernels of everything that ran inside `with`; `bytes`: that they read and write in device memory (`moved`)."""
+class KernelCounter(TorchDispatchMode):
+    """Context manager that counts kernels (`count`) and the bytes they read and write in device memory (`bytes`, see `memory_traffic`)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.count, self.bytes, self._calls = 0, 0, _Calls(self)
+        self.count = 0
+        self.bytes = 0
+        self._calls = _Calls(self)
 
-    def __enter__(self) -> Counter:
+    def __enter__(self) -> KernelCounter:
         _running.append(self)
         abi.listeners.append(self._native)
         self._calls.__enter__()  # type: ignore[no-untyped-call]
@@ -54,9 +56,9 @@ class Counter(TorchDispatchMode):
         abi.listeners.remove(self._native)
         _running.remove(self)
 
-    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.Cuda) -> None:
+    def _native(self, name: str, arguments: tuple[Any, ...], cuda: abi.CudaLaunch) -> None:
         self.count += 1
-        self.bytes += moved_natively(name, arguments, cuda)
+        self.bytes += kernel_bytes(name, arguments, cuda)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -64,20 +66,20 @@ class Counter(TorchDispatchMode):
         name = func.overloadpacket.__name__
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
         steps = name.startswith("_foreach") and all(value.dim() == 0 for value in tensors)  # of an optimiser
-        made = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if not (func.is_view or name in (*_QUIET, *_TOLD) or steps):
             self.count += 1
-            self.bytes += moved(func, args, kwargs or {}, made)
-        return made
+            self.bytes += operation_bytes(func, args, kwargs or {}, result)
+        return result
 
 
-_running: list[Counter] = []  # the last one counts: a gradient belongs to the row that asks for it
+_running: list[KernelCounter] = []  # the last one counts: a gradient belongs to the row that asks for it
 
 
 class _Calls(TorchFunctionMode):
-    """Calls that are other kernels on CUDA than on a CPU."""
+    """An interceptor of calls that are other kernels on CUDA than on a CPU."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: KernelCounter) -> None:
         super().__init__()
         self._counter = counter
 
@@ -85,66 +87,67 @@ class _Calls(TorchFunctionMode):
         if func in (torch.lstm_cell, torch.gru_cell):
             return _cell(func, self._counter, *args)
         if func is Tensor.to and isinstance(args[1], (str, torch.device)):
-            return _uncounted(self._counter, 1, 0, lambda: func(*args, **(kwargs or {})))
+            return _count_as(self._counter, 1, 0, lambda: func(*args, **(kwargs or {})))
         if func is Tensor.cpu:
-            return _uncounted(self._counter, 1, 0, lambda: func(*args))
+            return _count_as(self._counter, 1, 0, lambda: func(*args))
         if func is functional.dropout:
-            return _dropped(self._counter, *args, **(kwargs or {}))
+            return _dropout(self._counter, *args, **(kwargs or {}))
         if func in _READS:
             self._counter.count -= 1
         return func(*args, **(kwargs or {}))
 
 
-def _dropped(counter: Counter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def _dropout(counter: KernelCounter, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Apply dropout, counted as one kernel where it drops anything."""
     drops = int(training and 0 < p < 1)
-    return _uncounted(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
+    return _count_as(counter, drops, drops * (2 * nbytes([x]) + x.numel()), lambda: functional.dropout(x, p, training, inplace))
 
 
-def _cell(func: Any, counter: Counter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
-    """The cell as two products, which dispatch, and what is fused of it."""
+def _cell(func: Any, counter: KernelCounter, x: Tensor, state: Any, of_input: Tensor, of_state: Tensor, *biases: Tensor) -> Any:
+    """Apply an LSTM or GRU cell as on CUDA: two products, which dispatch, and one fused kernel."""
     hidden = state[0] if func is torch.lstm_cell else state
     gates = x @ of_input.T, hidden @ of_state.T
-    made = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
-    return made if func is torch.lstm_cell else made[0]
+    after = _Fused.apply(func, counter, *gates, state[1] if func is torch.lstm_cell else state, *biases)  # type: ignore[no-untyped-call]
+    return after if func is torch.lstm_cell else after[0]
 
 
 class _Fused(torch.autograd.Function):
-    """What follows a cell's products: one kernel forwards, two backwards, of a GRU three."""
+    """The fused part of a recurrent cell, after its products: one kernel forwards; backwards two, for a GRU three."""
 
     @staticmethod
-    def forward(ctx: Any, func: Any, counter: Counter, *values: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, func: Any, counter: KernelCounter, *values: Tensor) -> tuple[Tensor, ...]:
         ctx.func = func
         ctx.save_for_backward(*values)
-        kept = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
+        saved = 4 if func is torch.lstm_cell else 5  # values an entry of the state: gates after their activations, a GRU's state and h_n
         read = nbytes(values)
-        made: tuple[Tensor, ...] = _uncounted(counter, 1, read, lambda: _finished(func, *values))
-        counter.bytes += nbytes(made) + kept * nbytes(made[:1])
-        return made
+        outputs: tuple[Tensor, ...] = _count_as(counter, 1, read, lambda: _next_state(func, *values))
+        counter.bytes += nbytes(outputs) + saved * nbytes(outputs[:1])
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        def found() -> tuple[Tensor, ...]:
+        def gradients() -> tuple[Tensor, ...]:
             values = [value.detach().requires_grad_() for value in ctx.saved_tensors]
             with torch.enable_grad():
-                made = _finished(ctx.func, *values)
-            return torch.autograd.grad(made, values, grads, allow_unused=True)
+                outputs = _next_state(ctx.func, *values)
+            return torch.autograd.grad(outputs, values, grads, allow_unused=True)
 
         state, lstm = ctx.saved_tensors[2], ctx.func is torch.lstm_cell
-        given = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
-        into = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
-        return None, None, *_uncounted(_running[-1], 2 if lstm else 3, (given + into) * nbytes([state]), found)
+        read = (2 if lstm else 1) + (4 + 2 if lstm else 5)  # gradients, what was kept; an LSTM's memory before and after
+        written = (4 + 4 + 1) if lstm else (6 + 6 + 1)  # gates, written and summed up for the bias; the state before
+        return None, None, *_count_as(_running[-1], 2 if lstm else 3, (read + written) * nbytes([state]), gradients)
 
 
-def _uncounted(counter: Counter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
-    """What `run` returns, taken for so many kernels that move `size` bytes."""
+def _count_as(counter: KernelCounter, kernels: int, size: int, run: Callable[[], Any]) -> Any:
+    """Call `run` and return its result, counted as so many kernels that move `size` bytes, whatever it dispatches."""
     before = counter.count + kernels, counter.bytes + size
-    made = run()
+    result = run()
     counter.count, counter.bytes = before
-    return made
+    return result
 
 
-def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
-    """An LSTM's state, or a GRU's, from its products, float [rows, gates H] each."""
+def _next_state(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *biases: Tensor) -> tuple[Tensor, ...]:
+    """Return an LSTM's new state, or a GRU's, from its two products, float [rows, gates H] each."""
     of_input, of_state = of_input + biases[0], of_state + biases[1]
     if func is torch.lstm_cell:
         i, f, g, o = (of_input + of_state).chunk(4, 1)
@@ -156,64 +159,64 @@ def _finished(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *bias
     return ((1 - update) * candidate + update * last,)
 
 
-class Counts(NamedTuple):
-    """Of a row: kernels, and bytes that they move."""
+class KernelCounts(NamedTuple):
+    """Kernels of a row, and the bytes that they move."""
 
     kernels: int
     bytes: int
 
 
-def counted(program: Program) -> list[Counts]:
-    """Of each of a program's tasks, in order. Runs one pass of the program, on this rank alone."""
+def count_kernels(program: Program) -> list[KernelCounts]:
+    """Run one pass of a program on this rank alone; return the counts of each of its tasks, in order."""
     counts = []
     program.begin()
     for task in program.tasks:
-        with Counter() as counter:
+        with KernelCounter() as counter:
             program.run(task)
-        counts.append(Counts(counter.count, counter.bytes))
+        counts.append(KernelCounts(counter.count, counter.bytes))
     program.finish()
     return counts
 
 
 def launch_ns(device: torch.device, count: int = 2_000) -> int:
-    """What launching one kernel takes the host, measured on a GPU that has little to do; 0 on a CPU, where nothing is launched."""
+    """Measure how long the host takes to launch one kernel on an idle GPU, ns; 0 on a CPU, where nothing is launched."""
     if device.type != "cuda":
         return 0
-    one, spent = torch.zeros(1, device=device), 0
+    tensor, spent = torch.zeros(1, device=device), 0
     for _ in range(2):  # the first time warms up
         torch.cuda.synchronize(device)
         begun = time.perf_counter_ns()
         for _ in range(count):
-            one.add_(1)
+            tensor.add_(1)
         spent = time.perf_counter_ns() - begun
     return spent // count
 
 
-class Unheard:
-    """`ranks` of which one is here and nobody else: rows of communication count their kernel, and nothing arrives."""
+class AbsentPeers:
+    """Communication of one of `ranks` ranks whose peers are not there: each operation counts its kernel, and zeros arrive."""
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
 
     def all_reduce(self, values: Tensor) -> None:
-        """One kernel."""
+        """Launch one kernel."""
         values.mul_(1)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """One kernel; zeros from the others."""
+        """Return zeros, by one kernel."""
         return rows.new_zeros(sum(counts), rows.shape[1])
 
     def barrier(self) -> None:
-        """Nobody to wait for."""
+        """Return at once."""
 
     def send(self, values: Tensor, rank: int) -> None:
-        """One kernel."""
+        """Launch one kernel."""
         values.mul_(1)
 
     def receive(self, into: Tensor, rank: int) -> None:
-        """One kernel."""
+        """Fill the tensor with zeros, by one kernel."""
         into.zero_()
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """One kernel."""
+        """Fill the tensor with zeros, by one kernel."""
         into.zero_()

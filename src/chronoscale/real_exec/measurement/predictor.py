@@ -1,4 +1,4 @@
-"""Predictor: learned from the tasks of a profile (FlareDTDG §3.4), with the error on tasks that were not learned from."""
+"""Predictor: task times learned from a profile (FlareDTDG §3.4), with the error on tasks that were held out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from threadpoolctl import threadpool_limits
 
 from chronoscale.errors import UserError
 from chronoscale.real_exec.measurement.fit import HELD_OUT
-from chronoscale.strategies.costing.predictor import FLAGS, SIZES, HeldOut, Layer, Names, Predictor, inputs, logarithms, scaled
+from chronoscale.strategies.costing.predictor import (
+    FLAGS,
+    SIZES,
+    DenseLayer,
+    HeldOutError,
+    Names,
+    Predictor,
+    log_sizes,
+    network_inputs,
+    standardise,
+)
 from chronoscale.strategies.costs import Floats
 
 HIDDEN = (32, 32)
@@ -23,15 +33,15 @@ STEPS = 400  # of L-BFGS at most: enough for some thousand tasks, and seconds
 DECAY = 1e-3  # of weights
 LEAST = 16  # samples, of which a quarter is held out
 FEW = 8  # different tasks of a kind: fewer, and none stands for another
-TOLD = ["kind", *SIZES, "ranks", *FLAGS]
+DESCRIPTION = ["kind", *SIZES, "ranks", *FLAGS]
 
 
-def learn(table: pd.DataFrame, seed: int = 0) -> Predictor:
-    """From the rows of a profile (`fit.tabulate`) that windows of blocks have run. The squared error of log ns is the least.
+def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
+    """Fit a network to the rows of a profile (`fit.tabulate_samples`) that windows of blocks have run, by squared errors of log ns.
 
-    Tasks that are described alike are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A
-    quarter of the samples is held out, and errors are told of every task among them; the predictor that is kept has learned from all.
-    Raises UserError where there are fewer than 16 samples.
+    Tasks with equal descriptions are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A quarter
+    of the samples is held out, and errors are those of every task among them; the predictor that is returned was fitted to all. Raises
+    UserError where there are fewer than 16 samples.
     """
     rows = table[table["schedule"] == "blocks"]
     rows = rows.assign(kind=rows["op"] + "@" + rows["place"], ns=rows["ns"].clip(lower=1)).reset_index(drop=True)
@@ -39,36 +49,38 @@ def learn(table: pd.DataFrame, seed: int = 0) -> Predictor:
     known = rows["sample"].unique()
     if len(known) < LEAST:
         raise UserError(f"profile: {len(known)} different tasks of windows, at least {LEAST} are needed to learn their times")
-    held = rows["sample"].isin(np.random.default_rng(seed).permutation(np.sort(known))[: int(len(known) * HELD_OUT)])
+    test = rows["sample"].isin(np.random.default_rng(seed).permutation(np.sort(known))[: int(len(known) * HELD_OUT)])
     with threadpool_limits(1):  # matrices are small: more threads take longer
-        tried, _ = fitted(_medians(rows[~held]), seed)
-        errors = tuple(_errors(tried, rows[held & rows["kind"].isin(tried.kinds)]))
-        return replace(fitted(_medians(rows), seed)[0], held_out=errors)
+        trial, _ = fit_network(_medians(rows[~test]), seed)
+        errors = tuple(_errors(trial, rows[test & rows["kind"].isin(trial.kinds)]))
+        return replace(fit_network(_medians(rows), seed)[0], held_out=errors)
 
 
 def _samples(rows: pd.DataFrame) -> NDArray[np.int64]:
-    """The sample that each task belongs to, int64 [tasks]."""
-    alike = rows.groupby(TOLD).ngroup()
+    """Return the number of the sample that each task belongs to, int64 [tasks]."""
+    alike = rows.groupby(DESCRIPTION).ngroup()
     few = alike.groupby(rows["kind"]).transform("nunique") < FEW
     return np.where(few, len(rows) + np.arange(len(rows)), alike.to_numpy(np.int64))
 
 
 def _medians(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(rows.groupby("sample", sort=True).agg({**dict.fromkeys(TOLD, "first"), "ns": "median"}))
+    return pd.DataFrame(rows.groupby("sample", sort=True).agg({**dict.fromkeys(DESCRIPTION, "first"), "ns": "median"}))
 
 
-def fitted(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
-    """Learned from all of a sample, columns `TOLD` and `ns`; and scikit-learn's network, whose weights it has."""
+def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
+    """Fit a network to samples, columns `DESCRIPTION` and `ns`; return it as a predictor, and as scikit-learn's, whose weights it has."""
     columns = _columns(sample)
-    kinds, numbers, target = tuple(sorted(set(sample["kind"]))), logarithms(columns), np.log(sample["ns"].to_numpy(np.float64))
+    kinds = tuple(sorted(set(sample["kind"])))
+    numbers = log_sizes(columns)
+    target = np.log(sample["ns"].to_numpy(np.float64))
     means, deviations = numbers.mean(0), numbers.std(0) * (np.ptp(numbers, axis=0) > 0)
     centre, scale = float(target.mean()), float(target.std() or 1.0)
-    read = inputs(scaled(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)
+    read = network_inputs(standardise(numbers, _row(means), _row(deviations)), columns, _kinds(sample), kinds)
     network = MLPRegressor(hidden_layer_sizes=HIDDEN, activation="tanh", solver="lbfgs", alpha=DECAY, max_iter=STEPS, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the error that is told says how good it is
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the held-out error shows how good it is
         network.fit(read, (target - centre) / scale)
-    layers = tuple(Layer(_rows(weights), _row(biases)) for weights, biases in zip(network.coefs_, network.intercepts_, strict=True))
+    layers = tuple(DenseLayer(_rows(weights), _row(biases)) for weights, biases in zip(network.coefs_, network.intercepts_, strict=True))
     return Predictor(kinds, _row(means), _row(deviations), layers, centre, scale), network
 
 
@@ -88,8 +100,8 @@ def _rows(values: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(map(_row, values))
 
 
-def _errors(predictor: Predictor, tasks: pd.DataFrame) -> Iterator[HeldOut]:
+def _errors(predictor: Predictor, tasks: pd.DataFrame) -> Iterator[HeldOutError]:
     for kind, part in tasks.groupby("kind", sort=True):
         ns = part["ns"].to_numpy(np.float64)
         off = np.abs(predictor.ns(_columns(part), _kinds(part)) - ns) / ns
-        yield HeldOut(str(kind), float(np.median(off)), float(np.quantile(off, 0.9)), len(part))
+        yield HeldOutError(str(kind), float(np.median(off)), float(np.quantile(off, 0.9)), len(part))

@@ -1,1 +1,1 @@
-"""Processes of a job: how ranks start, meet, communicate, are watched and end."""
+"""How the processes (ranks) of a job start, meet, are watched, fail and end."""

@@ -1,4 +1,4 @@
-"""Failure: why a rank ended early, as a record that it leaves for its launcher."""
+"""Failure: why a rank ended early, as a record (JSON) that it leaves for its launcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chronoscale.records import read_json
 
 
 class FailureKind(StrEnum):
-    """What went wrong."""
+    """Who has to act on a failure."""
 
     USER = "user"
     NOT_FINITE = "not finite"
@@ -35,8 +35,11 @@ _SPENT = ("can't allocate memory", "not enough memory", "std::bad_alloc", "Canno
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`message`: one line for the user. `position`: where the rank was, in words. `trace`: Python's, of an unexpected exception.
-    `at_s`: when, by the monotonic clock, which is one for all ranks of a machine."""
+    """Record of what ended a rank.
+
+    message: one line for the user. position: where the rank was, in words. trace: Python's traceback of an unexpected exception. at_s:
+    when, by the monotonic clock, which all ranks of a machine share.
+    """
 
     rank: int
     kind: FailureKind
@@ -49,18 +52,20 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException, rank: int, position: str) -> Failure:
         """Return the record of an exception that ended `rank` at `position`."""
-        kind, message = _judged(error)
+        kind, message = _classify(error)
         trace = "".join(traceback.format_exception(error)) if kind is FailureKind.UNEXPECTED else ""
         return cls(rank, kind, type(error).__name__, message, position, trace, time.monotonic())
 
     @property
     def code(self) -> int:
-        """The exit code of the rank."""
+        """Return the exit code of the rank."""
         return CODES.get(self.kind, 1)
 
     def error(self, name: str) -> UserError | MachineError:
-        """Return what the launcher raises for the job `name`: what is wrong with the input or the machine as it is, the rest with rank
-        and row."""
+        """Return the exception that the launcher raises for the job `name`.
+
+        What is wrong with the input or the machine keeps its message; any other failure names its rank and row.
+        """
         if self.kind in (FailureKind.USER, FailureKind.NOT_FINITE, FailureKind.MACHINE):
             return _RAISED.get(self.kind, MachineError)(self.message)
         return MachineError(f"rank {self.rank} of '{name}' {self._words()} ({self.position})")
@@ -78,12 +83,13 @@ class Failure:
 
     @classmethod
     def load(cls, folder: Path, rank: int) -> Failure | None:
-        """Return what a rank left; None where it left nothing."""
+        """Read the record that a rank left; None where it left none."""
         path = folder / f"failure-{rank}.json"
         return read_json(path, cls, "record of a failure") if path.exists() else None
 
 
-def _judged(error: BaseException) -> tuple[FailureKind, str]:
+def _classify(error: BaseException) -> tuple[FailureKind, str]:
+    """Return an exception's kind, and its message for the user."""
     text = str(error)
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     match error:

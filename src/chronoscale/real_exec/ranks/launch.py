@@ -1,4 +1,4 @@
-"""Launch: the ranks of a job, forked from a warm server, watched until they have ended. They listen on loopback alone."""
+"""Launch: start the ranks of a job from a warm server and watch them until they have ended. They listen on loopback alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.cause import cause
-from chronoscale.real_exec.ranks.handle import QUIET, Ranks, server_of
+from chronoscale.real_exec.ranks.rank_group import QUIET, RankGroup, server_of
 from chronoscale.real_exec.ranks.request import Request
+from chronoscale.real_exec.ranks.root_cause import find_root_cause
 from chronoscale.real_exec.ranks.supervision import Patience, Watch
 
 ENTRY = "chronoscale.real_exec.worker"
@@ -26,20 +26,20 @@ OnProgress = Callable[[str], None]
 
 
 def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
-    """Run `job` in fresh processes, so that threads, pools and memory start alike for every rank count.
+    """Run a job in fresh processes, so that threads, pools and memory start alike for every number of ranks.
 
-    on_progress: called with a line now and then, of how far the first rank has come. Raises UserError or MachineError with the cause when
-    a rank fails, is lost, or does not move. Its processes end with this one, however this one ends.
+    on_progress: called now and then with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a
+    rank fails, is lost, or makes no progress. The ranks end with this process, however it ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
     wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
 
 
-def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
-    """Start processes that run `main(path)` of the module `entry`; `wait` for them, or they end with this process.
+def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
+    """Start ranks that run `main(path)` of the module `entry`, and return them; call `wait` for them, else they end with this process.
 
-    They find who they are by `membership.Membership` and meet by a file in a folder that this user alone can open.
+    They learn who they are from `membership.Membership`, and meet by a file in a folder that only this user can open.
     """
     modules = [os.path.abspath(place) for place in sys.path]
     request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
@@ -47,44 +47,47 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> Ranks:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """Variables of a rank: the user's, but for where ranks meet."""
-    given = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
-    return {**QUIET, **given, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
+    """Return the environment of a rank: the user's, apart from where ranks meet."""
+    variables = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
+    return {**QUIET, **variables, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
-def wait(ranks: Ranks, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
+def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
     """Wait until all ranks have ended; whatever ends this wait ends them.
 
-    Raises UserError or MachineError with the cause when one fails or is lost, MachineError when none has moved for longer than `patience`.
+    Raises UserError or MachineError with the cause when a rank fails or is lost; MachineError when none has moved for longer than
+    `patience`.
     """
     watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
     try:
         while not ranks.over:
-            ranks.hear(LOOK_S)
+            ranks.wait_for_end(LOOK_S)
             if any(ranks.ended.values()):
                 raise _cause(ranks, name)
-            said = watch.look(ranks.ended)
+            text = watch.look(ranks.ended)
             if watch.hung:
                 why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
                 raise MachineError(f"'{name}' was ended: {why}")
-            if said and said != line:
-                on_progress(line := said)
+            if text and text != line:
+                on_progress(line := text)
     finally:
         ranks.close()
 
 
-def stop(ranks: Ranks) -> None:
-    """End all ranks at once; who waits for them is told that they were lost."""
+def stop(ranks: RankGroup) -> None:
+    """End all ranks at once; whoever waits for them sees them lost."""
     ranks.stop()
 
 
-def _cause(ranks: Ranks, name: str) -> UserError | MachineError:
-    """The cause, of which ranks that failed by it may know before this process does. Python's trace of it is kept where it stays."""
+def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:
+    """Return the error to raise for ranks that failed, once the root cause is known; its traceback, if any, goes to a file that stays."""
     until = time.monotonic() + GRACE_S
-    while not (found := cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until:
-        ranks.hear(0.05)
-    if not found.trace:
-        return found.error
+    while (
+        not (root := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until
+    ):
+        ranks.wait_for_end(0.05)
+    if not root.trace:
+        return root.error
     with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
-        file.write(found.trace)
-    return MachineError(f"{found.error}; its traceback: {file.name}")
+        file.write(root.trace)
+    return MachineError(f"{root.error}; its traceback: {file.name}")

@@ -1,4 +1,4 @@
-"""Membership: who a rank is among the ranks of its job, and where they meet, as its launcher says in the environment."""
+"""Membership: which rank of its job a process is, and where ranks meet, read from environment variables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ STORE = "store"
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`rank` of `ranks`, `local_rank` of the `local_ranks` on this machine.
+    """`rank` of `ranks`; `local_rank` of the `local_ranks` on this machine.
 
-    `folder`: the private folder of our own launcher (`real_exec.ranks.launch`), where its ranks meet and leave their records. '': another
-    launcher, torchrun for instance, has set the variables that torch.distributed documents, and ranks meet where it says.
+    folder: the private folder of our own launcher (`real_exec.ranks.launch`), where its ranks meet and leave records. '': another launcher,
+    for instance torchrun, has set the variables that torch.distributed documents, and ranks meet where these say.
     """
 
     rank: int = 0
@@ -27,7 +27,7 @@ class Membership:
 
     @classmethod
     def here(cls) -> Membership:
-        """Return the membership of this process; one rank alone where no launcher says otherwise."""
+        """Return the membership of this process; a single rank where no launcher says otherwise."""
         return cls.of(os.environ)
 
     @classmethod
@@ -38,7 +38,7 @@ class Membership:
         return cls(rank, ranks, *local, environment.get(FOLDER, ""))
 
     def variables(self) -> dict[str, str]:
-        """Return the environment that `of` reads this membership from."""
+        """Return the environment variables that `of` reads this membership from."""
         return {
             "RANK": str(self.rank),
             "WORLD_SIZE": str(self.ranks),
@@ -49,5 +49,5 @@ class Membership:
 
     @property
     def meeting(self) -> str:
-        """The init_method of torch.distributed: a file that only this user can open, or what another launcher has set."""
+        """Return the `init_method` of torch.distributed: a file that only this user can open, or what another launcher has set."""
         return f"file://{Path(self.folder) / STORE}" if self.folder else "env://"

@@ -1,4 +1,4 @@
-"""Positions: where each rank of a job is, in a file that ranks write by memory alone and their supervisor reads."""
+"""Positions: where each rank of a job is, in a memory-mapped file that ranks write and their supervisor reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
 
 
 class Phase(IntEnum):
-    """What a rank is doing."""
+    """A phase of a rank's work."""
 
     STARTING = 0
     JOINING = 1
@@ -47,10 +47,11 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a rank is: its phase, how many passes it has begun, and the rows that it is in, as (row, operation), in order of lanes.
+    """A rank's place in its work; equal to an earlier position where the rank has not moved.
 
-    Two positions are equal where the rank has not moved. `timed`: it has passed over this schedule before, so that its rows are known.
-    `due_s`: until when, by the monotonic clock, it has said that it sleeps. `done`: rows that lanes ended last.
+    phase; passes: how many it has begun; rows: that it is in, as (row, operation), in order of lanes; done: the rows that lanes ended last.
+    timed: it has passed over this schedule before, so that its rows' times are known. text: how far its job is. due_s: until when it has
+    announced that it sleeps, by the monotonic clock.
     """
 
     phase: Phase = Phase.STARTING
@@ -63,7 +64,8 @@ class Position:
 
     @property
     def waiting(self) -> bool:
-        """Whether it may be the others that it waits for: a row that is no collective waits for nobody."""
+        """Return whether the rank may be waiting for others: it is in collectives only, or, outside of rows, in a phase where
+        ranks meet."""
         return all(op in COLLECTIVES for _, op in self.rows) if self.rows else self.phase in WAITING
 
     def __str__(self) -> str:
@@ -72,11 +74,11 @@ class Position:
         return f"{where}, {self.text}" if self.text else where
 
 
-class Positions:
-    """The cells of one rank, written by that rank.
+class PositionPage:
+    """The page of one rank in the file of positions, written by that rank.
 
-    `report`: tells the launcher what ends this rank, before what is open is closed, by which others may fail. `give_up`: ends the rank for
-    what one of its threads has raised, while another waits.
+    report: passes the exception that ends this rank to the launcher, before anything is closed that other ranks may fail by. give_up: ends
+    the rank for what one of its threads has raised, while another waits.
     """
 
     report: Callable[[BaseException], object] = staticmethod(lambda _: None)
@@ -88,29 +90,29 @@ class Positions:
         self._passed = set[str]()
 
     def enter(self, phase: Phase) -> None:
-        """Say what begins."""
+        """Record that a phase begins."""
         self._cells[_PHASE], self._cells[_TIMED] = phase, 0
         for lane in Lane:
             self._cells[_ROWS + lane] = 0
 
     def enter_pass(self, schedule: str) -> None:
-        """Say that a pass over the schedule of this name begins."""
+        """Record that a pass over the schedule of this name begins."""
         self.enter(Phase.PASS)
         self._cells[_PASSES] += 1
         self._cells[_TIMED] = schedule in self._passed
         self._passed.add(schedule)
 
-    def say(self, text: str) -> None:
-        """Say in words how far the job has come."""
+    def set_text(self, text: str) -> None:
+        """Record, in words, how far the job has come."""
         data = text.encode()[: PAGE - TEXT - 1]
         self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
 
-    def sleep(self, until: int) -> None:
-        """Say that this rank rests until then, ns of `time.perf_counter_ns`, on purpose."""
+    def announce_sleep(self, until: int) -> None:
+        """Record that this rank sleeps on purpose until then, ns of `time.perf_counter_ns`."""
         self._cells[_DUE] = max(self._cells[_DUE], until)
 
-    def marked(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
-        """Return `run`, with the row that it is in written down: two stores into shared memory a row."""
+    def record_rows(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
+        """Return `run` with each row's begin and end recorded: two stores into shared memory a row."""
         cells = self._cells
 
         def step(task: Task) -> None:
@@ -137,30 +139,30 @@ class Positions:
 
 
 def make_file(folder: Path, ranks: int) -> None:
-    """Make the file for that many ranks."""
+    """Create the file of positions for that many ranks."""
     (folder / FILE).write_bytes(bytes(ranks * PAGE))
 
 
-def pages(folder: Path, ranks: int) -> Sequence[Positions]:
-    """Return what the ranks of a folder write."""
-    return [_mapped(folder / FILE, rank) for rank in range(ranks)]
+def pages(folder: Path, ranks: int) -> Sequence[PositionPage]:
+    """Return the pages of all ranks of a job's folder."""
+    return [_map_page(folder / FILE, rank) for rank in range(ranks)]
 
 
-def _mapped(path: Path, rank: int) -> Positions:
+def _map_page(path: Path, rank: int) -> PositionPage:
     with path.open("r+b") as file:
-        return Positions(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
+        return PositionPage(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
 
 
-_own = Positions(memoryview(bytearray(PAGE)))
+_own = PositionPage(memoryview(bytearray(PAGE)))
 
 
-def own() -> Positions:
-    """Return the positions of this process, which nobody reads unless a launcher of ours has started it."""
+def own_page() -> PositionPage:
+    """Return the page of this process; nobody reads it unless our own launcher has started the process."""
     return _own
 
 
 def join(member: Membership) -> None:
-    """Write, from now on, where the launcher of this rank reads."""
+    """Write, from now on, to the page that the launcher of this rank reads."""
     global _own
     if member.folder:
-        _own = _mapped(Path(member.folder) / FILE, member.rank)
+        _own = _map_page(Path(member.folder) / FILE, member.rank)

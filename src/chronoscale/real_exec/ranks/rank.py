@@ -1,4 +1,4 @@
-"""Rank: what a process of a job does around its work: it joins its process group, takes its device, and says how it ended."""
+"""Rank: what a process of a job does around its work: join the process group, choose a device, report how it ended."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure
 from chronoscale.real_exec.ranks.membership import Membership
-from chronoscale.real_exec.ranks.pinning import pin
 from chronoscale.real_exec.ranks.positions import Phase
+from chronoscale.real_exec.ranks.process_setup import pin_to_cores
 
 WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shares: bool = False) -> int:
-    """Join the process group where there is one, run the user's `files`, then `work`, and return the exit code of this rank. `shares`: a
-    GPU with all other ranks.
+    """Join the process group where there is one, run the user's `files`, then `work`; return the exit code of this rank.
 
-    What goes wrong is left as a record for our own launcher (`Failure`), or told in one line under another one.
+    shares: all ranks use one GPU. A failure is left as a record for our own launcher (`Failure`), or printed as one line under another
+    launcher.
     """
-    member, own, kept = Membership.here(), positions.own, list[Failure]()
+    member = Membership.here()
+    own = positions.own_page
+    failures = list[Failure]()
 
     def report(error: BaseException) -> Failure:
-        if not kept:  # what comes after it, comes of it
-            kept.append(Failure.of(error, member.rank, str(own().read())))
+        if not failures:  # what comes after it, comes of it
+            failures.append(Failure.of(error, member.rank, str(own().read())))
             if member.folder:
-                kept[0].save(Path(member.folder))
-        return kept[0]
+                failures[0].save(Path(member.folder))
+        return failures[0]
 
     positions.join(member)
     if member.folder:
@@ -58,11 +60,11 @@ def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shar
 
 def _meet(member: Membership, device: str, shares: bool) -> None:
     """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
-    positions.own().enter(Phase.JOINING)
+    positions.own_page().enter(Phase.JOINING)
     there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
     cuda = there >= member.ranks and not shares
     if not cuda and not (shares and there):
-        pin(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+        pin_to_cores(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
     group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
@@ -76,8 +78,11 @@ def leave(code: int) -> NoReturn:
 
 
 def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
-    """'auto': a GPU where there is one, one a rank of this machine, or the first one for all that share it. Raises UserError for 'cuda'
-    without a GPU, or with too few."""
+    """Return the device of a rank by its `name`: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
+
+    Each rank of a machine has a GPU of its own; `shares`: all use the first one. Raises UserError for 'cuda' without a GPU, or with too
+    few.
+    """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():

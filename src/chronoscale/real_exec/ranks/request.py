@@ -1,4 +1,4 @@
-"""Request: what a launcher asks the server of ranks for, and what that answers, a JSON value a message."""
+"""Request: the messages between a launcher and the server of ranks, one JSON value each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import IO, Any, NamedTuple
 
 from chronoscale.real_exec.ranks.membership import Membership
 
-STOP = "stop"  # what a launcher says of a job that is to end; when it wants nothing more of the job, it closes the socket
+STOP = "stop"  # message that ends a job; a launcher that wants nothing more of the job closes the socket
 
 
 class Started(NamedTuple):
-    """The ranks of a job: their process ids, by rank, and the folder that the server has made for them. error: why there are none."""
+    """Answer to a request: the process ids of the ranks, by rank, and the folder made for them. error: why there are none; '' otherwise."""
 
     pids: list[int]
     folder: str
@@ -24,7 +24,8 @@ class Started(NamedTuple):
 
 
 class RankEnd(NamedTuple):
-    """A rank that ended. status: its exit code, or minus the signal's number. cpu_s: with the job's last rank, of all."""
+    """Message that a rank has ended. status: its exit code, or minus the signal. cpu_s: with the job's last rank, CPU seconds of all; else
+    0."""
 
     rank: int
     status: int
@@ -33,10 +34,10 @@ class RankEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Run `main(argument)` of the module `entry` on every rank, with this environment, in this directory.
+    """Order to run `main(argument)` of the module `entry` on every rank, with this environment, in this directory.
 
-    temporary: where the server makes a folder that is private to this user and this job. folder: that one, absolute, once it is there.
-    modules: where Python looks for them (`sys.path`).
+    temporary: where the server makes a folder that is private to this user and this job. folder: that folder, absolute, once it exists.
+    modules: Python's search path (`sys.path`).
     """
 
     entry: str
@@ -49,29 +50,29 @@ class Request:
     folder: str = ""
 
     def membership(self, rank: int) -> Membership:
-        """All ranks of a job are on this machine."""
+        """Return a rank's membership; all ranks of a job are on this machine."""
         return Membership(rank, self.ranks, rank, self.ranks, self.folder)
 
     def log(self, rank: int) -> Path:
-        """The file of what a rank writes to its standard error."""
+        """Return the file that a rank's standard error goes to."""
         return Path(self.folder) / f"rank-{rank}.log"
 
-    def packed(self) -> IO[bytes]:
-        """Return it as memory that has no name: it holds the user's whole environment."""
+    def pack(self) -> IO[bytes]:
+        """Write the request to memory that has no name, and return that file: it holds the user's whole environment."""
         file = os.fdopen(os.memfd_create("request"), "w+b")
         file.write(json.dumps(asdict(self)).encode())
         file.flush()
         return file
 
     @classmethod
-    def unpacked(cls, file: IO[bytes]) -> Request:
-        """Read what `packed` wrote, by whichever process."""
+    def unpack(cls, file: IO[bytes]) -> Request:
+        """Read a request that `pack` wrote."""
         file.seek(0)
         return cls(**json.loads(file.read()))
 
 
 def send(channel: socket.socket, message: Any) -> None:
-    """Send one message; the socket keeps messages apart (SOCK_SEQPACKET). Where the other end is closed nobody wants it."""
+    """Send one message; the socket keeps messages apart (SOCK_SEQPACKET). Nothing happens where the other end is closed."""
     with suppress(BrokenPipeError, ConnectionResetError):
         channel.send(json.dumps(message).encode())
 

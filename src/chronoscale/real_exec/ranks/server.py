@@ -1,9 +1,9 @@
 """Server: the process that ranks are forked from. It has imported what they run, has run nothing, and listens nowhere.
 
-`python -m chronoscale.real_exec.ranks.server FD PID`, by `ranks.launch` alone. FD is a socket that it shares with its launcher, of process
-PID: each message on it brings a socket for one job, and the job's `request.Request`. On that socket, the launcher is told of each rank that
-ends; when it is closed, or the launcher ends, however it ends, the job's ranks are killed with all that they have started, and the folder
-that was made for them is removed.
+`python -m chronoscale.real_exec.ranks.server FD PID`, started by `ranks.rank_group` alone. FD is a socket shared with the launcher, whose
+process is PID: each message on it brings a socket for one job, and the job's `request.Request`. On that job's socket, the launcher receives
+a message for each rank that ends. When it is closed, or the launcher ends, the job's ranks are killed with all that they have started, and
+the folder that was made for them is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training.epo
 
 
 class RankProcesses:
-    """The ranks of one job: one process group. None is waited for before all have ended, so that no other group can have its number."""
+    """The ranks of one job, a process group. No rank is reaped before all have ended, so that no other group can get its number."""
 
     def __init__(self, request: Request, channel: socket.socket) -> None:
         self.request, self.channel = request, channel
@@ -44,34 +44,34 @@ class RankProcesses:
         self.dropped = False  # the launcher wants no more of it
 
     def report(self, handle: int) -> None:
-        """Tell the launcher how a rank ended; after the last one, end whatever ranks have left behind."""
+        """Send the launcher how a rank ended; after the last one, kill whatever ranks have left behind."""
         rank = self.handles.pop(handle)
         os.close(handle)
-        found = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
-        assert found is not None
-        status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        result = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
+        assert result is not None
+        status = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
         last = not self.handles
-        cpu_s = self.bury() if last else 0.0
+        cpu_s = self.reap() if last else 0.0
         send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
-        """End all of the group, at once."""
+        """Kill all processes of the group, at once."""
         if self.handles:
             os.killpg(self.pids[0], signal.SIGKILL)
 
-    def bury(self) -> float:
-        """Kill what ranks left behind, collect all ranks, and return their CPU seconds, with those of children that they waited for."""
+    def reap(self) -> float:
+        """Kill what ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
-        used = [os.wait4(pid, 0)[2] for pid in self.pids]
-        return sum(one.ru_utime + one.ru_stime for one in used)
+        usages = [os.wait4(pid, 0)[2] for pid in self.pids]
+        return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
     def remove(self) -> None:
-        """Remove its folder; the launcher may have done so."""
+        """Remove the job's folder, unless the launcher has done so."""
         shutil.rmtree(self.request.folder, ignore_errors=True)
 
 
 class Server:
-    """One loop over three kinds of files: the launcher's socket, jobs' sockets, and processes."""
+    """An event loop over the launcher's socket, the sockets of jobs, and the ranks' processes."""
 
     def __init__(self, control: socket.socket, launcher: int) -> None:
         self._control, self._jobs = control, list[RankProcesses]()
@@ -91,13 +91,13 @@ class Server:
         self._selector.register(file, selectors.EVENT_READ, act)
 
     def _accept(self) -> None:
-        """Start the ranks of a job."""
+        """Receive a request and start the ranks of a job."""
         message, files, _, _ = socket.recv_fds(self._control, 1, 2)
         if not message:
             self._close()
         channel = socket.socket(fileno=files[0])
         with os.fdopen(files[1], "rb") as content:
-            request = Request.unpacked(content)
+            request = Request.unpack(content)
         try:
             folder = tempfile.mkdtemp(prefix="chronoscale-ranks-", dir=request.temporary)
         except OSError as error:
@@ -112,17 +112,18 @@ class Server:
                 job.pids.append(self._fork(job, rank))
                 handle = os.pidfd_open(job.pids[rank])
                 job.handles[handle] = rank
-                self._watch(handle, lambda handle=handle: self._ended(job, handle))  # type: ignore[misc]
+                self._watch(handle, lambda handle=handle: self._handle_end(job, handle))  # type: ignore[misc]
         except OSError as failure:  # no process or file is left for it; other jobs go on
             refusal = in_words(failure)
-            if len(job.pids) > len(job.handles):  # the last one runs, and nobody would hear of its end
+            if len(job.pids) > len(job.handles):  # the last one runs, and nothing would report its end
                 os.kill(job.pids[-1], signal.SIGKILL)
             if job.pids and not job.handles:
-                job.bury()
+                job.reap()
         send(channel, Started(job.pids, folder, refusal))
-        self._watch(channel.fileno(), lambda: self._hear(job))
+        self._watch(channel.fileno(), lambda: self._handle_message(job))
 
     def _fork(self, job: RankProcesses, rank: int) -> int:
+        """Fork a rank; return its process id. The child never returns."""
         server = os.getpid()
         pid = os.fork()
         if pid:
@@ -141,19 +142,21 @@ class Server:
             os._exit(1)
 
     def _forget(self) -> None:
-        """Close, in a rank, what is the server's."""
+        """Close, in a rank, the files of the server."""
         for key in list(self._selector.get_map().values()):
             os.close(key.fd)
         self._selector.close()
 
-    def _ended(self, job: RankProcesses, handle: int) -> None:
+    def _handle_end(self, job: RankProcesses, handle: int) -> None:
+        """Handle the end of a rank."""
         self._selector.unregister(handle)
         job.report(handle)
         if job.dropped and not job.handles:
             self._end(job)
 
-    def _hear(self, job: RankProcesses) -> None:
-        """The launcher wants the job ended, and says so (STOP); or it wants nothing more of it, and closes its socket."""
+    def _handle_message(self, job: RankProcesses) -> None:
+        """Handle a message of the launcher about a job: that it is to end (STOP), or, by closing the socket, that the job is no longer
+        wanted."""
         if receive(job.channel) is None:
             self._selector.unregister(job.channel.fileno())
             job.dropped = True
@@ -162,15 +165,16 @@ class Server:
         job.kill()
 
     def _end(self, job: RankProcesses) -> None:
-        """Leave nothing of a job."""
+        """Remove all traces of a job."""
         job.remove()
         job.channel.close()
         self._jobs.remove(job)
 
     def _close(self) -> NoReturn:
+        """Kill all ranks and end this process."""
         for job in self._jobs:
             if job.handles:
-                job.bury()
+                job.reap()
             job.remove()
         os._exit(0)
 
@@ -193,7 +197,7 @@ def _become(request: Request, rank: int) -> NoReturn:
 
 def main(file: int, launcher: int) -> NoReturn:
     """Import what ranks need, then serve."""
-    die_with_parent(launcher)  # while it imports, it hears nothing
+    die_with_parent(launcher)  # while it imports, it reads no socket
     for name in PRELOADED:
         import_module(name)
     gc.collect()

@@ -1,4 +1,4 @@
-"""Supervision: whether the ranks of a job move, and if not, which of them does not, where, and who waits for it."""
+"""Supervision: whether the ranks of a job make progress; if not, which of them does not, where it is, and who waits for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from chronoscale.real_exec.ranks.positions import Phase, Position, Positions
+from chronoscale.real_exec.ranks.positions import Phase, Position, PositionPage
 
 SAY_S = 1.0  # between two lines on how far a job has come
 SUSPECT = 0.25  # of the patience, after which the system is asked now and then whether a rank computes
@@ -20,14 +20,14 @@ COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeat
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a rank may stay where it is: `seconds`, or `rows` times as long as the longest row has taken, whichever is more."""
+    """The time that a rank may stay where it is: `seconds`, or `rows` times as long as the longest row so far, whichever is more."""
 
     seconds: float = 60.0
     rows: float = 10.0
 
 
-class Process(NamedTuple):
-    """What the system says of a rank: CPU seconds so far, children's too; whether it is stopped, waits for a disk, is being debugged."""
+class ProcessState(NamedTuple):
+    """A process as the system sees it: CPU seconds so far (with children); whether it is stopped, waits for a disk, is being debugged."""
 
     busy_s: float
     stopped: bool = False
@@ -35,90 +35,105 @@ class Process(NamedTuple):
     traced: bool = False
 
 
-def look_up(pid: int) -> Process:
-    """Ask the system; nothing for a process that is gone."""
+def process_state(pid: int) -> ProcessState:
+    """Ask the system for the state of a process; all zero for a process that is gone."""
     try:
-        own = psutil.Process(pid)
-        family, status = [own, *own.children(recursive=True)], own.status()
+        rank = psutil.Process(pid)
+        family, status = [rank, *rank.children(recursive=True)], rank.status()
     except psutil.Error:
-        return Process(0.0)
+        return ProcessState(0.0)
     busy = 0.0
-    for one in family:
+    for process in family:
         try:
-            times = one.cpu_times()
+            times = process.cpu_times()
             busy += times.user + times.system
         except psutil.Error:
             pass  # it ended just now
-    return Process(busy, *(status == one for one in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
+    return ProcessState(busy, *(status == state for state in (psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP, psutil.STATUS_TRACING_STOP)))
 
 
 class _Rank:
-    """Where one rank was last seen to move."""
+    """The last known move of a rank, and what the system said of it since."""
 
     def __init__(self, now: float) -> None:
-        self.position, self.since, self.arrived = Position(), now, now
-        self.asked: tuple[float, Process] | None = None
+        self.position = Position()
+        self.since = now
+        self.arrived = now
+        self.asked: tuple[float, ProcessState] | None = None
 
 
 class Watch:
-    """Looks at ranks now and then. `hung`: what to say when they do not move any more, '' while they do.
+    """A watch on the positions of all ranks. hung: why the job is taken to hang, in words; '' while it makes progress.
 
-    A rank moves when its position changes, and while it sleeps by what it said. Where nothing says how long a position may last (outside of
-    passes, and in the first over a schedule), a rank that computes, or waits for a disk, moves, too, unless it is in a collective. A job
-    hangs when one of its ranks is stopped, or stays in a row that was timed and waits for nobody, or when no rank moves at all.
+    A rank moves when its position changes, and while it sleeps as announced. Where nothing says how long a position may last (outside of
+    passes, and in the first pass over a schedule), a rank that computes or waits for a disk counts as moving, unless it is in a collective.
+    A job hangs when a rank is stopped, or stays in a row that was timed before and waits for nobody, or when no rank moves at all.
     """
 
     def __init__(
         self,
-        pages: Sequence[Positions],
+        pages: Sequence[PositionPage],
         pids: Sequence[int],
         patience: Patience,
         clock: Callable[[], float] = time.monotonic,
-        ask: Callable[[int], Process] = look_up,
+        ask: Callable[[int], ProcessState] = process_state,
     ) -> None:
-        self._pages, self._pids, self._patience, self._clock, self._ask = pages, pids, patience, clock, ask
+        self._pages = pages
+        self._pids = pids
+        self._patience = patience
+        self._clock = clock
+        self._ask = ask
         self._ranks = [_Rank(clock()) for _ in pages]
-        self._longest_s, self._said, self._looked = 0.0, clock(), clock()
+        self._longest_s = 0.0
+        self._reported = clock()
+        self._looked = clock()
         self.hung = ""
 
     @property
     def limit_s(self) -> float:
+        """Return how long a rank may stay where it is."""
         return max(self._patience.seconds, self._patience.rows * self._longest_s)
 
     def look(self, ended: Container[int]) -> str:
-        """Return how far the first rank has come, in words, or '' where it is too early for another line."""
+        """Look at all ranks; return how far the first one has come, in words, or '' where it is too early for another line."""
         now = self._clock()
         if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:
-                state.since, state.arrived, state.asked = state.since + gap, state.arrived + gap, None
+                state.since = state.since + gap
+                state.arrived = state.arrived + gap
+                state.asked = None
         self._looked = now
         running = [rank for rank in range(len(self._ranks)) if rank not in ended]
         for rank in running:
             self._follow(rank, now)
         stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s]
-        if stuck and (len(stuck) == len(running) or any(self._alone(rank) for rank in stuck)):
+        if stuck and (len(stuck) == len(running) or any(self._hangs_by_itself(rank) for rank in stuck)):
             self.hung = self._blame(running, stuck, ended, now)
-        if now - self._said < SAY_S:
+        if now - self._reported < SAY_S:
             return ""
-        self._said = now
+        self._reported = now
         for rank in running:
             if now - (state := self._ranks[rank]).arrived > self.limit_s and not state.position.waiting:
                 return f"rank {rank} has computed for {now - state.arrived:.0f} s {state.position}"
         return self._ranks[0].position.text
 
-    def _alone(self, rank: int) -> bool:
-        """Whether it hangs whatever others do."""
+    def _hangs_by_itself(self, rank: int) -> bool:
+        """Return whether a stuck rank hangs whatever the others do."""
         state = self._ranks[rank]
         stopped = state.asked is not None and state.asked[1].stopped
         return stopped or (state.position.timed and bool(state.position.rows) and not state.position.waiting)
 
     def _follow(self, rank: int, now: float) -> None:
+        """Update what is known of a rank's moves."""
         state, position = self._ranks[rank], self._pages[rank].read()
         stayed = now - state.since
         if position != state.position:
             if state.position.phase is Phase.PASS and not state.position.waiting:  # in a row, or where it waits for its device
                 self._longest_s = max(self._longest_s, now - state.arrived)
-            state.position, state.since, state.arrived, state.asked = position, now, now, None
+            state.position = position
+            state.since = now
+            state.arrived = now
+            state.asked = None
         elif position.due_s > now:
             state.since = now
         elif stayed > SUSPECT * self.limit_s and (state.asked is None or now - state.asked[0] >= ASK * self.limit_s):
@@ -132,18 +147,18 @@ class Watch:
                 state.since = now - SUSPECT * self.limit_s
 
     def _blame(self, running: Sequence[int], stuck: Sequence[int], ended: Container[int], now: float) -> str:
-        """One line: who does not move, where, for how long, and what the others wait for."""
+        """Return one line: which ranks do not move, where, for how long, and which wait for them."""
         stopped = [rank for rank in stuck if self._ask(self._pids[rank]).stopped]
         guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
         gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
         others = [f"rank {rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
-        told = []
+        parts = []
         for rank in guilty:
             stays = f"rank {rank} has not moved for {now - self._ranks[rank].since:.0f} s"
-            told.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
+            parts.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
         if not guilty:
-            told.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
-        return "; ".join([*told, *others, *gone])
+            parts.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")
+        return "; ".join([*parts, *others, *gone])
 
     def _does(self, rank: int) -> str:
         return "waits" if self._ranks[rank].position.waiting else "is"

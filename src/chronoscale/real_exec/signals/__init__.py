@@ -1,1 +1,1 @@
-"""Training on signals."""
+"""Training on signals: readings over time at the nodes of a static graph."""

@@ -1,4 +1,4 @@
-"""Binding: from an item to the program that trains on its signal's windows, and to the one that prepares for it."""
+"""Binding: from an item to the program that trains on a signal's windows, and to the one that prepares for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.signals.plans import OnePlan
+from chronoscale.real_exec.signals.plans import SignalPlans
 from chronoscale.real_exec.signals.program import PreparationProgram
 from chronoscale.real_exec.signals.recipe import feed_of, learner_of, program_of
 from chronoscale.real_exec.training.plans import Kind
@@ -23,4 +23,4 @@ def _preparation(item: Item, schedule: Schedule, choice: ModelChoice, context: C
     return PreparationProgram(schedule, feed_of(item, schedule, context), context)
 
 
-KINDS: Mapping[str, Kind] = {"windows": Kind(_windows, OnePlan), "preparation": Kind(_preparation)}
+KINDS: Mapping[str, Kind] = {"windows": Kind(_windows, SignalPlans), "preparation": Kind(_preparation)}

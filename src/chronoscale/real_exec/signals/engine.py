@@ -15,13 +15,13 @@ import torch.distributed as dist
 from distributed import Client, Future, KilledWorker, Nanny, Scheduler, SpecCluster
 from torch import Tensor
 
-from chronoscale.batching.signals.standard import Moments, Period
-from chronoscale.batching.signals.windows import Deal, Windows
+from chronoscale.batching.signals.standardisation import Moments, Period
+from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import MachineError
-from chronoscale.real_exec.signals.feeds import LocalFeed
-from chronoscale.real_exec.signals.holding import moments_of, part_of, take
+from chronoscale.real_exec.signals.feeds import BaseFeed
+from chronoscale.real_exec.signals.worker_tasks import materialise_windows, signal_moments, take_windows
 
 HOST = "127.0.0.1"
 START_S = 300
@@ -30,21 +30,21 @@ SCHEDULER = {"cls": Scheduler, "options": {"host": HOST, "port": 0, "dashboard":
 
 
 def _worker(port: int) -> dict[str, Any]:
-    """One that is lost comes back under its address, which tasks are bound to."""
+    """Return the specification of a worker. A lost one comes back under its address, which tasks are bound to."""
     return {"cls": Nanny, "options": {"host": HOST, "worker_port": port, "nthreads": 1, "memory_limit": None, "dashboard": False}}
 
 
 def _free(count: int) -> list[int]:
-    """Ports that nobody listens on."""
+    """Return ports that nobody listens on."""
     with ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in held]
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind((HOST, 0))
+        return [listener.getsockname()[1] for listener in listeners]
 
 
 def _broadcast(text: str) -> str:
-    """Return the first rank's text on all ranks; as bytes, of which nobody has to unpickle any."""
+    """Return the first rank's text on all ranks; sent as bytes, so that nobody has to unpickle any."""
     raw = torch.tensor(list(text.encode().ljust(ADDRESS, b"\0")), dtype=torch.uint8)
     data = raw.cuda() if dist.get_backend() == "nccl" else raw
     dist.broadcast(data, src=0)
@@ -52,10 +52,10 @@ def _broadcast(text: str) -> str:
 
 
 class Engine:
-    """Workers are processes of their own; the scheduler runs in rank 0's process, and they end with it."""
+    """A Dask scheduler in rank 0's process, and one worker process for each rank; they end with it."""
 
     def __init__(self, rank: int, ranks: int) -> None:
-        """Called on every rank together."""
+        """Start the cluster, or join it; called on every rank together."""
         self._cluster = None
         address = ""
         if rank == 0:
@@ -71,34 +71,37 @@ class Engine:
         self.workers: list[str] = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def close(self) -> None:
-        """End the workers. Ranks do not meet here: one may come because it failed, while others still train."""
+        """End the workers. Ranks do not wait for each other here: one may close because it failed, while others still train."""
         self.client.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
-def _brought(client: Client, asked: Any) -> Any:
-    """Results of futures. Raises MachineError when the engine cannot bring them any more."""
+def _gather(client: Client, asked: Any) -> Any:
+    """Return the results of futures. Raises MachineError when the engine has lost them."""
     try:
         return client.gather(asked)
     except (KilledWorker, OSError, CancelledError) as error:
         raise MachineError(f"the data engine lost its windows: {' '.join(str(error).split())}") from error
 
 
-class Spread(LocalFeed):
-    """Windows materialised by the engine's workers, where they stay; a batch is fetched with one request a worker that holds some of it.
-    What a lost worker held is made again when it is back.
+class EngineFeed(BaseFeed):
+    """A feed whose windows are materialised and held by the engine's workers; a batch takes one request for each worker that holds some of
+    it.
 
-    Training, validation and test windows are each spread evenly, in order of time, one part a worker.
+    A lost worker's windows are made again when it is back. Training, validation and test windows are each spread evenly, in order of time,
+    one part a worker.
     """
 
     def __init__(
         self, engine: Engine, folder: Path, signal: Signal, windows: Windows, period: Period, device: torch.device, rank: int
     ) -> None:
         super().__init__(signal, windows, period, device)
-        self._engine, self._folder, self._rank = engine, str(folder), rank
+        self._engine = engine
+        self._folder = str(folder)
+        self._rank = rank
         ranks = len(engine.workers)
-        deals = [Deal(part, ranks, local=True) for part in (windows.train, windows.validation, windows.test)]
+        deals = [WindowAssignment(part, ranks, local=True) for part in (windows.train, windows.validation, windows.test)]
         self._parts = [(deal.part(owner), owner) for deal in deals for owner in range(ranks)]
         self._first = np.array([part.start for part, _ in self._parts], np.int64)
         self._futures: list[Future[Any]] = []
@@ -106,8 +109,10 @@ class Spread(LocalFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        found: Moments = _brought(self._engine.client, self._on(self._rank, moments_of, self._folder, self.windows, self.period, *bounds))
-        return found
+        moments: Moments = _gather(
+            self._engine.client, self._on(self._rank, signal_moments, self._folder, self.windows, self.period, *bounds)
+        )
+        return moments
 
     def materialise(self) -> None:
         if not hasattr(self, "scale"):
@@ -115,24 +120,27 @@ class Spread(LocalFeed):
         own = [(number, part) for number, (part, owner) in enumerate(self._parts) if owner == self._rank]
         client, home = self._engine.client, [self._engine.workers[self._rank]]
         source = (self._folder, self.windows, self.scale)
-        self._own = [client.submit(part_of, *source, part.start, part.stop, workers=home, key=f"windows-{number}") for number, part in own]
+        self._own = [
+            client.submit(materialise_windows, *source, part.start, part.stop, workers=home, key=f"windows-{number}")
+            for number, part in own
+        ]
         for future in self._own:
-            _brought(client, client.submit(len, future, workers=home))  # it is there
+            _gather(client, client.submit(len, future, workers=home))  # it is there
 
     def read(self, starts: Int64) -> Tensor:
         if not self._futures:  # ranks have met since all parts were made
             self._futures = [Future(f"windows-{number}", self._engine.client) for number in range(len(self._parts))]
         part = np.searchsorted(self._first, starts, side="right") - 1
         chosen = {int(number): np.flatnonzero(part == number) for number in np.unique(part)}
-        asked = [self._ask(number, starts[at] - self._first[number]) for number, at in chosen.items()]
+        requests = [self._request(number, starts[at] - self._first[number]) for number, at in chosen.items()]
         out = self.empty(len(starts), self.windows.reach)
         into = out.numpy()
-        for at, windows in zip(chosen.values(), _brought(self._engine.client, asked), strict=True):
+        for at, windows in zip(chosen.values(), _gather(self._engine.client, requests), strict=True):
             into[at] = windows
         return out
 
-    def _ask(self, number: int, at: Int64) -> Future[Any]:
-        return self._on(self._parts[number][1], take, self._futures[number], at)
+    def _request(self, number: int, at: Int64) -> Future[Any]:
+        return self._on(self._parts[number][1], take_windows, self._futures[number], at)
 
     def _on(self, owner: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         workers = [self._engine.workers[owner]]

@@ -1,6 +1,6 @@
-"""Feeds: where the readings of a batch come from. All give the same batches, bit for bit, float [b, window + horizon, N, C], standardised.
+"""Feeds: where the readings of a batch come from.
 
-Readings that are missing are NaN.
+All feeds give the same batches, bit for bit: float [b, window + horizon, N, C], standardised; missing readings are NaN.
 """
 
 from __future__ import annotations
@@ -12,57 +12,59 @@ import torch
 from torch import Tensor
 
 from chronoscale.batching.signals.materialise import materialise
-from chronoscale.batching.signals.standard import Moments, Period, Scaler, blocks, moments, readings, standardised
+from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, block_bounds, measure_moments, read_steps, standardise
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
 
 TRANSFER_BYTES = 1 << 26  # a block on its way to the device
 
 
 class Feed(Protocol):
-    """`scale` is known once `materialise` has run."""
+    """A source of batches. `scale`, the standardisation, is known once `materialise` has run."""
 
     scale: Scaler
     windows: Windows
 
     def materialise(self) -> None:
-        """What preparation does where the data lie."""
+        """Prepare the data where they lie."""
         ...
 
     def transfer(self) -> None:
-        """Bring the data to the device, where they stay."""
+        """Copy the data to the device, where they stay."""
         ...
 
     def measure(self, rank: int, ranks: int) -> Moments:
-        """Moments of a rank's part of the training period."""
+        """Return the moments of a rank's part of the training period."""
         ...
 
     def agree(self, total: Moments) -> None:
-        """Take the moments of all ranks."""
+        """Take the moments of all ranks as the standardisation."""
         ...
 
     def read(self, starts: Int64) -> Tensor:
-        """What a batch needs, in host memory (on the device for data that lie there): its windows, or the block that they are cut from."""
+        """Return a batch's windows, or the block that they are cut from, in host memory; on the device for data that lie there."""
         ...
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
-        """The windows of a block that has reached the device."""
+        """Return the windows of a block that has reached the device."""
         ...
 
 
-class LocalFeed:
-    """What feeds of a signal at hand share."""
+class BaseFeed:
+    """Base of the feeds of a signal in this process."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
-        self.signal, self.windows, self.period, self.device = signal, windows, period, device
+        self.signal = signal
+        self.windows = windows
+        self.period = period
+        self.device = device
         self.scale: Scaler
 
     def materialise(self) -> None:
-        self.scale = Scaler.from_moments(moments(self.signal, self.windows, self.period))
+        self.scale = Scaler.from_moments(measure_moments(self.signal, self.windows, self.period))
 
     def transfer(self) -> None:
         raise ValueError(f"{type(self).__name__} keeps no data on the device")
@@ -70,7 +72,7 @@ class LocalFeed:
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         begin, end = (-(-last * part // ranks) for part in (rank, rank + 1))
-        return moments(self.signal, self.windows, self.period, begin, end)
+        return measure_moments(self.signal, self.windows, self.period, begin, end)
 
     def agree(self, total: Moments) -> None:
         self.scale = Scaler.from_moments(total)
@@ -79,15 +81,15 @@ class LocalFeed:
         return read
 
     def empty(self, *shape: int) -> Tensor:
-        """Host memory for what goes to the device, pinned for a GPU."""
+        """Allocate host memory for what goes to the device, pinned for a GPU."""
         sizes, kind = (*shape, self.signal.num_nodes, self.signal.num_channels), self.signal.values.dtype
         if self.device.type == "cuda":
             return torch.empty(sizes, dtype=torch.float64 if kind == np.float64 else torch.float32, pin_memory=True)
         return torch.from_numpy(np.empty(sizes, kind))  # freed aligned memory, as torch's, is not always found again by glibc
 
 
-class Materialised(LocalFeed):
-    """Every window copied out (PGT-I Algorithm 1, standardised as it is copied, so that no second copy exists)."""
+class MaterialisedFeed(BaseFeed):
+    """A feed with every window copied out (PGT-I Algorithm 1), standardised as it is copied, so that no second copy exists."""
 
     def materialise(self) -> None:
         super().materialise()
@@ -99,12 +101,12 @@ class Materialised(LocalFeed):
         return out
 
 
-class Indexed(LocalFeed):
-    """One array, windows by start index (PGT-I §4.1)."""
+class IndexedFeed(BaseFeed):
+    """A feed of one array in host memory; windows are read by their start index (PGT-I §4.1)."""
 
     def materialise(self) -> None:
         super().materialise()
-        self._data = standardised(self.signal, self.scale)
+        self._data = standardise(self.signal, self.scale)
 
     def read(self, starts: Int64) -> Tensor:
         out = self.empty(len(starts), self.windows.reach)
@@ -112,38 +114,38 @@ class Indexed(LocalFeed):
         return out
 
 
-class Resident(LocalFeed):
-    """One array on the device, transferred once (PGT-I §4.1)."""
+class DeviceFeed(BaseFeed):
+    """A feed of one array on the device, transferred once (PGT-I §4.1)."""
 
     def transfer(self) -> None:
         dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
         shape = (len(self.signal), self.signal.num_nodes, self.signal.num_channels)
         self._data = torch.empty(shape, dtype=dtype, device=self.device)
-        for begin, end in blocks(self.signal, 0, len(self.signal), TRANSFER_BYTES):
+        for begin, end in block_bounds(self.signal, 0, len(self.signal), TRANSFER_BYTES):
             part = self.empty(end - begin)
-            readings(self.signal, begin, end, part.numpy())
+            read_steps(self.signal, begin, end, part.numpy())
             self._data[begin:end].copy_(part, non_blocking=True)
 
     def materialise(self) -> None:
         super().materialise()
         moments_of = torch.from_numpy(np.stack([self.scale.mean, self.scale.deviation]))
-        mean, deviation = sent(moments_of, self.device).to(self._data.dtype)
-        used(self._data).sub_(mean).div_(deviation)
+        mean, deviation = to_device(moments_of, self.device).to(self._data.dtype)
+        acquire(self._data).sub_(mean).div_(deviation)
 
     def read(self, starts: Int64) -> Tensor:
-        steps = sent(torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)), self.device)
-        return used(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
+        steps = to_device(torch.from_numpy(starts[:, None] + np.arange(self.windows.reach)), self.device)
+        return acquire(self._data).index_select(0, steps.ravel()).view(*steps.shape, *self._data.shape[1:])
 
 
-class Mapped(LocalFeed):
-    """A mapped signal of which a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
+class MappedFeed(BaseFeed):
+    """A feed of a memory-mapped signal: a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
 
     def read(self, starts: Int64) -> Tensor:
         if (np.diff(starts) != 1).any():
             raise ValueError("a block holds consecutive windows")
         begin, end = int(starts[0]), int(starts[-1]) + self.windows.reach
         out = self.empty(end - begin)
-        block = readings(self.signal, begin, end, out.numpy())
+        block = read_steps(self.signal, begin, end, out.numpy())
         self.scale.apply(block, block)
         return out
 
@@ -155,6 +157,6 @@ class Mapped(LocalFeed):
         return self.empty(*windows.shape[:2]).copy_(windows)
 
 
-FEEDS: dict[Store, type[Materialised | Indexed | Resident | Mapped]] = {
-    WINDOWS: Materialised, ARRAY: Indexed, DEVICE: Resident, PART: Mapped,
+FEEDS: dict[Store, type[MaterialisedFeed | IndexedFeed | DeviceFeed | MappedFeed]] = {
+    WINDOWS: MaterialisedFeed, ARRAY: IndexedFeed, DEVICE: DeviceFeed, PART: MappedFeed,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""SignalProbe: short epochs on the signal itself, in batches of several sizes, that a profile times."""
+"""SignalProbe: short epochs on the signal itself, in batches of several sizes, for a profile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.strategy import SignalStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -17,7 +17,7 @@ STEPS = 4  # optimiser steps, and as many validation batches, a size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalProbe:
-    """A schedule to be timed, its hyper-parameters, and what prepares it: probes of one `feed` share its preparation."""
+    """A schedule to be timed, its hyper-parameters, and its preparation; probes of one `feed` share that."""
 
     label: str
     feed: str
@@ -27,13 +27,13 @@ class SignalProbe:
 
 
 def signal_probes(workload: Workload, strategies: Sequence[SignalStrategy], ranks: int) -> Iterator[SignalProbe]:
-    """Of every way to feed batches that `strategies` have, on all ranks at once."""
-    ways: dict[Feeding, SignalStrategy] = {}
-    for one in strategies:
-        ways.setdefault(one.feeding, one)
-    for one in ways.values():
-        prepare = one.prepare(workload, ranks, UNUSED)
+    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once."""
+    planners: dict[SignalFeeding, SignalStrategy] = {}
+    for planner in strategies:
+        planners.setdefault(planner.feeding, planner)
+    for planner in planners.values():
+        prepare = planner.prepare(workload, ranks, UNUSED)
         for size in sorted({max(round(part * workload.hyper.batch_size), 1) for part in PARTS}):
             hyper = replace(workload.hyper, batch_size=size, batches=STEPS)
-            schedule = one.plan(replace(workload, hyper=hyper), ranks, UNUSED)
-            yield SignalProbe(f"{one.name}-b{size}", one.name, schedule, prepare, hyper)
+            schedule = planner.plan(replace(workload, hyper=hyper), ranks, UNUSED)
+            yield SignalProbe(f"{planner.name}-b{size}", planner.name, schedule, prepare, hyper)

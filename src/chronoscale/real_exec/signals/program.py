@@ -1,4 +1,4 @@
-"""WindowProgram: one rank's batches of windows, executed; and the preparation before the first epoch."""
+"""SignalProgram: executes one rank's batches of windows; PreparationProgram: what happens before the first epoch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.signals.standard import Moments
-from chronoscale.batching.signals.windows import Deal
+from chronoscale.batching.signals.standardisation import Moments
+from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.datasets.arrays import Int64
-from chronoscale.real_exec.execution.blocks import Blocks
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.program import EpochResult, Losses, Program
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
+from chronoscale.real_exec.execution.losses import Losses
+from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task, tasks_of
+from chronoscale.real_exec.execution.transfers import acquire
 from chronoscale.real_exec.signals.feeds import Feed
-from chronoscale.real_exec.signals.forecast.masked import MaskedErrors, masked_sum
+from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
@@ -28,41 +29,42 @@ from chronoscale.strategies.workload import Hyper
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
-class _Steps(Blocks):
-    """What is computed of a batch, from its readings to its gradients: one graph for all batches of a size. It reads them at one place,
-    where `bring` copies them."""
+class _BatchBlocks(GraphBlocks):
+    """Graph blocks of one batch each, from its readings to its gradients; one graph serves all batches of a size.
 
-    def __init__(self, program: WindowProgram) -> None:
-        self._program, self.notes = program, program.losses.notes
+    A graph reads a batch at one place, to which `load_inputs` copies its readings.
+    """
+
+    def __init__(self, program: SignalProgram) -> None:
+        self._program, self.shares = program, program.losses.shares
         self._places: dict[Hashable, Tensor] = {}
 
     def of(self, task: Task) -> int | None:
-        """The batch."""
         return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
 
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """How many windows, and what is done with them."""
+        """Return how many windows the batch has, and what is done with them."""
         return self._program.size(rows[0].unit), *(row.op for row in rows)
 
-    def bring(self, rows: Sequence[Task]) -> None:
-        """Copy the readings."""
+    def load_inputs(self, rows: Sequence[Task]) -> None:
         batch = self._program.batch
         if (unit := rows[0].unit) in batch:
-            come, shape = used(batch.pop(unit)), self.shape(rows)
+            readings, shape = acquire(batch.pop(unit)), self.shape(rows)
             if shape not in self._places:
-                self._places[shape] = torch.empty_like(come)
-            batch[unit] = self._places[shape].copy_(come)
+                self._places[shape] = torch.empty_like(readings)
+            batch[unit] = self._places[shape].copy_(readings)
 
 
 class PreparationProgram(Program):
-    """Executes the rows of a schedule of kind "preparation"; afterwards the feed can be read."""
+    """Program of schedules of kind "preparation"; afterwards the feed can be read."""
 
     def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
         self.tasks, self.feed = tasks_of(schedule, context.rank), feed
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
+        self.rank = context.rank
+        self.device = context.device
+        self.collective = context.collective
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that preparation does not have."""
         if task.op is Op.ALLREDUCE:
             self._agree()
         elif task.op is Op.H2D:
@@ -75,11 +77,10 @@ class PreparationProgram(Program):
             raise KeyError(task.op)
 
     def finish(self) -> EpochResult:
-        """Nothing is trained."""
         return EpochResult()
 
     def _agree(self) -> None:
-        """Every rank puts its moments into its slot; the sum of all slots is what an all-gather would bring."""
+        """Combine the moments of all ranks: each puts its own into its slot, so that an all-reduce gathers them."""
         own = np.stack([self._own.count, self._own.mean, self._own.squares])
         slots = torch.zeros(self.collective.ranks, *own.shape, dtype=torch.float64, device=self.device)
         slots[self.rank] = torch.from_numpy(own).to(self.device)
@@ -90,20 +91,33 @@ class PreparationProgram(Program):
         self.feed.agree(total)
 
 
-class WindowProgram(Program):
-    """Executes one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
+class SignalProgram(Program):
+    """Program of one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
 
     exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
     counts. as-published: every rank's mean counts alike (DDP's average). Errors are in the units of the data, missing readings left out.
     """
 
     def __init__(
-        self, schedule: Schedule, feed: Feed, learner: Learner[Forecaster], deals: tuple[Deal, Deal], hyper: Hyper, context: Context
+        self,
+        schedule: Schedule,
+        feed: Feed,
+        learner: Learner[Forecaster],
+        deals: tuple[WindowAssignment, WindowAssignment],
+        hyper: Hyper,
+        context: Context,
     ) -> None:
-        """`learner` has SUMS; `deals` are of training and of validation."""
-        self.tasks, self.feed, self.deals = tasks_of(schedule, context.rank), feed, deals
-        self.rank, self.device, self.collective = context.rank, context.device, context.collective
-        self.learner, self.model, self.window, self.averaged = learner, learner.model, hyper.window, hyper.variant == "as-published"
+        """learner: with room for SUMS numbers. deals: how training windows and validation windows are assigned to ranks."""
+        self.tasks = tasks_of(schedule, context.rank)
+        self.feed = feed
+        self.deals = deals
+        self.rank = context.rank
+        self.device = context.device
+        self.collective = context.collective
+        self.learner = learner
+        self.model = learner.model
+        self.window = hyper.window
+        self.averaged = hyper.variant == "as-published"
         self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -117,19 +131,19 @@ class WindowProgram(Program):
         }
         self.epoch = 0
         self.errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
-        self._blocks = _Steps(self)
+        self._blocks = _BatchBlocks(self)
 
     @property
-    def blocks(self) -> Blocks:
-        """Each batch, from its readings to its gradients."""
+    def graph_blocks(self) -> GraphBlocks:
+        """Return batches, each from its readings to its gradients."""
         return self._blocks
 
     def size(self, unit: int) -> int:
-        """Windows of this rank in a batch of the epoch that runs."""
+        """Return how many windows of this rank a batch of the current epoch has."""
         return len(self._starts[unit])
 
     def begin(self) -> None:
-        """The next epoch, `epoch`: its number decides the order of the windows."""
+        """Begin the next epoch, whose number (`epoch`) decides the order of the windows."""
         self._starts: dict[int, Int64] = {}
         first = 0
         for deal in self.deals:
@@ -141,36 +155,33 @@ class WindowProgram(Program):
         self.learner.clear()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that windows do not have."""
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses of the optimiser steps, and scores of what validated."""
         self.epoch += 1
         return EpochResult(self.losses.finish(), self.errors.scores)
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
-        """Whether no reading of the iteration's batch is infinite; NaN is a missing one. A block that was brought ahead is read again."""
+    def inputs_finite(self, iteration: int) -> bool:
+        """Return whether no reading of the iteration's batch is infinite (NaN is a missing one); the batch is read again."""
         starts = self._starts[iteration]
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
-    def evaluate(self, deal: Deal) -> MaskedErrors:
-        """Errors over a deal's windows, on whichever ranks; nothing is trained. Called on every rank."""
+    def evaluate(self, deal: WindowAssignment) -> MaskedErrors:
+        """Return errors over a deal's windows, on whichever ranks, without training. Called on every rank."""
         errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         with torch.no_grad():
             for starts in deal.starts(self.rank, 0):
                 if len(starts):
                     batch = self.feed.cut(self.feed.read(starts).to(self.device), starts)
-                    errors = errors + MaskedErrors.of(*self._predicted(batch))
+                    errors = errors + MaskedErrors.of(*self._predict(batch))
         self.collective.all_reduce(errors.sums)
         return errors
 
-    def _predicted(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """Prediction and target of a batch, [b, horizon, N], in the units of the data."""
+    def _predict(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """Return prediction and target of a batch, [b, horizon, N], in the units of the data."""
         mean, deviation = self._scale
         batch = batch.float()  # models are float32, whatever the readings are
         inputs = torch.nan_to_num(batch[:, : self.window])  # missing readings are taken at the mean
@@ -181,7 +192,7 @@ class WindowProgram(Program):
 
     def _gather(self, task: Task) -> None:
         if task.unit in self.batch:  # a block that has arrived
-            self.batch[task.unit] = self.feed.cut(used(self.batch[task.unit]), self._starts[task.unit])
+            self.batch[task.unit] = self.feed.cut(acquire(self.batch[task.unit]), self._starts[task.unit])
         else:
             self._read(task)
 
@@ -189,9 +200,9 @@ class WindowProgram(Program):
         self.batch[task.unit] = self.batch[task.unit].to(self.device, non_blocking=True)
 
     def _forward(self, task: Task) -> None:
-        batch = used(self.batch.pop(task.unit))
+        batch = acquire(self.batch.pop(task.unit))
         with torch.set_grad_enabled(task.step != VALIDATE):
-            prediction, target = self._predicted(batch)
+            prediction, target = self._predict(batch)
             if task.step == VALIDATE:
                 self.errors.sums.add_(MaskedErrors.of(prediction, target).sums)
                 return
@@ -204,13 +215,13 @@ class WindowProgram(Program):
 
     def _all_reduce(self, task: Task) -> None:
         if task.step == VALIDATE:
-            self.collective.all_reduce(used(self.errors.sums))
+            self.collective.all_reduce(acquire(self.errors.sums))
             return
         self._own = self.learner.sums.clone()
         self.learner.all_reduce()
 
     def _optimize(self, task: Task) -> None:
-        total, count = used(self._own) if self.collective.ranks > 1 else self.learner.sums
+        total, count = acquire(self._own) if self.collective.ranks > 1 else self.learner.sums
         if self.averaged:
             self.learner.gradients.div_(self.collective.ranks)
             self.losses.add(task.iteration, total / count.clamp(min=1) / self.collective.ranks)

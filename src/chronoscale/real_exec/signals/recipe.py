@@ -1,11 +1,11 @@
-"""Recipe: what training on a signal's windows is made of, from an item: the stored signal, its feed, the model, the program."""
+"""Recipe: builds what training on a signal's windows takes, from an item: the signal, its feed, the model, the program."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import cast
 
-from chronoscale.batching.signals.standard import Period
+from chronoscale.batching.signals.standardisation import Period
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.signals.signal import Signal
@@ -14,17 +14,17 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.signals.feeds import FEEDS, Feed
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
-from chronoscale.real_exec.signals.program import SUMS, WindowProgram
+from chronoscale.real_exec.signals.program import SUMS, SignalProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape
 from chronoscale.strategies.signals.stores import SPREAD
 from chronoscale.strategies.workload import ModelChoice
 
 
 def signal_of(item: Item) -> Signal:
-    """The stored signal, mapped. Raises UserError for a dataset that is none."""
+    """Return the item's stored signal, memory-mapped. Raises UserError for another kind of dataset."""
     signal = store.load(item.dataset)
     if not isinstance(signal, Signal):
         raise UserError(f"{item.dataset}: expected a signal")
@@ -32,29 +32,32 @@ def signal_of(item: Item) -> Signal:
 
 
 def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
-    """Where batches of items with this `prepare` come from; their preparation fills it. What it starts ends with the context.
+    """Return the feed that items with this `prepare` share; their preparation fills it. What it starts ends with the context.
 
-    `schedule`: an epoch or its preparation. Raises UserError as `signal_of` and for an item without a preparation.
+    schedule: an epoch or its preparation. Raises UserError for an item without a preparation, and for a dataset that is no signal.
     """
     if not item.prepare:
         raise UserError(f"schedule '{schedule.name}' trains on windows, and its item names no preparation")
 
     def make() -> Feed:
-        signal, hyper, where = signal_of(item), item.hyper, Feeding.of(schedule).store
+        signal = signal_of(item)
+        hyper = item.hyper
+        store_kind = SignalFeeding.of(schedule).store
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
-        if where is not SPREAD:
-            return FEEDS[where](*series)
-        from chronoscale.real_exec.signals.engine import Engine, Spread  # noqa: PLC0415 (Dask, for schedules that ask for it)
+        if store_kind is not SPREAD:
+            return FEEDS[store_kind](*series)
+        from chronoscale.real_exec.signals.engine import Engine, EngineFeed  # noqa: PLC0415 (Dask, for schedules that ask for it)
 
         engine = Engine(context.rank, context.ranks)
         context.stack.callback(engine.close)
-        return Spread(engine, Path(item.dataset), *series, context.rank)
+        return EngineFeed(engine, Path(item.dataset), *series, context.rank)
 
     return context.share(("feed", item.prepare), make)
 
 
 def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
-    """The untrained model on this rank, its parameters from the job's seed. Raises UserError as the models do, and as `signal_of`."""
+    """Return the untrained model on this rank, its parameters from the job's seed. Raises UserError for an unknown model or impossible
+    sizes."""
     signal, hyper = signal_of(item), item.hyper
     sizes = (signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
     shape = forecaster_shape(choice, *sizes, hyper.variant, signal.calendar)
@@ -63,8 +66,8 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
     return Learner(model, context, SUMS)
 
 
-def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> WindowProgram:
-    """Epochs of a schedule of kind "windows", its preparation done."""
-    feed, feeding = feed_of(item, schedule, context), Feeding.of(schedule)
+def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> SignalProgram:
+    """Return the program of a schedule of kind "windows", whose preparation is done."""
+    feed, feeding = feed_of(item, schedule, context), SignalFeeding.of(schedule)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
-    return WindowProgram(schedule, feed, learner, deals, item.hyper, context)
+    return SignalProgram(schedule, feed, learner, deals, item.hyper, context)

@@ -1,6 +1,6 @@
-"""Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows of each kind of model do.
+"""Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows compute for each kind of model.
 
-First-layer results depend on nothing that a group computes, so groups that share a snapshot share them (REAL §4.2). They are cut from
+First-layer results depend on nothing that a group computes, so that groups with a common snapshot share them (REAL §4.2). They are cut from
 the recurrence: a group's backward pass stops at the `leaf`, and the last group that uses a snapshot carries the summed gradients on.
 """
 
@@ -13,187 +13,202 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
-from chronoscale.real_exec.execution.lanes import used, uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.board import Board, Shelf, used_graph, used_map
+from chronoscale.real_exec.execution.transfers import acquire, record_use
+from chronoscale.real_exec.snapshots.device_state import DeviceSnapshot, DeviceState, acquire_edge_map, acquire_graph
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBlock
 
 
 class Convolution(Protocol):
-    """A subclass executes the rows of one kind of model on a rank's board."""
+    """The rows of one kind of model, on a rank's device state."""
 
-    def aggregate(self, board: Board, task: Task) -> None: ...
+    def aggregate(self, device_state: DeviceState, task: Task) -> None:
+        """Aggregate over all rows of a snapshot."""
+        ...
 
-    def increment(self, board: Board, task: Task) -> None: ...
+    def increment(self, device_state: DeviceState, task: Task) -> None:
+        """Aggregate anew only the rows that a snapshot's change touches."""
+        ...
 
-    def transform(self, board: Board, task: Task) -> None: ...
+    def transform(self, device_state: DeviceState, task: Task) -> None:
+        """Apply the layer's weights."""
+        ...
 
-    def temporal(self, board: Board, task: Task) -> None: ...
-
-
-def convolution(board: Board) -> Convolution:
-    """For the board's model."""
-    shape = board.model.shape
-    return Evolving() if shape.evolves_weights else Attending() if shape.transforms_first else Plain()
-
-
-def _sum(shelf: Shelf, x: Tensor) -> Tensor:
-    """Unnormalised neighbour sums [N, F]."""
-    assert shelf.graph is not None
-    return aggregation.aggregate(used_graph(shelf.graph), x)
+    def temporal(self, device_state: DeviceState, task: Task) -> None:
+        """Take one step of the recurrence."""
+        ...
 
 
-def _scale(shelf: Shelf) -> Tensor:
-    assert shelf.scale is not None
-    return used(shelf.scale)[:, None]
+def convolution_of(device_state: DeviceState) -> Convolution:
+    """Return the convolution of the model that a device state is of."""
+    shape = device_state.model.shape
+    return EvolvingConvolution() if shape.evolves_weights else GatConvolution() if shape.transforms_first else GcnConvolution()
 
 
-def _increment(board: Board, task: Task) -> tuple[Tensor, Tensor]:
-    """Touched rows [R] and their normalised sums [R, F] after the snapshot's change (REAL eq. 3)."""
-    shelf, x = board.at(task), board.inputs(task)
-    assert not isinstance(shelf.form, Full) and shelf.form.delta is not None
-    assert shelf.scale is not None and board.sums is not None
-    delta = shelf.form.delta
-    uses(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, shelf.scale)
+def _sum(snapshot: DeviceSnapshot, x: Tensor) -> Tensor:
+    """Return unnormalised neighbour sums [N, F]."""
+    assert snapshot.graph is not None
+    return aggregation.aggregate(acquire_graph(snapshot.graph), x)
+
+
+def _scale(snapshot: DeviceSnapshot) -> Tensor:
+    assert snapshot.scale is not None
+    return acquire(snapshot.scale)[:, None]
+
+
+def _increment(device_state: DeviceState, task: Task) -> tuple[Tensor, Tensor]:
+    """Update the sums of touched rows by a snapshot's change (REAL eq. 3); return these rows [R] and their normalised sums [R, F]."""
+    snapshot, x = device_state.at(task), device_state.inputs(task)
+    assert not isinstance(snapshot.form, Full) and snapshot.form.delta is not None
+    assert snapshot.scale is not None and device_state.sums is not None
+    delta = snapshot.form.delta
+    record_use(delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh, snapshot.scale)
     rows = delta.rows.long()
-    return rows, aggregation.increment_(board.sums, delta, x).mul_(shelf.scale[rows, None])
+    return rows, aggregation.increment_(device_state.sums, delta, x).mul_(snapshot.scale[rows, None])
 
 
-def _first(board: Board, task: Task) -> None:
-    """Features summed and normalised, no gradient: they are inputs."""
-    shelf = board.at(task)
+def _first(device_state: DeviceState, task: Task) -> None:
+    """Sum and normalise input features; no gradient."""
+    snapshot = device_state.at(task)
     with torch.no_grad():
-        sums = _sum(shelf, board.inputs(task))
-        if board.plan.incremented:
-            board.sums, shelf.aggregated = sums, sums * _scale(shelf)
+        sums = _sum(snapshot, device_state.inputs(task))
+        if device_state.plan.incremented:
+            device_state.sums, snapshot.aggregated = sums, sums * _scale(snapshot)
         else:
-            shelf.aggregated = sums.mul_(_scale(shelf))
+            snapshot.aggregated = sums.mul_(_scale(snapshot))
 
 
-class Plain:
+class GcnConvolution:
     """GCN with fixed weights: increments touch some rows, and only those are transformed again (REAL §4.1.2, case 2)."""
 
-    def aggregate(self, board: Board, task: Task) -> None:
-        """Normalised sums of all rows."""
+    def aggregate(self, device_state: DeviceState, task: Task) -> None:
+        """Compute normalised sums of all rows."""
         if task.layer:
-            shelf = board.at(task)
-            board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
+            snapshot = device_state.at(task)
+            device_state.pending = _sum(snapshot, device_state.below(task)) * _scale(snapshot)
             return
-        _first(board, task)
-        board.read_inputs(task)
+        _first(device_state, task)
+        device_state.read_inputs(task)
 
-    def increment(self, board: Board, task: Task) -> None:
-        """Normalised sums of the touched rows."""
-        shelf = board.at(task)
+    def increment(self, device_state: DeviceState, task: Task) -> None:
+        """Compute normalised sums of the touched rows."""
+        snapshot = device_state.at(task)
         with torch.no_grad():
-            _, shelf.aggregated = _increment(board, task)
+            _, snapshot.aggregated = _increment(device_state, task)
 
-    def transform(self, board: Board, task: Task) -> None:
-        """Representations [N, H]: of the touched rows, the others as they were."""
-        block = board.model.block(task.layer)
+    def transform(self, device_state: DeviceState, task: Task) -> None:
+        """Compute representations [N, H] of the touched rows; the others are those of the snapshot before."""
+        block = device_state.model.block(task.layer)
         assert isinstance(block, GcnBlock)
         if task.layer:
-            assert isinstance(board.pending, Tensor)
-            board.pending = block.transform(used(board.pending))
-            board.hand_on(task)
+            assert isinstance(device_state.pending, Tensor)
+            device_state.pending = block.transform(acquire(device_state.pending))
+            device_state.hand_on(task)
             return
-        shelf = board.at(task)
-        assert shelf.aggregated is not None
-        output = block.transform(used(shelf.aggregated))
-        if (task.unit, task.step) in board.plan.incremented:
-            before = board.at(task, back=1).output
-            assert before is not None and not isinstance(shelf.form, Full) and shelf.form.delta is not None
-            output = before.index_copy(0, used(shelf.form.delta.rows).long(), output)
-        shelf.output, shelf.leaf = output, output.detach().requires_grad_()
+        snapshot = device_state.at(task)
+        assert snapshot.aggregated is not None
+        output = block.transform(acquire(snapshot.aggregated))
+        if (task.unit, task.step) in device_state.plan.incremented:
+            before = device_state.at(task, back=1).output
+            assert before is not None and not isinstance(snapshot.form, Full) and snapshot.form.delta is not None
+            output = before.index_copy(0, acquire(snapshot.form.delta.rows).long(), output)
+        snapshot.output, snapshot.leaf = output, output.detach().requires_grad_()
 
-    def temporal(self, board: Board, task: Task) -> None:
-        """One step of the recurrence on all nodes."""
-        block = board.model.block(task.layer)
+    def temporal(self, device_state: DeviceState, task: Task) -> None:
+        """Take one step of the recurrence on all nodes."""
+        block = device_state.model.block(task.layer)
         assert not isinstance(block, EvolvingBlock) and block.step is not None
-        z = board.pending if task.layer else board.at(task).leaf
+        z = device_state.pending if task.layer else device_state.at(task).leaf
         assert isinstance(z, Tensor)
-        state = block.step(used(z), None if task.step == 0 else board.state[task.unit, task.layer])
-        board.state[task.unit, task.layer] = state
-        board.hidden[task.unit, task.layer, task.step] = block.step.output(state)
+        state = block.step(acquire(z), None if task.step == 0 else device_state.state[task.unit, task.layer])
+        device_state.state[task.unit, task.layer] = state
+        device_state.hidden[task.unit, task.layer, task.step] = block.step.output(state)
 
 
-class Attending(Plain):
+class GatConvolution(GcnConvolution):
     """GAT: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours incremented (eq. 5-8)."""
 
-    def transform(self, board: Board, task: Task) -> None:
-        """Transformed features and their scores."""
-        block = board.model.block(task.layer)
+    def transform(self, device_state: DeviceState, task: Task) -> None:
+        """Transform features, and compute their scores."""
+        block = device_state.model.block(task.layer)
         assert isinstance(block, GatBlock)
-        z = block.transform(board.below(task) if task.layer else board.inputs(task))
+        z = block.transform(device_state.below(task) if task.layer else device_state.inputs(task))
         scored = (z, *block.scores(z))
         if task.layer:
-            board.pending = scored
+            device_state.pending = scored
             return
-        board.projected = scored
-        board.read_inputs(task)
+        device_state.projected = scored
+        device_state.read_inputs(task)
 
-    def aggregate(self, board: Board, task: Task) -> None:
-        """Attention over all rows."""
-        block, shelf = board.model.block(task.layer), board.at(task)
-        assert isinstance(block, GatBlock) and shelf.graph is not None
-        scored = board.pending if task.layer else board.projected
+    def aggregate(self, device_state: DeviceState, task: Task) -> None:
+        """Compute attention over all rows."""
+        block, snapshot = device_state.model.block(task.layer), device_state.at(task)
+        assert isinstance(block, GatBlock) and snapshot.graph is not None
+        scored = device_state.pending if task.layer else device_state.projected
         assert isinstance(scored, tuple)
-        z, left, right = (used(part) for part in scored)
-        state = attention(used_graph(shelf.graph), z, left, right)
+        z, left, right = (acquire(part) for part in scored)
+        state = attention(acquire_graph(snapshot.graph), z, left, right)
         output = block.finish(state.output())
         if task.layer:
-            board.pending = output
-            board.hand_on(task)
+            device_state.pending = output
+            device_state.hand_on(task)
             return
-        shelf.attention, shelf.output, shelf.leaf = state, output, output.detach().requires_grad_()
+        snapshot.attention = state
+        snapshot.output = output
+        snapshot.leaf = output.detach().requires_grad_()
 
-    def increment(self, board: Board, task: Task) -> None:
-        """Attention over the rows that a change touches, the others as they were."""
-        block, shelf, before = board.model.block(task.layer), board.at(task), board.at(task, back=1)
-        assert isinstance(block, GatBlock) and not isinstance(shelf.form, Full) and shelf.form.edges is not None
-        assert shelf.graph is not None and before.attention is not None and before.output is not None and board.projected is not None
-        change, graph = used_map(shelf.form.edges), used_graph(shelf.graph)
-        z, left, right = (used(part) for part in board.projected)
-        shelf.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=board.variant)
+    def increment(self, device_state: DeviceState, task: Task) -> None:
+        """Compute attention over the rows that a change touches; the others are those of the snapshot before."""
+        block = device_state.model.block(task.layer)
+        snapshot = device_state.at(task)
+        before = device_state.at(task, back=1)
+        assert isinstance(block, GatBlock) and not isinstance(snapshot.form, Full) and snapshot.form.edges is not None
+        assert (
+            snapshot.graph is not None and before.attention is not None and before.output is not None and device_state.projected is not None
+        )
+        change, graph = acquire_edge_map(snapshot.form.edges), acquire_graph(snapshot.graph)
+        z, left, right = (acquire(part) for part in device_state.projected)
+        snapshot.attention, touched = attention_increment(before.attention, graph, change, z, left, right, variant=device_state.variant)
         output = before.output.index_copy(0, change.rows.long(), block.finish(touched))
-        shelf.output, shelf.leaf = output, output.detach().requires_grad_()
+        snapshot.output, snapshot.leaf = output, output.detach().requires_grad_()
 
 
-class Evolving:
-    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so every group transforms anew."""
+class EvolvingConvolution:
+    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so that every group
+    transforms anew."""
 
-    def aggregate(self, board: Board, task: Task) -> None:
-        """Normalised sums of all rows."""
+    def aggregate(self, device_state: DeviceState, task: Task) -> None:
+        """Compute normalised sums of all rows."""
         if task.layer:
-            shelf = board.at(task)
-            board.pending = _sum(shelf, board.below(task)) * _scale(shelf)
+            snapshot = device_state.at(task)
+            device_state.pending = _sum(snapshot, device_state.below(task)) * _scale(snapshot)
         else:
-            _first(board, task)
+            _first(device_state, task)
 
-    def increment(self, board: Board, task: Task) -> None:
-        """Normalised sums of all rows, the touched ones new."""
-        shelf, before = board.at(task), board.at(task, back=1).aggregated
+    def increment(self, device_state: DeviceState, task: Task) -> None:
+        """Compute normalised sums of the touched rows; the others are those of the snapshot before."""
+        snapshot, before = device_state.at(task), device_state.at(task, back=1).aggregated
         assert before is not None
         with torch.no_grad():
-            shelf.aggregated = before.index_copy(0, *_increment(board, task))
+            snapshot.aggregated = before.index_copy(0, *_increment(device_state, task))
 
-    def temporal(self, board: Board, task: Task) -> None:
-        """The weights of this snapshot."""
-        block = board.model.block(task.layer)
+    def temporal(self, device_state: DeviceState, task: Task) -> None:
+        """Evolve the weights to this snapshot's."""
+        block = device_state.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
         x = None
         if block.scorer is not None:
-            x = board.below(task) if task.layer else board.inputs(task)
-        board.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else board.state[task.unit, task.layer], x)
+            x = device_state.below(task) if task.layer else device_state.inputs(task)
+        device_state.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else device_state.state[task.unit, task.layer], x)
 
-    def transform(self, board: Board, task: Task) -> None:
-        """Outputs [N, H] with this snapshot's weights."""
-        block = board.model.block(task.layer)
+    def transform(self, device_state: DeviceState, task: Task) -> None:
+        """Compute outputs [N, H] with this snapshot's weights."""
+        block = device_state.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
-        aggregated = board.pending if task.layer else board.at(task).aggregated
+        aggregated = device_state.pending if task.layer else device_state.at(task).aggregated
         assert isinstance(aggregated, Tensor)
-        output = block.transform(used(aggregated), board.state[task.unit, task.layer])
-        board.hidden[task.unit, task.layer, task.step] = output
+        output = block.transform(acquire(aggregated), device_state.state[task.unit, task.layer])
+        device_state.hidden[task.unit, task.layer, task.step] = output
         if task.layer == 0:
-            board.read_inputs(task)
+            device_state.read_inputs(task)

@@ -1,4 +1,4 @@
-"""Evaluation: how good a model is on snapshots that are held out, told the same on all ranks."""
+"""Evaluation: scores of a model on held-out snapshots, the same on all ranks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.snapshots.advance import States, through
-from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
 from chronoscale.strategies.workload import Hyper
 
 
 class Evaluation(Protocol):
-    """A subclass predicts as the kind of schedule does that the model is trained by."""
+    """A way to predict held-out snapshots, like that of the schedules which the model is trained by."""
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """By key, of what is predicted of the snapshots `part`; nothing is trained. Called on every rank."""
+        """Return scores by key of predicting the snapshots `part`, without training. Called on every rank."""
         ...
 
 
 @contextmanager
-def evaluating(model: SnapshotModel) -> Iterator[None]:
-    """The model as it is where nothing is trained."""
+def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
+    """Put a model in evaluation mode without gradients; afterwards it is as before."""
     training = model.training
     model.eval()
     try:
@@ -36,74 +36,51 @@ def evaluating(model: SnapshotModel) -> Iterator[None]:
         model.train(training)
 
 
-class WholeGraphs:
-    """Snapshots of a sequence, whole, on the device."""
-
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
-        self.material, self.hyper, self.context = material, hyper, context
-
-    def through(self, model: SnapshotModel, t: int, states: States) -> tuple[Tensor, States]:
-        """As `advance.through`."""
-        found = self.material.form(Wanted(t))
-        assert isinstance(found, Full)
-        graph = found if self.context.device.type == "cpu" else found.to(self.context.device)
-        return through(model, graph, self.material.features(t).to(self.context.device), states)
-
-    def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
-        """As `Objective.sums`."""
-        return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
-
-    def told(self, sums: Tensor) -> Mapping[str, float]:
-        """Scores of what all ranks have summed."""
-        self.context.collective.all_reduce(sums)
-        return self.material.objective.scores(sums)
-
-
 class GroupEvaluation(Evaluation):
-    """Each snapshot is predicted from the group that ends `horizon` before it, from the zero state, on whole graphs; where every snapshot
-    of a group has a prediction, from the last one's. Snapshots are dealt to ranks in turn."""
+    """Prediction of each snapshot from the group that ends `horizon` before it, from the zero state, on whole graphs.
 
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+    Where every snapshot of a group has a prediction, the last one's counts. Snapshots are assigned to ranks in turn.
+    """
+
+    def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """As `Evaluation.scores`."""
         whole, context = self._whole, self._whole.context
         sums = torch.zeros(2, dtype=torch.float64, device=context.device)
-        with evaluating(model):
+        with evaluation_mode(model):
             for goal in part[context.rank :: context.ranks]:
                 sums += whole.sums(model, self._output(model, goal - whole.hyper.horizon), goal)
-        return whole.told(sums)
+        return whole.reduce_scores(sums)
 
     def _output(self, model: SnapshotModel, last: int) -> Tensor:
-        """Of the last snapshot of a group, [N, H]."""
+        """Return the output of the last snapshot of a group, [N, H]."""
         whole = self._whole
         group = range(last - whole.hyper.group_size + 1, last + 1)
-        whole.material.prepare((Wanted(t) for t in group), [last + whole.hyper.horizon])
-        states: States = [None] * model.shape.layers
+        whole.material.prepare((SnapshotForm(t) for t in group), [last + whole.hyper.horizon])
+        states: LayerStates = [None] * model.shape.layers
         for t in group:
-            output, states = whole.through(model, t, states)
+            output, states = whole.run_layers(model, t, states)
         return output
 
 
 class RunningEvaluation(Evaluation):
-    """The state runs on from the first snapshot to the last that is read, on whole graphs: on the first rank, while the others wait."""
+    """Prediction with a state that runs on from the first snapshot, on whole graphs: on rank 0, while the others wait."""
 
-    def __init__(self, material: Material, hyper: Hyper, context: Context) -> None:
+    def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """As `Evaluation.scores`."""
         whole, horizon = self._whole, self._whole.hyper.horizon
         sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
         if whole.context.rank > 0:
-            return whole.told(sums)
+            return whole.reduce_scores(sums)
         last = part.stop - horizon
-        whole.material.prepare((Wanted(t) for t in range(last)), part)
-        states: States = [None] * model.shape.layers
-        with evaluating(model):
+        whole.material.prepare((SnapshotForm(t) for t in range(last)), part)
+        states: LayerStates = [None] * model.shape.layers
+        with evaluation_mode(model):
             for t in range(last):
-                output, states = whole.through(model, t, states)
+                output, states = whole.run_layers(model, t, states)
                 if t + horizon in part:
                     sums += whole.sums(model, output, t + horizon)
-        return whole.told(sums)
+        return whole.reduce_scores(sums)

@@ -1,4 +1,4 @@
-"""Material: a snapshot sequence prepared on the host, in the forms that a schedule transfers (REAL's preprocessor, §3.2)."""
+"""SnapshotMaterial: a snapshot sequence prepared on the host, in the forms that a schedule transfers (REAL's preprocessor, §3.2)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import ModelChoice
 
 
-class Wanted(NamedTuple):
-    """A form of a snapshot: in full, or as its change with what it is to be used for."""
+class SnapshotForm(NamedTuple):
+    """A form of a snapshot that is asked for: in full, or as its change with what that is used for."""
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A whole snapshot: adjacency and row scale float32 [N] (None for attention, which has no weights either)."""
+    """A whole snapshot: adjacency, and row scale float32 [N] (None for attention, which has no weights either)."""
 
     graph: CSR
     scale: Tensor | None
@@ -47,10 +47,13 @@ class Full:
         return self.graph.nbytes + (0 if self.scale is None else self.scale.nbytes)
 
     def to(self, device: torch.device, shares: bool = True) -> Full:
-        """A copy on `device`, asynchronous where the host memory is pinned. On a CPU, if it `shares`, one transpose serves all copies; on
-        a GPU every arrival sorts its own: it would have to be sent, or kept there for every snapshot."""
+        """Copy to `device`, asynchronously where the host memory is pinned.
+
+        shares: on a CPU, one transpose serves all copies. On a GPU every copy sorts its own, which would otherwise have to be sent, or kept
+        there for every snapshot.
+        """
         graph = self.graph.check()
-        arrived = graph.copied(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
+        arrived = graph.copy(shares) if device.type == "cpu" else graph.to(device, non_blocking=True)
         return Full(arrived, _copy(self.scale, device))
 
 
@@ -67,7 +70,7 @@ class Change:
         return sum(part.nbytes for part in (self.delta, self.scale, self.edges) if part is not None)
 
     def to(self, device: torch.device) -> Change:
-        """A copy on `device`, asynchronous where the host memory is pinned."""
+        """Copy to `device`, asynchronously where the host memory is pinned."""
         delta = None if self.delta is None else self.delta.check().to(device, non_blocking=True, copy=True)
         edges = None if self.edges is None else self.edges.check().to(device, non_blocking=True, copy=True)
         return Change(delta, _copy(self.scale, device), edges)
@@ -77,11 +80,11 @@ def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
     return None if source is None else source.to(device, non_blocking=True, copy=True)
 
 
-class Material:
+class SnapshotMaterial:
     """Forms of the snapshots that a schedule needs, and what a task (`strategies.snapshots.tasks`) reads and predicts of them, on the host.
 
-    Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the asked width. Attention reads no
-    weights: then `weighted` is False. Raises UserError for features of another width, and for classes that are not there.
+    Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the model's width. weighted: False for
+    attention, which reads no weights. Raises UserError for features of another width, and for classes that are not there.
     """
 
     def __init__(
@@ -94,7 +97,10 @@ class Material:
         weighted: bool = True,
         task: str = "in-degree",
     ) -> None:
-        self.snapshots, self.variant, self.pins, self.weighted = snapshots, variant, pin, weighted
+        self.snapshots = snapshots
+        self.variant = variant
+        self.pins = pin
+        self.weighted = weighted
         self.num_nodes, self.task = snapshots.num_nodes, task_of(task)
         self.objective = objective_of(self.task, snapshots)
         self._given = None if self.task.varies else self._host(self._static(inputs, seed))
@@ -106,27 +112,27 @@ class Material:
         self._target: dict[int, Tensor] = {}
 
     def _static(self, inputs: int, seed: int) -> Float32:
-        """Features of all snapshots."""
-        found = self.snapshots.features
-        if found is None:
+        """Return the features that all snapshots share."""
+        features = self.snapshots.features
+        if features is None:
             values = np.random.default_rng(seed).standard_normal((self.num_nodes, inputs), np.float32)
             return values / np.float32(np.sqrt(inputs))
-        if found.shape[1] != inputs:
-            raise UserError(f"dataset '{self.snapshots.name}' has {found.shape[1]} features a node, the model wants {inputs}")
-        return np.array(found, np.float32)  # of its own: a map of a file cannot be written
+        if features.shape[1] != inputs:
+            raise UserError(f"dataset '{self.snapshots.name}' has {features.shape[1]} features a node, the model wants {inputs}")
+        return np.array(features, np.float32)  # of its own: a map of a file cannot be written
 
     def _host(self, array: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory() if self.pins else tensor
 
-    def prepare(self, wanted: Iterable[Wanted], targets: Iterable[int] = ()) -> None:
-        """Build the named forms ahead of training. Raises UserError for a snapshot that does not exist."""
-        wanted, targets = sorted(set(wanted)), sorted(set(targets))
+    def prepare(self, forms: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
+        """Build the given forms and targets ahead of training. Raises UserError for a snapshot that does not exist."""
+        forms, targets = sorted(set(forms)), sorted(set(targets))
         last = len(self.snapshots) - 1
-        if wrong := [t for t in (*(w.snapshot for w in wanted), *targets) if not 0 <= t <= last]:
+        if wrong := [t for t in (*(w.snapshot for w in forms), *targets) if not 0 <= t <= last]:
             raise UserError(f"dataset '{self.snapshots.name}' has snapshots 0..{last}, the schedule asks for {wrong[0]}")
-        self.read(t for t, *_ in wanted)
-        for t, incremented, rebuilt in wanted:
+        self.read(t for t, *_ in forms)
+        for t, incremented, rebuilt in forms:
             if not (incremented or rebuilt) and t not in self._full:
                 self._full[t] = self._whole(self.snapshots[t])
             if incremented and t not in self._delta:
@@ -138,34 +144,35 @@ class Material:
                 self._target[t] = self._host(self.objective.target(t))
 
     def read(self, snapshots: Iterable[int]) -> None:
-        """Make the features of these snapshots ahead of training, where every snapshot has its own."""
+        """Build the features of these snapshots ahead of training, where every snapshot has its own."""
         for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
             self._features[t] = self._host(self.task.features(self.snapshots[t]))
 
     def csr(self, snapshot: int) -> WeightedCSR:
-        """A whole snapshot's adjacency, made when it is first asked for."""
+        """Return a whole snapshot's adjacency, built on first use."""
         if snapshot not in self._csr:
             self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
         return self._csr[snapshot]
 
-    def form(self, wanted: Wanted) -> Full | Change:
-        """A prepared form, on the host."""
-        t = wanted.snapshot
-        if not (wanted.incremented or wanted.rebuilt):
+    def form(self, form: SnapshotForm) -> Full | Change:
+        """Return a prepared form, on the host."""
+        t = form.snapshot
+        if not (form.incremented or form.rebuilt):
             return self._full[t]
-        change = self._delta[t] if wanted.incremented else Change()
-        return replace(change, edges=self._edges[t]) if wanted.rebuilt else change
+        change = self._delta[t] if form.incremented else Change()
+        return replace(change, edges=self._edges[t]) if form.rebuilt else change
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
-        """All that is prepared, by kind and snapshot: what a shipment carries to other processes."""
+        """Return all that is prepared, by kind and snapshot: what `material_files` carries to other processes."""
         return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
 
     def target(self, snapshot: int) -> Tensor:
-        """What is predicted of it, a row a node; prepared."""
+        """Return the prepared prediction targets of a snapshot, a row a node."""
         return self._target[snapshot]
 
     def features(self, snapshot: int) -> Tensor:
-        """What is read of its nodes, float32 [N, F]: the same tensor for all, or its own, which is prepared with it."""
+        """Return the input features of a snapshot's nodes, float32 [N, F]: the same tensor for all snapshots, or its own, which was
+        prepared."""
         return self._features[snapshot] if self._given is None else self._given
 
     def _whole(self, snapshot: Snapshot) -> Full:
@@ -183,16 +190,18 @@ class Material:
         return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes).check()
 
 
-def material_of(item: Item, choice: ModelChoice, context: Context) -> Material:
-    """An item's snapshots, nothing prepared yet; pinned where they go to a GPU."""
+def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
+    """Return an item's snapshots, nothing prepared yet; memory is pinned where they go to a GPU."""
     snapshots = store.load(item.dataset)
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
     weighted = shape_of(choice).spatial == "gcn"
-    return Material(snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task)
+    return SnapshotMaterial(
+        snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task
+    )
 
 
-def shared(item: Item, choice: ModelChoice, context: Context) -> Material:
-    """As `material_of`, one for all items of a job that read alike."""
+def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
+    """Return an item's snapshots, one object for all items of a job that read the same."""
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
     return context.share(key, lambda: material_of(item, choice, context))

@@ -1,6 +1,6 @@
 """Models on snapshots: stacks of (graph convolution, recurrence), as their papers and REAL §2.1 describe them.
 
-A block comes in the parts that lanes run apart; N nodes, D input features, H hidden ones. What happens between the parts (aggregation,
+A block comes in the parts that lanes run separately; N nodes, D input features, H hidden ones. What happens between the parts (aggregation,
 attention) is the program's, which may do it incrementally or on a part of the graph.
 
 =============  ==================================================================================================
@@ -20,10 +20,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.cuda_ext.operators.cells import Weights
+from chronoscale.cuda_ext.operators.cell_weights import CellWeights
 from chronoscale.cuda_ext.operators.gru import gru
+from chronoscale.cuda_ext.operators.linear_relu import linear_relu
 from chronoscale.cuda_ext.operators.lstm import lstm
-from chronoscale.cuda_ext.operators.rectified import rectified
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.objective import Objective
@@ -45,32 +45,34 @@ class Recurrence(nn.Module):
         self.width = width
 
     def forward(self, z: Tensor, state: State | None) -> State:
-        """One step: z [R, W] and (h, c) [R, depth W] each, the cells' states side by side; None is h_0 = 0 (REAL eq. 2). A GRU's c is its
-        h."""
+        """Take one step: z [R, W] and (h, c) [R, depth W] each, the cells' states side by side, to the next (h, c).
+
+        None is h_0 = 0 (REAL eq. 2). A GRU's c is its h.
+        """
         if not self.above:
-            return _stepped(self.cell, z, state)
+            return _step_cell(self.cell, z, state)
         before = repeat(None) if state is None else zip(*(part.split(self.width, 1) for part in state), strict=True)
         after: list[State] = []
         for cell, last in zip((self.cell, *self.above), before, strict=False):
-            after.append(_stepped(cell, after[-1][0] if after else z, last))
-        h = torch.cat([one[0] for one in after], 1)
-        return h, torch.cat([one[1] for one in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
+            after.append(_step_cell(cell, after[-1][0] if after else z, last))
+        h = torch.cat([pair[0] for pair in after], 1)
+        return h, torch.cat([pair[1] for pair in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
 
     def output(self, state: State) -> Tensor:
-        """What a state hands on: the last cell's h, [R, W]."""
+        """Return the output of a state: the last cell's h, [R, W]."""
         return state[0][:, -self.width :] if self.above else state[0]
 
 
-def _stepped(cell: nn.Module, z: Tensor, state: State | None) -> State:
+def _step_cell(cell: nn.Module, z: Tensor, state: State | None) -> State:
     if isinstance(cell, nn.LSTMCell):
-        return lstm(z, state, Weights.of(cell))
+        return lstm(z, state, CellWeights.of(cell))
     assert isinstance(cell, nn.GRUCell)
-    h = gru(z, None if state is None else state[0], Weights.of(cell))
+    h = gru(z, None if state is None else state[0], CellWeights.of(cell))
     return h, h
 
 
 def _recurrence(shape: ModelShape, layer: int) -> Recurrence | None:
-    """On node representations, of a layer that has one."""
+    """Return the recurrence on a layer's node representations, or None."""
     return Recurrence(shape.hidden, shape.temporal, shape.depth) if shape.recurs(layer) else None
 
 
@@ -88,8 +90,8 @@ class GcnBlock(nn.Module):
         self.step = _recurrence(shape, layer)
 
     def transform(self, aggregated: Tensor) -> Tensor:
-        """Normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
-        return rectified(aggregated, self.dense.weight, self.dense.bias)
+        """Map normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
+        return linear_relu(aggregated, self.dense.weight, self.dense.bias)
 
 
 class GatBlock(nn.Module):
@@ -105,15 +107,16 @@ class GatBlock(nn.Module):
         self.step = _recurrence(shape, layer)
 
     def transform(self, x: Tensor) -> Tensor:
-        """Features [R, D] to [R, H], before aggregation."""
+        """Map features [R, D] to [R, H], before aggregation."""
         return cast(Tensor, self.dense(x))
 
     def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """A node's part in the score of an edge as its source and as its destination, [R] each: e_ij = leaky_relu(left_i + right_j)."""
+        """Return a node's part in the score of an edge as its source and as its destination, [R] each: e_ij = leaky_relu(left_i +
+        right_j)."""
         return z @ self.left, z @ self.right
 
     def finish(self, attended: Tensor) -> Tensor:
-        """Attention-weighted sums [R, H] to representations [R, H]."""
+        """Map attention-weighted sums [R, H] to representations [R, H]."""
         return nn.functional.elu(attended + self.bias)
 
 
@@ -132,20 +135,21 @@ class EvolvingBlock(nn.Module):
         self.scorer = nn.Parameter(torch.randn(width) / width**0.5) if shape.summarises else None
 
     def candidates(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The H highest-scored of rows x [R, D] (all, when there are fewer), in descending order: rows [K, D] and scores [K]."""
+        """Return the H highest-scored of rows x [R, D] (all, when there are fewer), in descending order: rows [K, D] and scores [K]."""
         assert self.scorer is not None
         scores = x @ self.scorer / self.scorer.norm()
         top = torch.topk(scores, min(len(self.initial), len(x)))
         return x[top.indices], top.values
 
     def summary(self, rows: Tensor, scores: Tensor) -> Tensor:
-        """Rows [H, D] weighted by tanh of their scores [H]. Raises UserError when there are fewer than H."""
+        """Weight rows [H, D] by tanh of their scores [H]. Raises UserError when there are fewer than H."""
         if len(rows) < len(self.initial):
             raise UserError(f"EvolveGCN-H summarises {len(self.initial)} nodes a snapshot, as many as hidden; the graph has {len(rows)}")
         return rows * torch.tanh(scores)[:, None]
 
     def evolve(self, weights: State | None, x: Tensor | None = None, summary: Tensor | None = None) -> State:
-        """The next snapshot's weights ([H, D], memory) from the last ones (None: before the first). -H reads x, or a ready summary."""
+        """Return the next snapshot's weights ([H, D], memory) from the last ones (None: before the first). -H reads x, or a ready
+        summary."""
         before = (self.initial, torch.zeros_like(self.initial)) if weights is None else weights
         if self.scorer is None:
             return cast(State, self.step(before[0], before))
@@ -155,8 +159,8 @@ class EvolvingBlock(nn.Module):
         return cast(State, self.step(summary, before))
 
     def transform(self, aggregated: Tensor, weights: State) -> Tensor:
-        """Normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
-        return rectified(aggregated, weights[0])
+        """Map normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
+        return linear_relu(aggregated, weights[0])
 
 
 Block = GcnBlock | GatBlock | EvolvingBlock
@@ -175,19 +179,19 @@ class SnapshotModel(nn.Module):
         self.shape = shape
 
     def block(self, layer: int) -> Block:
-        """Layer by number."""
+        """Return a layer by number."""
         return cast(Block, self.blocks[layer])
 
     def loss(self, output: Tensor, target: Tensor, objective: Objective) -> Tensor:
-        """Of the predictions from all nodes' outputs [N, H], a scalar."""
+        """Return the loss of predictions from all nodes' outputs [N, H], a scalar."""
         return objective.loss(self.readout(output), target)
 
 
 def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:
-    """Raises UserError as `model_shape`."""
+    """Return the shape of a chosen model. Raises UserError for an unknown name or impossible sizes."""
     return model_shape(choice.name, choice.inputs, choice.hidden, choice.layers, outputs)
 
 
 def learner_of(choice: ModelChoice, context: Context, outputs: int = 1) -> Learner[SnapshotModel]:
-    """The untrained model on this rank, its parameters from the job's seed."""
+    """Return the untrained model on this rank, its parameters from the job's seed."""
     return Learner(SnapshotModel(shape_of(choice, outputs), context.settings.seed), context)

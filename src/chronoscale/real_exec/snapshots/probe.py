@@ -1,4 +1,4 @@
-"""Probes: the schedules that a profile measures, made to span what an experiment will ask of its cost model."""
+"""Probes: the schedules that a profile measures, chosen to span what an experiment will ask of its cost model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted, chunked
-from chronoscale.batching.snapshots.held_out import Held
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.held_out import HeldOut
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.datasets.arrays import Int32
@@ -23,14 +23,14 @@ from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
 from chronoscale.strategies.baselines.snapshots.dynahb import DynaHB
 from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.issue_order import one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import IN_ORDER, REMAPPED
-from chronoscale.strategies.flaredtdg.turns import one_by_one
 from chronoscale.strategies.schedule import Ints, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, must_track, plain
+from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
 LEAST = 16  # nodes of a generated graph
@@ -43,8 +43,10 @@ WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A schedule to be timed, the snapshots it runs on, its hyper-parameters, and the vertex partition of one that runs on parts, or the
-    chunks of one that runs on blocks, int32 [N]."""
+    """A schedule to be timed, the snapshots it runs on, and its hyper-parameters.
+
+    parts: the vertex partition of a schedule that runs on parts, or the chunks of one that runs on blocks, int32 [N].
+    """
 
     label: str
     snapshots: SnapshotSequence
@@ -56,19 +58,23 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """For schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". Windows of the dataset itself, and
-    generated graphs around its size, with as many classes of nodes; all of them trained on."""
-    hyper = replace(hyper, held=Held())
+    """Yield probes for schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid".
+
+    They run on windows of the dataset itself, and on generated graphs around its size, with as many classes of nodes; all snapshots are
+    trained on.
+    """
+    hyper = replace(hyper, held=HeldOut())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
         own = probe.snapshots.classes is None and snapshots.num_classes
-        yield replace(probe, snapshots=_labelled(probe.snapshots, own)) if own else probe
+        yield replace(probe, snapshots=_with_classes(probe.snapshots, own)) if own else probe
 
 
-def _labelled(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
-    """Nodes in classes by turns; the last in the last, so that there are as many where there are fewer nodes."""
-    found = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
-    found[-1] = classes - 1
-    return replace(snapshots, classes=found)
+def _with_classes(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence:
+    """Return the snapshots with nodes in classes by turns; the last node is in the last class, so that there are as many even for few
+    nodes."""
+    labels = np.arange(snapshots.num_nodes, dtype=np.int32) % classes
+    labels[-1] = classes - 1
+    return replace(snapshots, classes=labels)
 
 
 def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int) -> Iterator[Probe]:
@@ -85,26 +91,27 @@ def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks:
 
 
 def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Windows of the dataset itself at quantiles of its size, and generated ones below and above; each in every form.
+    """Yield windows of the dataset at quantiles of its size, and generated ones below and above; each in every form.
 
-    Groups are dealt to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches.
-
-    REAL profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the
-    shapes that will be asked for, the second so that nodes vary.
+    Groups are assigned to `ranks` ranks, so that all of them are busy: ranks of one machine share its memory bandwidth and its caches. REAL
+    profiles epochs of the workload (§3.2) and fits its curves on synthetic graphs (appendix B); a fit needs both: the first for the shapes
+    that will be asked for, the second so that nodes vary.
     """
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
     stats = statistics_of(snapshots)
-    first = starts(snapshots, stats, size, hyper.horizon)
-    for i, part in enumerate(_dealt(first, LASTING * ranks)):
+    first = window_starts(snapshots, stats, size, hyper.horizon)
+    for i, part in enumerate(_batches_of(first, LASTING * ranks)):
         yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
     if hyper.group_size > 1 and not PAIRED.refuses(hyper):
-        nodes, edges, length = max(stats.num_nodes, LEAST), 2 * high + 16, _paired(hyper, ranks)
+        nodes = max(stats.num_nodes, LEAST)
+        edges = 2 * high + 16
+        length = _pair_length(hyper, ranks)
         graph = GrowthGraph.rmat(nodes, min(edges, nodes * (nodes - 1) // 4), length, 0.1, seed, trend=np.full(length, 0.5))
         yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
         if stats.num_nodes < LEAST:  # fewer than a generated graph has
-            yield _pairs("own-pairs", _strung(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
+            yield _pairs("own-pairs", _concatenate(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
         static, length = min(2 * edges, nodes * (nodes - 1) // 4), 2 * size * ranks
@@ -113,24 +120,26 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
             yield from _forms(f"{label}-{ranks}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
 
 
-def _paired(hyper: Hyper, ranks: int) -> int:
-    """Snapshots of two pairs a rank that share one snapshot each."""
+def _pair_length(hyper: Hyper, ranks: int) -> int:
+    """Return how many snapshots two pairs of groups a rank take that share one snapshot each."""
     return (4 * ranks - 1) * (hyper.group_size - 1) + hyper.group_size + hyper.horizon
 
 
 def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int) -> Probe:
-    """`_paired` snapshots, all in full: backward passes that carry nothing, and those that carry the most."""
+    """Return a probe of `_paired` snapshots, all in full: backward passes that carry nothing, and those that carry the most."""
     hyper = replace(hyper, stride=hyper.group_size - 1, groups_per_rank=1)
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     placement = deal(workload.groups, ranks, 2)
-    schedule = lower(label, workload, placement, PAIRED, UNUSED, plain(len(snapshots)))
+    schedule = lower(label, workload, placement, PAIRED, UNUSED, uniform_forms(len(snapshots)))
     return Probe(f"{label}-{ranks}", snapshots, schedule, hyper)  # the snapshots depend on `ranks`, too
 
 
-def starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
-    """First snapshots of windows of `size` consecutive ones: `samples` evenly over the order of their edge counts, and those that hold the
-    least and the most of everything that a row's cost is fitted on; those furthest from the middle first. A window's last `beyond` are
-    predicted, not read."""
+def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
+    """Return first snapshots of windows of `size` consecutive ones, those furthest from the middle first.
+
+    These are `samples` windows evenly over the order of their edge counts, and those that hold the least and the most of everything that a
+    row's cost is fitted on. A window's last `beyond` snapshots are predicted, not read.
+    """
     possible = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
     by = possible[np.argsort(weight, kind="stable")]
@@ -151,23 +160,23 @@ def starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, be
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1) -> SnapshotSequence:
-    """All windows of `starts`, strung together in time. A window's first snapshot has no predecessor there."""
-    return _windows(snapshots, np.sort(starts(snapshots, stats, size, beyond)), size)
+    """Return all windows of `window_starts`, one after another in time. A window's first snapshot has no predecessor there."""
+    return _windows(snapshots, np.sort(window_starts(snapshots, stats, size, beyond)), size)
 
 
 def _windows(snapshots: SnapshotSequence, first: Ints, size: int) -> SnapshotSequence:
-    """Windows of `size` consecutive snapshots from each of `first` on, strung together."""
-    return _strung(snapshots, (first[:, None] + np.arange(size)).ravel())
+    """Return windows of `size` consecutive snapshots from each of `first` on, one after another."""
+    return _concatenate(snapshots, (first[:, None] + np.arange(size)).ravel())
 
 
-def _dealt(first: Ints, ranks: int) -> Iterator[Ints]:
-    """As many at a time as there are ranks; those that the last are short of come again."""
+def _batches_of(first: Ints, ranks: int) -> Iterator[Ints]:
+    """Yield as many windows at a time as there are ranks; some come again to fill up the last."""
     for begin in range(0, len(first), ranks):
         yield np.resize(first, begin + ranks)[begin:]
 
 
-def _strung(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
-    """Snapshots by number, one after another."""
+def _concatenate(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> SnapshotSequence:
+    """Return the sequence of the snapshots with these numbers."""
     parts = [snapshots[int(t)] for t in chosen]
     ptr = np.concatenate([[0], np.cumsum([part.num_edges for part in parts])]).astype(np.int64)
     src, dst = np.concatenate([p.src for p in parts]), np.concatenate([p.dst for p in parts])
@@ -178,11 +187,11 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     workload = Workload(label, statistics_of(snapshots), model, hyper)
     count = len(snapshots)
     ways = {
-        "full": (Reuse(), plain(count)),
-        "map": (Reuse(snapshots=True), plain(count, Form.MAP, True)),
-        "delta": (Reuse(snapshots=True), plain(count, Form.DELTA, must_track(workload))),
-        "kept": (Reuse(snapshots=True), _kept(count, hyper, must_track(workload))),
-        "pipeline": (Reuse(pipeline=True), plain(count)),
+        "full": (Reuse(), uniform_forms(count)),
+        "map": (Reuse(snapshots=True), uniform_forms(count, Form.MAP, True)),
+        "delta": (Reuse(snapshots=True), uniform_forms(count, Form.DELTA, must_track(workload))),
+        "kept": (Reuse(snapshots=True), _kept_forms(count, hyper, must_track(workload))),
+        "pipeline": (Reuse(pipeline=True), uniform_forms(count)),
     }
     for kind in kinds:
         reuse, forms = ways[kind]
@@ -191,9 +200,11 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 
 
-def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
-    """Every snapshot of a group in full, without features but for the first; the last as an increment, so that the sums of all others are
-    kept for one. Of groups of two none is incremented."""
+def _kept_forms(count: int, hyper: Hyper, tracked: bool) -> Forms:
+    """Return forms of groups whose sums are kept for one increment.
+
+    Every snapshot is in full, without features but for the first; the last is an increment. Of groups of two none is incremented.
+    """
     last = np.arange(count) % (hyper.group_size + hyper.horizon) == hyper.group_size - 1
     return Forms(np.where(last & (hyper.group_size > 2), Form.DELTA, Form.FULL).astype(np.int8), tracked)
 
@@ -201,10 +212,10 @@ def _kept(count: int, hyper: Hyper, tracked: bool) -> Forms:
 def _cell_probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int
 ) -> Iterator[Probe]:
-    """ESDG stands for all strategies that spread a group by snapshots, DistDGL for all that spread it by parts.
+    """Yield probes of ESDG, for all strategies that spread a group by snapshots, and of DistDGL, for all that spread it by parts.
 
-    Parts are METIS's for the windows. Generated graphs are dealt out node by node, which cuts most, or all to one rank, which makes the
-    largest part and the smallest.
+    Parts are METIS's for the windows. Generated graphs are assigned node by node in turn, which cuts most, or all to one rank, which makes
+    the largest part and the smallest.
     """
     size = hyper.group_size + hyper.horizon
     apart = replace(hyper, stride=size, groups_per_rank=1)
@@ -215,27 +226,29 @@ def _cell_probes(
             yield Probe(f"{label}-esdg", sequence, ESDG().plan(work, ranks, UNUSED), apart)
         if "parts" in kinds:
             node = np.arange(sequence.num_nodes, dtype=np.int32)
-            cuts = {"metis": metis(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
+            cuts = {"metis": metis_partition(snapshots, ranks)} if label == "windows" else {"dealt": node % ranks, "one": 0 * node}
             for name, assignment in cuts.items():
-                cut = replace(work, partition=Partition(*Cut(assignment, ranks).count(sequence)))
+                cut = replace(work, partition=Partition(*VertexPartition(assignment, ranks).count(sequence)))
                 yield Probe(f"{label}-{name}-{ranks}", sequence, DistDGL().plan(cut, ranks, UNUSED), apart, assignment)
 
 
 def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Windows of snapshots at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones
-    and large ones; in METIS's chunks. Generated graphs are dealt to chunks node by node, which cuts most, or lie all in one
-    that the first rank keeps for longest, which makes the largest blocks and the smallest.
+    """Yield probes of sliding windows in METIS's chunks.
 
-    One snapshot after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
-    planned. Built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
+    Snapshots are at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones and large
+    ones. Nodes of generated graphs are assigned to chunks in turn, which cuts most, or all to one that the first rank keeps for longest,
+    which makes the largest blocks and the smallest.
+
+    Snapshots run one after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
+    planned. They are built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
     """
     recency, stats = hyper.recency, statistics_of(snapshots)
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
     by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
-    depth = Keeping(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
+    depth = WindowRetention(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
     longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
-    own = chunked(snapshots, recency.chunks).assignment
-    graphs = {"rising": (_strung(snapshots, by), own), "falling": (_strung(snapshots, by[::-1]), own)}
+    own = cut_into_chunks(snapshots, recency.chunks).assignment
+    graphs = {"rising": (_concatenate(snapshots, by), own), "falling": (_concatenate(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
         count = max(int(stats.num_nodes * scale), LEAST)
         static = min(2 * max(edges, 8), count * (count - 1) // 4)
@@ -244,16 +257,16 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
         graphs[f"n{count}-e{edges}-kept"] = graph, 0 * node + longest
     for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
-        work = Workload(label, statistics_of(sequence), model, hyper, chunking=Counted(sequence, Chunks(chunk, recency.chunks)))
+        work = Workload(label, statistics_of(sequence), model, hyper, chunking=ExactChunking(sequence, Chunks(chunk, recency.chunks)))
         schedule = planner.plan(work, ranks, UNUSED)
-        still = replace(Keeping.of(schedule), still=True)
+        still = replace(WindowRetention.of(schedule), still=True)
         yield Probe(f"{label}-{planner.name}", sequence, replace(schedule, feeding=str(still)), hyper, chunk)
 
 
 def _around(
     snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, horizon: int, seed: int
 ) -> Iterator[tuple[str, SnapshotSequence]]:
-    """Windows of `size` snapshots of the dataset, and generated graphs around its size."""
+    """Yield windows of `size` snapshots of the dataset, and generated graphs around its size, each with a label."""
     yield "windows", windows(snapshots, stats, size, horizon)
     nodes, high = stats.num_nodes, int(stats.edges.max())
     for scale, edges in ((0.5, 8), (0.75, high // 2 + 8), (1.0, 8), (1.0, int(high * 1.2) + 8)):
@@ -264,20 +277,20 @@ def _around(
 
 
 def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """DynaGraph's rows on windows of two snapshots: what a row costs does not depend on how many a window has."""
+    """Yield probes of DynaGraph on windows of two snapshots: what a row costs does not depend on how many a window has."""
     short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
     for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
-        whole = Counted(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
+        whole = ExactChunking(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
         work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
         yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)
 
 
 def _hybrid_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """DynaHB's rows, all batches as large as the first. Nodes are dealt one by one, or all to one rank, which makes the largest batches."""
+    """Yield probes of DynaHB, all batches as large as the first. Nodes are assigned one by one, or all to one rank: the largest batches."""
     length = max(hyper.recency.decay.window, 2)
     for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
         node = np.arange(sequence.num_nodes, dtype=np.int32)
         for cut, window, assignment in (("dealt", length, node % ranks), ("one", 2, 0 * node)):
             short = replace(hyper, recency=Recency(Decay(window, 0, 1.0), ranks))
-            work = Workload(label, statistics_of(sequence), model, short, chunking=Counted(sequence, Chunks(assignment, ranks)))
+            work = Workload(label, statistics_of(sequence), model, short, chunking=ExactChunking(sequence, Chunks(assignment, ranks)))
             yield Probe(f"{label}-hybrid-{cut}-{ranks}", sequence, DynaHB().plan(work, ranks, UNUSED), short, assignment)

@@ -1,4 +1,4 @@
-"""SnapshotProgram: one rank's rows of snapshot groups, executed."""
+"""SnapshotProgram: executes one rank's rows of whole snapshot groups."""
 
 from __future__ import annotations
 
@@ -8,162 +8,179 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
-from chronoscale.real_exec.execution.blocks import Blocks
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.notes import Note
-from chronoscale.real_exec.execution.program import EpochResult, Losses
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
+from chronoscale.real_exec.execution.losses import Losses, LossShare
+from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.snapshots.board import Board, Plan, Seat, Shelf, used_graph, used_map
-from chronoscale.real_exec.snapshots.convolution import convolution
-from chronoscale.real_exec.snapshots.material import Change, Full, Material, Wanted
+from chronoscale.real_exec.execution.transfers import acquire
+from chronoscale.real_exec.snapshots.convolution import convolution_of
+from chronoscale.real_exec.snapshots.device_state import (
+    DeviceSnapshot,
+    DeviceState,
+    ResidencyPlan,
+    SnapshotKey,
+    acquire_edge_map,
+    acquire_graph,
+)
+from chronoscale.real_exec.snapshots.material import Change, Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
-from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class _Iterations(Blocks):
-    """An iteration has its own snapshots, and a graph of them is of no use to another. What ends it, all ranks do together, or an optimiser
-    that counts its steps on the host."""
+class _Iterations(GraphBlocks):
+    """Graph blocks of one iteration each: it has its own snapshots, and its graph is of no use to another.
 
-    def __init__(self, notes: list[Note]) -> None:
-        self.notes = notes
+    Left out are the rows that end an iteration: all ranks take part in them, or the optimiser counts its steps on the host.
+    """
+
+    def __init__(self, notes: list[LossShare]) -> None:
+        self.shares = notes
 
     def of(self, task: Task) -> int | None:
-        """The iteration."""
         return None if task.op in (Op.ALLREDUCE, Op.OPTIMIZE) else task.iteration
 
     def shape(self, rows: Sequence[Task]) -> int:
-        """The iteration."""
         return rows[0].iteration
 
 
 class SnapshotProgram(Trainer):
-    """Executes the rows of one rank for strategies that place whole groups (`psg`, `blad`, REAL).
+    """Program of strategies that place whole groups on ranks (`psg`, `blad`, REAL).
 
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
     """
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
-        """`learner` goes on from earlier schedules. Raises ValueError for transfers of other sizes than the snapshots have."""
-        self.tasks, self.device, self.collective = tasks_of(schedule, context.rank), context.device, context.collective
-        self.material, self.learner, self.model, self.hyper = material, learner, learner.model, hyper
-        self.plan = plan = Plan.of(self.tasks, schedule, hyper)
-        self.board = Board(self.model, plan, hyper.group_size, hyper.variant)
+    def __init__(
+        self, schedule: Schedule, material: SnapshotMaterial, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+    ) -> None:
+        """Prepare what the schedule transfers; `learner` goes on from earlier schedules.
+
+        Raises ValueError for transfers of other sizes than the snapshots have.
+        """
+        self.tasks = tasks_of(schedule, context.rank)
+        self.device = context.device
+        self.collective = context.collective
+        self.material = material
+        self.learner = learner
+        self.model = learner.model
+        self.hyper = hyper
+        self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
+        self.device_state = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
         self._losses = Losses()
         self._unfit = torch.zeros(1, dtype=torch.int32, device=self.device)  # 1: a change did not belong to its snapshot
-        convolve = convolution(self.board)
+        convolve = convolution_of(self.device_state)
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.H2D: self._h2d,
             Op.RECONSTRUCT: self._rebuild,
             Op.COPY: self._copy,
-            Op.AGGREGATE: lambda task: convolve.aggregate(self.board, task),
-            Op.INCREMENT: lambda task: convolve.increment(self.board, task),
-            Op.TRANSFORM: lambda task: convolve.transform(self.board, task),
-            Op.TEMPORAL: lambda task: convolve.temporal(self.board, task),
+            Op.AGGREGATE: lambda task: convolve.aggregate(self.device_state, task),
+            Op.INCREMENT: lambda task: convolve.increment(self.device_state, task),
+            Op.TRANSFORM: lambda task: convolve.transform(self.device_state, task),
+            Op.TEMPORAL: lambda task: convolve.temporal(self.device_state, task),
             Op.BACKWARD: self._backward,
             Op.ALLREDUCE: lambda task: learner.all_reduce(),
             Op.OPTIMIZE: lambda task: learner.step(task.iteration, plan.groups[task.iteration]),
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
-        material.prepare({self._wanted(seat) for seat in plan.owned}, {goal for of in goals.values() for goal in of})
+        material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
         self._targets = {unit: [material.target(goal).to(self.device) for goal in of] for unit, of in goals.items()}
         for task in self.tasks:
             if task.op is Op.H2D:
-                beyond = task.bytes - self._source(seat := (task.unit, task.step)).nbytes
-                if beyond not in (0, material.features(self._number(seat)).nbytes):
+                beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes
+                if beyond not in (0, material.features(self._number(key)).nbytes):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
-                    plan.features.add(seat)
+                    plan.features.add(key)
 
     @property
-    def blocks(self) -> Blocks:
-        """Each iteration up to its all-reduce: every epoch has the same."""
-        return _Iterations(self._losses.notes)
+    def graph_blocks(self) -> GraphBlocks:
+        """Return iterations up to their all-reduce: every epoch has the same."""
+        return _Iterations(self._losses.shares)
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that snapshot groups do not have."""
         self._run[task.op](task)
 
     def check(self) -> None:
-        """As `Learner.check`. Raises ValueError when a change did not belong to the snapshot before it."""
+        """Raise NonFiniteValue as `Learner.check`, and ValueError when a change did not belong to the snapshot before it."""
         if self._unfit.item():
             raise ValueError("a change does not belong to the snapshot that it was applied to: the material was prepared from other edges")
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
-        """Features and targets of the iteration's groups."""
+    def inputs_finite(self, iteration: int) -> bool:
+        """Return whether features and targets of the iteration's groups are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
-        read = [self.material.features(self._number(seat)) for seat in self.plan.features if seat[0] in units]
+        read = [self.material.features(self._number(key)) for key in self.plan.features if key[0] in units]
         read += [target for unit in units for target in self._targets[unit]]
         return all(bool(values.isfinite().all()) for values in read)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over groups."""
         return EpochResult(self._losses.finish())
 
     def _goals(self, unit: int) -> list[int]:
-        """Snapshots that a group predicts: of each of its own, or of the last."""
+        """Return the snapshots that a group predicts: one for each of its own, or one for the last."""
         start, size = unit * self.hyper.stride, self.hyper.group_size
         steps = range(size) if self.model.shape.predicts_each else (size - 1,)
         return [start + step + self.hyper.horizon for step in steps]
 
-    def _wanted(self, seat: Seat) -> Wanted:
-        incremented = seat in self.plan.incremented and not self.model.shape.transforms_first
-        return Wanted(self._number(seat), incremented, seat in self.plan.rebuilt)
+    def _form(self, key: SnapshotKey) -> SnapshotForm:
+        incremented = key in self.plan.incremented and not self.model.shape.transforms_first
+        return SnapshotForm(self._number(key), incremented, key in self.plan.rebuilt)
 
-    def _number(self, seat: Seat) -> int:
-        """Of a snapshot in the sequence."""
-        return seat[0] * self.hyper.stride + seat[1]
+    def _number(self, key: SnapshotKey) -> int:
+        """Return a snapshot's number in the sequence."""
+        return key[0] * self.hyper.stride + key[1]
 
-    def _source(self, seat: Seat) -> Full | Change:
-        return self.material.form(self._wanted(seat))
+    def _source(self, key: SnapshotKey) -> Full | Change:
+        return self.material.form(self._form(key))
 
     def _h2d(self, task: Task) -> None:
-        seat = (task.unit, task.step)
-        source = self._source(seat)
+        key = (task.unit, task.step)
+        source = self._source(key)
         arrived = source.to(self.device, self.shares) if isinstance(source, Full) else source.to(self.device)
         graph = arrived.graph if isinstance(arrived, Full) else None
-        self.board.shelves[seat] = Shelf(form=arrived, graph=graph, scale=arrived.scale)
-        if seat in self.plan.features:
-            features = self.material.features(self._number(seat))
-            self.board.features[seat] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+        self.device_state.snapshots[key] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
+        if key in self.plan.features:
+            features = self.material.features(self._number(key))
+            self.device_state.features[key] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
     def _rebuild(self, task: Task) -> None:
-        before, shelf = self.board.at(task, back=1).graph, self.board.at(task)
-        assert isinstance(shelf.form, Change) and shelf.form.edges is not None and before is not None
+        before, snapshot = self.device_state.at(task, back=1).graph, self.device_state.at(task)
+        assert isinstance(snapshot.form, Change) and snapshot.form.edges is not None and before is not None
         weighted = not self.model.shape.transforms_first
-        edges = used_map(shelf.form.edges)
-        shelf.graph, shelf.scale = aggregation.rebuild(used_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
+        edges = acquire_edge_map(snapshot.form.edges)
+        snapshot.graph, snapshot.scale = aggregation.rebuild(acquire_graph(before), edges, self.hyper.variant, weighted, unfit=self._unfit)
 
     def _copy(self, task: Task) -> None:
-        """From stage to stage of a pipeline; on one rank both are this process."""
+        """Copy a snapshot's results from stage to stage of a pipeline; on one rank both stages are this process."""
         if task.layer:
-            pending = self.board.pending
-            self.board.pending = used(pending).clone() if isinstance(pending, Tensor) else pending
+            pending = self.device_state.pending
+            self.device_state.pending = acquire(pending).clone() if isinstance(pending, Tensor) else pending
             return
-        shelf = self.board.at(task)
-        if shelf.leaf is not None:
-            shelf.leaf = used(shelf.leaf.detach()).clone().requires_grad_()
-        elif shelf.aggregated is not None:
-            shelf.aggregated = used(shelf.aggregated).clone()
+        snapshot = self.device_state.at(task)
+        if snapshot.leaf is not None:
+            snapshot.leaf = acquire(snapshot.leaf.detach()).clone().requires_grad_()
+        elif snapshot.aggregated is not None:
+            snapshot.aggregated = acquire(snapshot.aggregated).clone()
 
     def _backward(self, task: Task) -> None:
-        board, last, top = self.board, self.hyper.group_size - 1, self.model.shape.layers - 1
+        device_state = self.device_state
+        last = self.hyper.group_size - 1
+        top = self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
-        outputs = [used(board.hidden[task.unit, top, step]) for step in steps]
-        aim, targets = self.material.objective, self._targets[task.unit]
-        errors = [self.model.loss(output, target, aim) for output, target in zip(outputs, targets, strict=True)]
+        outputs = [acquire(device_state.hidden[task.unit, top, step]) for step in steps]
+        objective, targets = self.material.objective, self._targets[task.unit]
+        errors = [self.model.loss(output, target, objective) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()
         self._losses.add(task.iteration, loss)
-        board.forget(task.unit)
-        gone = [board.shelves.pop(seat) for seat in self.plan.frees[task.unit]]
-        for seat in self.plan.frees[task.unit]:
-            board.features.pop(seat, None)
+        device_state.forget(task.unit)
+        gone = [device_state.snapshots.pop(key) for key in self.plan.frees[task.unit]]
+        for key in self.plan.frees[task.unit]:
+            device_state.features.pop(key, None)
         ends = [(s.output, s.leaf.grad) for s in gone if s.output is not None and s.leaf is not None and s.leaf.grad is not None]
         if ends:
             torch.autograd.backward([output for output, _ in ends], [gradient for _, gradient in ends])

@@ -1,4 +1,4 @@
-"""Region: what one rank holds of snapshots on the host, whole or a part, and which rows it exchanges for them."""
+"""Region: the rows of snapshots that one rank has on the host, all or a part, and which rows it exchanges for them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.partition import Cut
+from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.real_exec.execution.sending import sent
-from chronoscale.real_exec.snapshots.material import Full, Material, Wanted
+from chronoscale.real_exec.execution.transfers import to_device
+from chronoscale.real_exec.snapshots.material import Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Rows that a rank exchanges for a snapshot: own rows `send` int64 [sent], `rows[q]` of them for rank q; `remote[q]` come from q and
-    stand behind own rows, rank by rank. `back` [rows + remote, sent] adds up what ranks return of each row that was sent, in their order:
-    one row may go to several. Where remote rows do not stand as they come, `arrival` int64 [remote] says which comes next, and `stands`
-    when each of them comes."""
+    """Rows that a rank exchanges for a snapshot.
+
+    send int64 [sent]: own rows, `rows[q]` of them for rank q. remote[q]: rows that come from q; they stand behind own rows, rank by rank.
+    back [rows + remote, sent]: adds up what ranks return of each row that was sent, in their order; one row may go to several. Where remote
+    rows do not stand in the order in which they arrive, `arrival` int64 [remote] says which arrives next, and `stands` when each of them
+    does.
+    """
 
     send: Tensor
     back: Delta
@@ -35,20 +38,20 @@ class Route:
 
     @classmethod
     def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device, arrival: Ints | None = None) -> Route:
-        """`own`: rows that the rank has itself. `arrival`: as the field; None: in the order that they stand in."""
+        """Build a route. own: rows that the rank has itself. arrival: as the field; None: rows arrive in the order in which they stand."""
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
-        ids, pointer, indices = (sent(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
-        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).trusted()
+        ids, pointer, indices = (to_device(torch.from_numpy(array), device) for array in (row.astype(np.int32), indptr, place))
+        back = Delta(ids, pointer, indices, None, own + sum(remote), len(send)).mark_checked()
         turned: tuple[Tensor | None, Tensor | None] = (None, None)
         if arrival is not None and (arrival[1:] < arrival[:-1]).any():
-            turned = (sent(torch.from_numpy(arrival), device), sent(torch.from_numpy(np.argsort(arrival)), device))
-        return cls(sent(torch.from_numpy(send), device), back, rows, remote, *turned)
+            turned = (to_device(torch.from_numpy(arrival), device), to_device(torch.from_numpy(np.argsort(arrival)), device))
+        return cls(to_device(torch.from_numpy(send), device), back, rows, remote, *turned)
 
 
 class Region(Protocol):
-    """`rows` own nodes; `counts[q]` those of every rank."""
+    """Rows of snapshots on one rank. rows: own nodes; counts[q]: those of rank q."""
 
     rows: int
     counts: list[int]
@@ -59,35 +62,35 @@ class Region(Protocol):
         ...
 
     def graph(self, snapshot: int) -> Full:
-        """Adjacency [rows, rows + remote] and scale [rows]."""
+        """Return a snapshot's adjacency [rows, rows + remote] and scale [rows]."""
         ...
 
     def route(self, snapshot: int) -> Route | None:
-        """None where nothing is remote by design."""
+        """Return how remote rows are exchanged; None where a region never has any."""
         ...
 
     def features(self, snapshot: int) -> Tensor:
-        """What own rows read, [rows, F]."""
+        """Return the input features of own rows, [rows, F]."""
         ...
 
     def target(self, snapshot: int) -> Tensor:
-        """What own rows predict, a row each."""
+        """Return what own rows predict, a row each."""
         ...
 
 
-class Whole:
-    """Whole snapshots."""
+class WholeRegion:
+    """The region of all nodes."""
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: SnapshotMaterial) -> None:
         self._material, self.objective = material, material.objective
         self.rows = material.num_nodes
         self.counts = [self.rows]
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        self._material.prepare([Wanted(t) for t in snapshots], targets)
+        self._material.prepare([SnapshotForm(t) for t in snapshots], targets)
 
     def graph(self, snapshot: int) -> Full:
-        whole = self._material.form(Wanted(snapshot))
+        whole = self._material.form(SnapshotForm(snapshot))
         assert isinstance(whole, Full)
         return whole
 
@@ -101,22 +104,28 @@ class Whole:
         return self._material.target(snapshot)
 
 
-class Part:
-    """A part of every snapshot: rows are its own nodes in order of their ids, columns these and then the remote ones it reads."""
+class PartRegion:
+    """The region of one part of the nodes: rows are its own nodes in order of their ids, columns these and then the remote ones
+    it reads."""
 
-    def __init__(self, material: Material, cut: Cut, part: int, device: torch.device) -> None:
-        self._material, self._cut, self._part, self._device = material, cut, part, device
+    def __init__(self, material: SnapshotMaterial, cut: VertexPartition, part: int, device: torch.device) -> None:
+        self._material = material
+        self._cut = cut
+        self._part = part
+        self._device = device
         self._own = torch.from_numpy(cut.nodes(part))
-        self.rows, self.counts, self.objective = len(self._own), np.diff(cut.offset).tolist(), material.objective
+        self.rows = len(self._own)
+        self.counts = np.diff(cut.offset).tolist()
+        self.objective = material.objective
         self._features: dict[int, Tensor] = {}
         self._graph: dict[int, Full] = {}
         self._route: dict[int, Route] = {}
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        wanted = sorted(set(snapshots) - self._graph.keys())
-        self._material.read(wanted)
+        missing = sorted(set(snapshots) - self._graph.keys())
+        self._material.read(missing)
         self._material.prepare([], targets)
-        for t in wanted:
+        for t in missing:
             if (key := self._key(t)) not in self._features:
                 self._features[key] = self._host(self._material.features(t)[self._own])
             self._graph[t], self._route[t] = self._build(t)
@@ -140,7 +149,9 @@ class Part:
         return values.pin_memory() if self._material.pins else values
 
     def _build(self, t: int) -> tuple[Full, Route]:
-        cut, part, snapshot = self._cut, self._part, self._material.snapshots[t]
+        cut = self._cut
+        part = self._part
+        snapshot = self._material.snapshots[t]
         halo, begin = cut.halo(snapshot), int(cut.offset[part])
         mine, asked = halo.reader == part, halo.owner == part
         remote = halo.row[mine]
@@ -156,6 +167,6 @@ class Part:
         values = scale = None
         if self._material.weighted:
             values, scale = (self._host(torch.from_numpy(array)) for array in (csr.values[entry], csr.scale[own]))
-        sent, come = (np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine]))
-        route = Route.of(halo.row[asked] - begin, sent, come, self.rows, self._device)
+        outgoing, incoming = (np.bincount(side, minlength=cut.parts).tolist() for side in (halo.reader[asked], halo.owner[mine]))
+        route = Route.of(halo.row[asked] - begin, outgoing, incoming, self.rows, self._device)
         return Full(CSR(pointer, indices, values, self.rows + len(remote)).check(), scale), route

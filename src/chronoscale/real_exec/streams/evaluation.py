@@ -1,65 +1,67 @@
-"""Evaluation: the test events of a stream, predicted in order, their node memory going on from behind the events that validate."""
+"""Evaluation: the test events of a stream, predicted in order, with node memory going on from after the validation events."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.draws import FIXED, key_of
-from chronoscale.real_exec.streams.outcome import Outcome
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
+from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.streams.updates import Updated, settle
+from chronoscale.real_exec.streams.updates import UpdatedNodes, write_updates
 
 ROOTS = 1 << 14  # read at once, however many negatives an event is ranked against
 
 
 @torch.no_grad()
 def evaluate(program: EventProgram) -> dict[str, float]:
-    """Scores of the test events on whichever ranks, in batches of the training's size; nothing is trained. Called on every rank.
+    """Return scores of the test events, in batches of the training's size, on whichever ranks; without training. Called on every rank.
 
-    Each destination is told from one fixed negative (AP, AUC) and ranked against others (MRR).
+    Each destination is compared with one fixed negative (AP, AUC) and ranked against others (MRR).
     """
-    data, steps, source = program.data, program.steps.merged(), program.data.whole
+    data = program.data
+    steps = program.steps.for_evaluation()
+    source = program.data.whole
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
         others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
-    outcome = Outcome(deal.part, program.width(others.shape[1]), program.device)
-    outcome.seen[:] = True
+    predictions = Predictions(deal.part, program.width(others.shape[1]), program.device)
+    predictions.seen[:] = True
     program.learner.model.eval()
-    seed, size = key_of(program.seed, FIXED + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = derive_key(program.seed, FIXED_EPOCH + 1), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
-        whole, own = deal.together(iteration), deal.own(iteration, program.rank)
+        whole, own = deal.all_events(iteration), deal.rank_events(iteration, program.rank)
         for begin in range(own.start, own.stop, size):
             part = range(begin, min(begin + size, own.stop))
-            told = others[part.start - deal.part.start : part.stop - deal.part.start]
-            batch = steps.sample(source, part, told, whole.start, seed)
-            outcome.add(part, steps.forward(batch))
+            negatives = others[part.start - deal.part.start : part.stop - deal.part.start]
+            batch = steps.sample(source, part, negatives, whole.start, seed)
+            predictions.add(part, steps.forward(batch))
         _write(program, deal, iteration)
-    outcome.together(program.collective)
-    return outcome.links(data, others >= 0) if link else outcome.labels(data)
+    predictions.all_reduce(program.collective)
+    return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 
 @torch.no_grad()
 def catch_up(program: EventProgram) -> None:
-    """Bring node memory past the events of validation, where epochs end before them. Called on every rank."""
+    """Bring node memory past the validation events, where epochs end before them. Called on every rank."""
     program.learner.model.eval()
     deal = _batches(program, program.data.split.validation)
     for iteration in range(deal.iterations):
         _write(program, deal, iteration)
 
 
-def _batches(program: EventProgram, part: range) -> Deal:
-    return Deal(part, program.collective.ranks, program.hyper.batch_size)
+def _batches(program: EventProgram, part: range) -> BatchAssignment:
+    return BatchAssignment(part, program.collective.ranks, program.hyper.batch_size)
 
 
-def _write(program: EventProgram, deal: Deal, iteration: int) -> None:
-    """What an iteration of all events leaves in memory, computed on every rank alike."""
+def _write(program: EventProgram, deal: BatchAssignment, iteration: int) -> None:
+    """Write what an iteration of all events leaves in memory, computed on every rank alike."""
     if not program.material.shape.memory:
         return
-    source, updated = program.data.whole, Updated.of(program.data.whole, deal, iteration)
+    source, updated = program.data.whole, UpdatedNodes.of(program.data.whole, deal, iteration)
     fresh = program.steps.fresh(torch.from_numpy(updated.nodes))
-    whole = deal.together(iteration)
-    settle(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)
+    whole = deal.all_events(iteration)
+    write_updates(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)

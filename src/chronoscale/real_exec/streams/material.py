@@ -1,4 +1,4 @@
-"""Material: what the programs of one prepared stream read: its tables of features, and the state of its nodes."""
+"""StreamMaterial: what the programs of one prepared stream read: tables of features, and the state of its nodes."""
 
 from __future__ import annotations
 
@@ -8,39 +8,42 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.waits import waits
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.event_gaps import measure_event_gaps
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.arrays import Float32
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.state import NodeState
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import StreamShape, shape_for
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Material:
-    """node_features float32 [N, F] or None: the stream's own; else rows drawn by the seed, or zeros, for a model that reads nothing of the
-    past but features."""
+class StreamMaterial:
+    """A prepared stream, the shape of a model on it, and node features float32 [N, F] or None.
 
-    data: Prepared
+    Features are the stream's own. A model that reads nothing of the past but features gets rows drawn by the seed, or zeros, where it has
+    none.
+    """
+
+    data: PreparedStream
     shape: StreamShape
     node_features: Float32 | None
 
     @classmethod
-    def of(cls, item: Item, choice: ModelChoice, context: Context) -> Material:
-        """Made once a rank. Raises UserError for a folder that holds no prepared stream, and as the model's shape does."""
+    def of(cls, item: Item, choice: ModelChoice, context: Context) -> StreamMaterial:
+        """Return an item's material, made once a rank. Raises UserError for a folder without a prepared stream, and for
+        impossible models."""
         key = ("material", item.dataset, choice)
-        return context.share(key, lambda: cls.on(Prepared.load(Path(item.dataset)), choice, item.hyper, context))
+        return context.share(key, lambda: cls.on(PreparedStream.load(Path(item.dataset)), choice, item.hyper, context))
 
     @classmethod
-    def on(cls, data: Prepared, choice: ModelChoice, hyper: Hyper, context: Context) -> Material:
-        """Of a prepared stream. Raises UserError as the model's shape does."""
-        shape, features = shape_for(choice, statistics_of(data), hyper), data.whole.stream.node_features
+    def on(cls, data: PreparedStream, choice: ModelChoice, hyper: Hyper, context: Context) -> StreamMaterial:
+        """Make the material of a prepared stream. Raises UserError for impossible models."""
+        shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()
@@ -48,23 +51,25 @@ class Material:
 
     @property
     def edge_features(self) -> Float32 | None:
-        """Of all events, float32 [M, De]; None for a model that reads none."""
+        """Return the features of all events, float32 [M, De]; None for a model that reads none."""
         return self.data.whole.stream.features if self.shape.edge else None
 
     def state(self) -> NodeState:
-        """Tables of their own for every program, empty."""
+        """Return new, empty tables of node memory and mailbox."""
         events = self.data.whole.stream
         return NodeState(events.num_nodes, self.shape, float(events.t[0]))
 
     def learner(self, choice: ModelChoice, context: Context, smooth: bool = False) -> Learner[StreamModel]:
-        """The untrained model on this rank, its parameters from the job's seed. smooth: as of `Sharing`."""
+        """Return the untrained model on this rank, its parameters from the job's seed. smooth: see `Sharing`."""
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
         if smooth:
             model.smooth()
-        model.standardise(*context.share(("waits", self.data.folder), lambda: waits(self.data.training, self.data.trained)))
+        model.standardise(
+            *context.share(("waits", self.data.folder), lambda: measure_event_gaps(self.data.training, self.data.training_events))
+        )
         return Learner(model, context, fused=True)
 
 
 def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:
-    """Rows of a table in the host's memory, mapped or not: float32 [n, D]."""
+    """Return rows of a (memory-mapped) table in host memory, float32 [n, D]; None for no table."""
     return None if table is None else torch.from_numpy(np.ascontiguousarray(table[index]))

@@ -1,4 +1,4 @@
-"""Plans on events: one schedule for every epoch; the best epoch's model, memory and mailbox are kept, and tested at the end."""
+"""EventPlans: one schedule for every epoch; the best epoch's model, memory and mailbox are kept, and tested at the end."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ from pathlib import Path
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.training.best import best_of, keep_best, restore_best
-from chronoscale.real_exec.training.checkpoint import replaced
+from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
+from chronoscale.real_exec.training.checkpoint import write_atomically
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
-from chronoscale.real_exec.training.tested import checked
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"
 
 
 class EventPlans(Plans):
-    """Training ends early where `patience` epochs have not bettered the first score (0: never). In the job's folder: BEST, and at the end
-    TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and its node memory begins empty: a run that
-    was cut off ends where one that was not does.
+    """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
+
+    In the job's folder: BEST, and at the end TEST, scores of the test events. An epoch's draws depend on the seed and its number alone, and
+    its node memory begins empty: a run that was cut off ends where one that was not does.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
-        """Raises UserError when the schedule is for another number of ranks, and as `Material.of`."""
+        """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
         item = job.items[0]
-        self._schedule, self._context, self._folder = context.admit(schedule), context, Path(job.out)
+        self._schedule = context.require_ranks(schedule)
+        self._context = context
+        self._folder = Path(job.out)
         self._patience = item.hyper.events.patience
-        material = Material.of(item, job.model, context)
+        material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
         self._program = EventProgram(schedule, material, self.learner, item.hyper, context)
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
-        """The plan, from this epoch on."""
         if self._plan is None:
             self._program.epoch = epoch
             self._plan = Plan(0, STAGE, self._schedule, self._program)
         return self._plan
 
-    def kept(self) -> Mapping[str, Tensor]:
-        """Node memory and mailbox as the epoch has left them."""
+    def extra_state(self) -> Mapping[str, Tensor]:
+        """Return node memory and mailbox as the epoch has left them."""
         return self._program.state.tables()
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """As `kept` gave them. Raises as `NodeState.restore`."""
-        self._program.state.restore(kept)
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self._program.state.restore(state)
 
-    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """After the epochs of these scores: keeps the last one's state where it is the best."""
-        best = best_of(scores)
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """Save the last epoch's state where it is the best; return whether patience is over."""
+        best = best_epoch(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
-            keep_best(self._folder, best, self.learner.model, self.kept())
+            save_best(self._folder, best, self.learner.model, self.extra_state())
         return 0 < self._patience <= len(scores) - 1 - best
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """As `best_of`."""
-        return best_of(scores)
+        return best_epoch(scores)
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its memory going on."""
+        """Score the test events with the best epoch's model, its memory going on, and write the scores."""
         self._context.collective.barrier()
-        restore_best(self._folder, self.learner.model, self.restore)
+        load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:
             catch_up(self._program)
-        tested = checked(evaluate(self._program), self._schedule.name, "after training")
+        tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
         if self._context.rank == 0:
-            replaced(self._folder / TEST, json.dumps(tested).encode())
+            write_atomically(self._folder / TEST, json.dumps(tested).encode())

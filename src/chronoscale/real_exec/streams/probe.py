@@ -1,4 +1,4 @@
-"""StreamProbe: some batches of an epoch, of several sizes, that a profile times."""
+"""StreamProbe: some batches of an epoch, of several sizes, for a profile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import Hyper, Workload
 
@@ -28,14 +28,16 @@ Planner = StreamStrategy | SpreadStrategy
 
 
 def stream_probes(workload: Workload, strategies: Sequence[Planner], ranks: int) -> Iterator[StreamProbe]:
-    """Of every way to feed batches that `strategies` have, on all ranks at once; memory misses the events that are left out, at no
-    difference to the time."""
-    ways: dict[str, Planner] = {}
-    for one in strategies:
-        ways.setdefault(one.way, one)
-    for one in ways.values():
+    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once.
+
+    Node memory misses the events that are left out, which makes no difference to the time.
+    """
+    planners: dict[str, Planner] = {}
+    for planner in strategies:
+        planners.setdefault(planner.way, planner)
+    for planner in planners.values():
         for size in sorted({max(round(part * workload.hyper.batch_size), 1) for part in PARTS}):
             iterations = -(-workload.events.training // (size * ranks))
             events = replace(workload.hyper.events, every=max(iterations // STEPS, 1))
             hyper = replace(workload.hyper, batch_size=size, batches=0, events=events)
-            yield StreamProbe(f"{one.name}-b{size}", one.plan(replace(workload, hyper=hyper), ranks, UNUSED), hyper)
+            yield StreamProbe(f"{planner.name}-b{size}", planner.plan(replace(workload, hyper=hyper), ranks, UNUSED), hyper)

@@ -1,4 +1,4 @@
-"""EventProgram: one rank's batches of events, executed."""
+"""EventProgram: executes one rank's batches of events, with a copy of all node memory on every rank."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.loading import Cached
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.presampling import different
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.caching.loading import CachedRows
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.presampling import distinct_rows
 from chronoscale.datasets.arrays import Bool
-from chronoscale.datasets.streams.draws import FIXED, key_of
+from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import used
 from chronoscale.real_exec.execution.program import EpochResult
-from chronoscale.real_exec.execution.sending import brought
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import acquire, to_host
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.batches import BatchProgram
-from chronoscale.real_exec.streams.crew import Crew
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.batch_program import BatchProgram
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
+from chronoscale.real_exec.streams.sampling_threads import SamplingThreads
 from chronoscale.real_exec.streams.steps import Steps
-from chronoscale.real_exec.streams.updates import Updated, contribution, settle
+from chronoscale.real_exec.streams.updates import UpdatedNodes, contribution, write_updates
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.phase import VALIDATE
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.workload import Hyper
 
 
 class EventProgram(BatchProgram):
-    """Executes one rank's rows of an epoch on events, every rank with a copy of all memory, which begins empty (a probe's does not);
-    negatives are drawn anew."""
+    """Program of batches of events. Every rank has a copy of all memory, which begins empty (a probe's does not); negatives are
+    drawn anew."""
 
-    def __init__(self, schedule: Schedule, material: Material, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
+    def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)
-        feeding = Feeding.of(schedule)
+        feeding = StreamFeeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state = material.state()
         self._lone = self._lone and not feeding.operators
@@ -46,20 +45,22 @@ class EventProgram(BatchProgram):
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
         self.steps = Steps(material, learner.model, self.state, self.sampling, residents, context)
         learner.model.operators = feeding.operators
-        self._crew = None
+        self._sampling_threads = None
         if feeding.bound:
-            self._crew = context.share(("crew", self.data.folder, hyper), lambda: Crew(self.data, hyper, self.sampling.sources, context))
-            if self._crew.cpus:
+            self._sampling_threads = context.share(
+                ("crew", self.data.folder, hyper), lambda: SamplingThreads(self.data, hyper, self.sampling.sources, context)
+            )
+            if self._sampling_threads.cpus:
                 self.steps.threads = 0
-        self.deals = tuple(self.data.deal(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
+        self.deals = tuple(self.data.assignment(validates, ranks, hyper.batch_size, *limits) for validates in (False, True))
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
             Op.GATHER: self._gather,
             Op.H2D: self._send,
             Op.MEMORY_READ: lambda task: self.steps.read(self._batch[task.unit]),
-            Op.MEMORY_UPDATE: lambda task: self.graded(task, self.steps.update),
-            Op.AGGREGATE: lambda task: self.graded(task, lambda batch: self.steps.layer(batch, task.layer)),
-            Op.FORWARD: lambda task: self.graded(task, lambda batch: self.score(task, batch)),
+            Op.MEMORY_UPDATE: lambda task: self.run_with_grad(task, self.steps.update),
+            Op.AGGREGATE: lambda task: self.run_with_grad(task, lambda batch: self.steps.layer(batch, task.layer)),
+            Op.FORWARD: lambda task: self.run_with_grad(task, lambda batch: self.score(task, batch)),
             Op.BACKWARD: self.backward,
             Op.ALLREDUCE: self.all_reduce,
             Op.OPTIMIZE: lambda task: self.learner.step(task.iteration),
@@ -69,90 +70,85 @@ class EventProgram(BatchProgram):
         }
 
     def begin(self) -> None:
-        """As BatchProgram says."""
         super().begin()
-        if self._crew is not None:
-            self._crew.begin()
+        if self._sampling_threads is not None:
+            self._sampling_threads.begin()
         self.state.reset()
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
-        self._ahead: list[Cached] = []
+        self._ahead: list[CachedRows] = []
         self._batch: dict[int, Batch] = {}
-        self._updated: dict[int, Updated] = {}
+        self._updated: dict[int, UpdatedNodes] = {}
         self._memory: dict[int, Tensor] = {}
 
     def finish(self) -> EpochResult:
-        """As BatchProgram says."""
-        if self._crew is not None:
-            self._crew.end()
+        if self._sampling_threads is not None:
+            self._sampling_threads.end()
         return super().finish()
 
     def batch(self, unit: int) -> Batch:
-        """As BatchProgram says."""
         return self._batch[unit]
 
-    def leave(self, unit: int) -> None:
-        """As BatchProgram says."""
+    def release(self, unit: int) -> None:
         if not self.material.shape.memory:
             del self._batch[unit]
 
-    def together(self, task: Task) -> int:
-        """As BatchProgram says."""
+    def iteration_events(self, task: Task) -> int:
         deal, iteration = self._place(task)
-        return len(deal.together(iteration))
+        return len(deal.all_events(iteration))
 
-    def seen(self) -> Bool:
-        """As BatchProgram says."""
+    def predicted_events(self) -> Bool:
         deal = self.deals[1]
-        found = np.zeros(len(deal.part), np.bool_)
+        predicted = np.zeros(len(deal.part), np.bool_)
         for iteration in range(deal.iterations):
-            whole = deal.together(iteration)
-            found[whole.start - deal.part.start : whole.stop - deal.part.start] = True
-        return found
+            whole = deal.all_events(iteration)
+            predicted[whole.start - deal.part.start : whole.stop - deal.part.start] = True
+        return predicted
 
-    def _place(self, task: Task) -> tuple[Deal, int]:
-        """A task's batches, and its iteration among them."""
+    def _place(self, task: Task) -> tuple[BatchAssignment, int]:
+        """Return the batches that a task belongs to, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.deals[validates], task.unit - self.deals[0].iterations * validates
 
-    def _source(self, task: Task) -> Source:
+    def _source(self, task: Task) -> IndexedStream:
         return self.data.whole if task.step == VALIDATE else self.data.training
 
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
-        part, before = deal.own(iteration, self.rank), deal.together(iteration).start
-        others = self.fixed(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
-        source, seed = self._source(task), key_of(self.seed, FIXED if validates else self.epoch)
+        part, before = deal.rank_events(iteration, self.rank), deal.all_events(iteration).start
+        others = self.fixed_negatives(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
+        source, seed = self._source(task), derive_key(self.seed, FIXED_EPOCH if validates else self.epoch)
         if task.layer == 0:  # to know which rows will be asked for again
-            self._ahead.append(different(self.steps.find(source, part, others, before, seed)[1], source))
+            self._ahead.append(distinct_rows(self.steps.find(source, part, others, before, seed)[1], source))
             return
         if self._ahead:
-            self.steps.residents, self._ahead = self.steps.residents.following(self._ahead), []
+            self.steps.residents, self._ahead = self.steps.residents.for_epoch(self._ahead), []
         self._batch[task.unit] = self.steps.sample(source, part, others, before, seed)
         if self.material.shape.memory:
-            self._updated[task.unit] = Updated.of(source, deal, iteration)
+            self._updated[task.unit] = UpdatedNodes.of(source, deal, iteration)
 
     def _gather(self, task: Task) -> None:
-        """On the host, or on the device what stands elsewhere there: features, and node memory (layer 0)."""
+        """Gather rows on the host; or, on the device, put rows where they are read: features, and node memory (layer 0)."""
         batch = self._batch[task.unit]
         if task.lane is Lane.HOST:
             self.steps.gather(batch)
         elif task.layer < 0:
             self.steps.expand(batch)
         else:
-            batch.expand_pending()
+            batch.expand_memory()
 
     def _send(self, task: Task) -> None:
         batch = self._batch[task.unit]
         if task.layer < 0:
             self.steps.send(batch)
         else:
-            self.steps.send_pending(batch)
+            self.steps.send_memory(batch)
 
     def _own(self, task: Task) -> Tensor:
-        """Memory of the nodes that this rank answers for; a rank without events has not sampled, and finds only now who writes."""
+        """Return the memory of the nodes that this rank writes; a rank without events has not sampled, and finds only now which
+        these are."""
         if task.unit not in self._updated:
-            self._updated[task.unit] = Updated.of(self._source(task), *self._place(task))
+            self._updated[task.unit] = UpdatedNodes.of(self._source(task), *self._place(task))
         return contribution(self._updated[task.unit], self._batch.get(task.unit), self.rank, self.material.shape.memory, self.device)
 
     def _gather_memory(self, task: Task) -> None:
@@ -160,12 +156,12 @@ class EventProgram(BatchProgram):
         self._memory[task.unit] = self.collective.all_gather(own, self._updated[task.unit].counts)
 
     def _bring_back(self, task: Task) -> None:
-        memory = used(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
-        self._memory[task.unit] = brought(memory)
+        memory = acquire(self._memory.pop(task.unit) if task.unit in self._memory else self._own(task))
+        self._memory[task.unit] = to_host(memory)
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)
         source = self._source(task)
         updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)
-        settle(deal.together(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
+        write_updates(deal.all_events(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)
         self._batch.pop(task.unit, None)

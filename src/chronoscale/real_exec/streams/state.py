@@ -1,4 +1,4 @@
-"""NodeState: memory and mailbox of all nodes, in the host's memory; a copy a rank, equal on all."""
+"""NodeState: memory and mailbox of nodes, in host memory; where all ranks have all nodes, a copy a rank, equal on all."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.streams.pending import Pending
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.strategies.streams.models import StreamShape
 
 NEVER = float("-inf")
 
 
 class NodeState:
-    """memory float32 [N, H]; updated float64 [N], the time of the newest mail in it, the stream's first time before any; mail float32
-    [N, S, W], the newest last; mailed float64 [N, S], -inf where there is none; sent bool [N, S]: the node was the source of its event.
+    """Tables of N nodes.
+
+    memory float32 [N, H]; updated float64 [N]: time of the newest message in it, the stream's first time before any; mail float32 [N, S,
+    W]: the mailbox, the newest message last; mailed float64 [N, S]: their times, -inf for an empty slot; sent bool [N, S]: the node was the
+    source of the message's event.
     """
 
     def __init__(self, num_nodes: int, shape: StreamShape, begun: float) -> None:
@@ -27,13 +30,15 @@ class NodeState:
         self.sent = torch.zeros(num_nodes, shape.mails, dtype=torch.bool)
 
     def reset(self) -> None:
-        """As before the first event."""
+        """Empty all tables, as before the first event."""
         for table, value in ((self.memory, 0), (self.updated, self._begun), (self.mail, 0), (self.mailed, NEVER), (self.sent, False)):
             table.fill_(value)
 
     def imagine(self, seed: int) -> None:
-        """As if every node had been heard of when the stream began: for probes, whose batches do not follow one another. Of nodes that were
-        not heard of, models may compute less."""
+        """Fill the tables as if every node had a message from when the stream began: for probes, whose batches do not follow one another.
+
+        Models may compute less for nodes without messages.
+        """
         drawn = torch.Generator().manual_seed(seed)
         for table in (self.memory, self.mail):
             table.uniform_(-1, 1, generator=drawn)
@@ -41,43 +46,43 @@ class NodeState:
         self.sent.fill_(True)
 
     def tables(self) -> dict[str, Tensor]:
-        """By name, for a checkpoint."""
+        """Return the tables by name, for a checkpoint."""
         return {"memory": self.memory, "updated": self.updated, "mail": self.mail, "mailed": self.mailed, "sent": self.sent}
 
     def restore(self, tables: Mapping[str, Tensor]) -> None:
-        """What `tables` gave. Raises KeyError or RuntimeError for tables of another model or stream."""
+        """Restore what `tables` returned. Raises KeyError or RuntimeError for tables of another model or stream."""
         for name, table in self.tables().items():
             if tables[name].shape != table.shape:
                 raise RuntimeError(f"{name} is {list(tables[name].shape)}, expected {list(table.shape)}")
             table.copy_(tables[name])
 
-    def read(self, nodes: Tensor) -> tuple[Pending, Tensor]:
-        """Rows of nodes int64 [U], and when each was heard of last: float64 [U], the time of its memory with its mails in it."""
+    def read(self, nodes: Tensor) -> tuple[MemoryRows, Tensor]:
+        """Return rows of nodes int64 [U], and the time of each one's memory with its messages applied, float64 [U]."""
         # Several times as fast as indexing.
-        return opened({name: table.index_select(0, nodes) for name, table in self.tables().items()})
+        return memory_rows_of({name: table.index_select(0, nodes) for name, table in self.tables().items()})
 
     def write(self, nodes: Tensor, memory: Tensor) -> None:
-        """Memory float32 [U, H] of nodes [U], each once, with all of their mails in it."""
+        """Write memory float32 [U, H] of nodes [U], each once, with all of their messages applied."""
         newest = self.mailed[nodes, -1]
         self.memory[nodes] = memory
         self.updated[nodes] = torch.where(newest > NEVER, newest, self.updated[nodes])
 
     def put(self, nodes: Tensor, memory: Tensor, updated: Tensor) -> None:
-        """Memory float32 [U, H] of nodes [U], each once, and its time float64 [U]."""
+        """Write memory float32 [U, H] of nodes [U], each once, and its time float64 [U]."""
         self.memory[nodes], self.updated[nodes] = memory, updated
 
     def post(self, nodes: Tensor, mail: Tensor, time: Tensor, sent: Tensor) -> None:
-        """A mail float32 [U, W] to each of nodes [U], each once, at time float64 [U]: the oldest leaves its mailbox."""
+        """Add a message float32 [U, W] to the mailbox of each of nodes [U], each once, at time float64 [U]; the oldest is dropped."""
         for table, newest in ((self.mail, mail), (self.mailed, time), (self.sent, sent)):
             if table.shape[1] > 1:
                 table[nodes, :-1] = table[nodes, 1:]
             table[nodes, -1] = newest
 
 
-def opened(rows: Mapping[str, Tensor]) -> tuple[Pending, Tensor]:
-    """Rows of the tables [U, …], by name, as they are read: see `NodeState.read`."""
+def memory_rows_of(rows: Mapping[str, Tensor]) -> tuple[MemoryRows, Tensor]:
+    """Return rows of the tables [U, …], by name, as models read them, and their times: see `NodeState.read`."""
     mailed, before = rows["mailed"], rows["updated"]
     there = mailed > NEVER
     elapsed = torch.where(there, mailed - before[:, None], 0.0).float()
-    pending = Pending(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
+    pending = MemoryRows(rows["memory"], rows["mail"], there, elapsed, rows["sent"])
     return pending, torch.where(there[:, -1], mailed[:, -1], before)

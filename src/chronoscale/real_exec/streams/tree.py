@@ -1,4 +1,4 @@
-"""Tree: the sampled neighbourhood that a batch's roots are computed from, level by level."""
+"""Tree: the sampled neighbourhood that a batch's roots are computed from, level by level, on the device."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 
 
 class Hop(NamedTuple):
-    """The sampled events of the T targets of one level, K slots each; what stands in an empty slot is not read, but has to be finite.
+    """The sampled events of the T targets of one level, K slots each; an empty slot is not read, but has to be finite.
 
-    slot int64 [T, K], row of the next level's targets, 0 where the slot is empty; there bool [T, K], filled slots first, in the order of
-    their events; elapsed float32 [T, K], time of the target less that of the event; edge float32 [T, K, De], features of the events.
-    filled: slots that are there. weight float32 [T, K], above 0: what a slot stands for; None: 1 each.
+    slot int64 [T, K]: row among the next level's targets, 0 for an empty slot; there bool [T, K]: filled slots, first, in the order of
+    their events; elapsed float32 [T, K]: time of the target less that of the event; edge float32 [T, K, De]: features of the events.
+    filled: number of filled slots. weight float32 [T, K], above 0: how many events a slot stands for; None: 1 each.
     """
 
     slot: Tensor

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.statistics import last_events
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.real_exec.execution.lanes import used
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import rows
 from chronoscale.real_exec.streams.models.model import StreamModel
@@ -22,9 +21,12 @@ from chronoscale.real_exec.streams.state import NodeState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Updated:
-    """Nodes of an iteration's events, those of rank 0's last events first: `nodes` int64 [U]; `last` int64 [U], the last event of each;
-    `source` bool [U]: it sends that event. counts: nodes of every rank."""
+class UpdatedNodes:
+    """Nodes of an iteration's events, ordered by the rank that has the last event of each.
+
+    nodes int64 [U]; last int64 [U]: the last event of each; source bool [U]: it is the source of that event. counts: how many each rank
+    has.
+    """
 
     nodes: Int64
     last: Int64
@@ -32,9 +34,9 @@ class Updated:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, source: Source, deal: Deal, iteration: int) -> Updated:
-        """Every rank finds the same: all of them read the stream."""
-        whole = deal.together(iteration)
+    def of(cls, source: IndexedStream, deal: BatchAssignment, iteration: int) -> UpdatedNodes:
+        """Find the updated nodes of an iteration; every rank finds the same, as all read the stream."""
+        whole = deal.all_events(iteration)
         span = slice(whole.start, whole.stop)
         src = np.asarray(source.stream.src[span])
         nodes, last = last_events(src, np.asarray(source.stream.dst[span]))
@@ -44,29 +46,32 @@ class Updated:
         return cls(ends, last[order] + whole.start, src[last[order]] == ends, tuple(counts.tolist()))
 
     def own(self, rank: int) -> slice:
-        """Places of a rank's."""
+        """Return the places of a rank's nodes."""
         first = sum(self.counts[:rank])
         return slice(first, first + self.counts[rank])
 
     def rows(self, batch: Batch, rank: int) -> Tensor:
-        """Where a rank's stand among the nodes of its batch: int64 [u]. Its events are the first roots, sources before destinations."""
+        """Return where a rank's nodes stand among those of its batch, int64 [u]: its events are the first roots, sources before
+        destinations."""
         own = self.own(rank)
         assert isinstance(batch.events, range)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
-        return torch.from_numpy(batch.found.trees[0].levels[0][place])
+        return torch.from_numpy(batch.neighbourhood.trees[0].levels[0][place])
 
 
-def contribution(updated: Updated, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
-    """Memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; none without events."""
+def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
+    """Return the memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; empty without events."""
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
-    return used(batch.memory).detach()[sent(updated.rows(batch, rank), device)]
+    return acquire(batch.memory).detach()[to_device(updated.rows(batch, rank), device)]
 
 
 @torch.no_grad()
-def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState, delivers: int) -> None:
-    """Write memory [U, H], in the host's memory, of the nodes that an iteration's events `whole` have changed, and deliver their mails."""
+def write_updates(
+    whole: range, updated: UpdatedNodes, memory: Tensor, source: IndexedStream, model: StreamModel, state: NodeState, delivers: int
+) -> None:
+    """Write memory [U, H], in host memory, of the nodes that an iteration's events `whole` have changed, and deliver their messages."""
     state.write(torch.from_numpy(updated.nodes), memory)
     if delivers:
         _to_neighbours(whole, source, model, state, delivers)
@@ -74,8 +79,8 @@ def settle(whole: range, updated: Updated, memory: Tensor, source: Source, model
         _to_ends(updated, memory, source, model, state)
 
 
-def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamModel, state: NodeState) -> None:
-    """To each node the mail of its last event (TGN §3.2, "last")."""
+def _to_ends(updated: UpdatedNodes, memory: Tensor, source: IndexedStream, model: StreamModel, state: NodeState) -> None:
+    """Deliver to each node the message of its last event (TGN §3.2, "last")."""
     events = source.stream
     other = np.where(updated.source, events.dst[updated.last], events.src[updated.last])
     edge = rows(events.features, updated.last) if model.shape.edge else None
@@ -84,15 +89,17 @@ def _to_ends(updated: Updated, memory: Tensor, source: Source, model: StreamMode
     state.post(torch.from_numpy(updated.nodes), mail, time, torch.from_numpy(updated.source))
 
 
-def _to_neighbours(whole: range, source: Source, model: StreamModel, state: NodeState, fanout: int) -> None:
-    """To each node the mean of the mails that it gets, at the time of the latest (APAN §3.4)."""
-    events, found, span = source.stream, delivered(source, whole, fanout), slice(whole.start, whole.stop)
+def _to_neighbours(whole: range, source: IndexedStream, model: StreamModel, state: NodeState, fanout: int) -> None:
+    """Deliver to each node the mean of the messages that it gets, at the time of the latest (APAN §3.4)."""
+    events = source.stream
+    deliveries = deliver_mail(source, whole, fanout)
+    span = slice(whole.start, whole.stop)
     src, dst = (torch.from_numpy(np.array(end[span])).long() for end in (events.src, events.dst))
     edge = rows(events.features, np.arange(whole.start, whole.stop)) if model.shape.edge else None
     mail = model.mail(state.memory.index_select(0, src), state.memory.index_select(0, dst), edge)
-    nodes, to = torch.from_numpy(found.nodes), torch.from_numpy(found.to)
-    total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(found.event - whole.start)])
-    latest = np.searchsorted(found.to, np.arange(found.nodes.size), side="right") - 1
-    time = torch.from_numpy(events.t[found.event[latest]]).double()
+    nodes, to = torch.from_numpy(deliveries.nodes), torch.from_numpy(deliveries.to)
+    total = mail.new_zeros(len(nodes), mail.shape[1]).index_add_(0, to, mail[torch.from_numpy(deliveries.event - whole.start)])
+    latest = np.searchsorted(deliveries.to, np.arange(deliveries.nodes.size), side="right") - 1
+    time = torch.from_numpy(events.t[deliveries.event[latest]]).double()
     mean = total / torch.bincount(to, minlength=len(nodes))[:, None]
     state.post(nodes, mean, time, torch.zeros(len(nodes), dtype=torch.bool))

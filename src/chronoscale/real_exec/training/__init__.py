@@ -1,1 +1,1 @@
-"""Epoch after epoch: the loop, its optimiser, checkpoints and the best model."""
+"""Training epoch after epoch: plans, a learner, checkpoints, the best epoch."""

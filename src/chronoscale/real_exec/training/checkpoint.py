@@ -1,4 +1,4 @@
-"""Checkpoint: what training keeps of every epoch, so that it can go on after the last whole one.
+"""Checkpoint: what training records of every epoch, so that it can go on after the last whole one.
 
 In the folder of a training run: `epochs/<number>.json`, and `checkpoint.pt` after every epoch.
 """
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.scores import Scores
-from chronoscale.real_exec.execution.blocks import Launched
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import Plans
 from chronoscale.records import read_json, reading
@@ -27,10 +27,11 @@ CHECKPOINT = "checkpoint.pt"
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """One epoch, as rank 0 saw it. Times are ns of the system's clock; `switch_ns` was spent on taking up a new plan before it.
+    """Record of one epoch, as rank 0 saw it. Times are ns of the system's clock.
 
-    losses: one value an iteration. scores: of what validated, by key; none where nothing did. rates: the lowest and the highest learning
-    rate of a step. counts: as of `EpochResult`. launched: how, where CUDA graphs were asked for.
+    plan, stage, strategy: what was followed. switch_ns: time spent on taking up a new plan before it. losses: one value an iteration.
+    scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step. counts: see
+    `EpochResult`. launched: how rows were launched, where CUDA graphs were asked for.
     """
 
     epoch: int
@@ -44,33 +45,33 @@ class EpochRecord:
     scores: Scores
     rates: tuple[float, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    launched: Launched | None = None
+    launched: LaunchSummary | None = None
 
     @property
     def loss(self) -> float:
-        """Mean over the epoch's iterations."""
+        """Return the mean over the epoch's iterations."""
         return sum(self.losses) / max(len(self.losses), 1)
 
 
-def records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
-    """Epochs so far, in order, but those that are known."""
+def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
+    """Read the records of all epochs so far, in order, apart from those in `known`."""
     files = sorted(path for path in (folder / "epochs").glob("[0-9]*.json") if path.stem.isdecimal())
     return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
-def keep(folder: Path, record: EpochRecord, learner: Learner[Any], kept: Mapping[str, Tensor]) -> None:
-    """Write what an epoch came to, and the checkpoint to go on from; each is there whole or not at all. `kept`: as of `Plans`."""
-    replaced(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
-    content = io.BytesIO()  # torch says in its own words, and by another error, that a disk is full
-    state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(kept)}
+def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
+    """Write an epoch's record and the checkpoint to go on from; each file is whole or not there. kept: see `Plans.kept`."""
+    write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
+    content = io.BytesIO()  # torch reports a full disk by an error of its own
+    state = {"model": learner.model.state_dict(), "optimizer": learner.optimizer.state_dict(), "kept": dict(extra)}
     torch.save({"epoch": record.epoch + 1, **state}, content)
-    replaced(folder / CHECKPOINT, content.getvalue())
+    write_atomically(folder / CHECKPOINT, content.getvalue())
 
 
 def restore(folder: Path, plans: Plans, device: torch.device) -> int:
-    """Bring model, optimiser and whatever else the plans keep to the last checkpoint; the epoch to go on with, 0 without one.
+    """Load the last checkpoint into model, optimiser and plans; return the epoch to go on with, 0 without a checkpoint.
 
-    Raises UserError for a checkpoint that is not of this model.
+    Raises UserError for a checkpoint of another model.
     """
     path, learner = folder / CHECKPOINT, plans.learner
     if not path.exists():
@@ -79,7 +80,7 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
         saved = torch.load(path, map_location=device, weights_only=True)
         learner.model.load_state_dict(saved["model"])
         learner.optimizer.load_state_dict(saved["optimizer"])
-        for parameter in (one for group in learner.optimizer.param_groups for one in group["params"]):
+        for parameter in (trained for group in learner.optimizer.param_groups for trained in group["params"]):
             for name, value in learner.optimizer.state.get(parameter, {}).items():
                 if value.shape not in ((), parameter.shape):
                     raise ValueError(f"{name} of the optimiser is {list(value.shape)}, its parameter {list(parameter.shape)}")
@@ -89,8 +90,8 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
         return int(saved["epoch"])
 
 
-def replaced(path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
     part = path.with_name(f".{path.name}")
     part.write_bytes(content)
     os.replace(part, path)

@@ -1,4 +1,4 @@
-"""Training: a job's one item epoch after epoch, with a checkpoint after each. Started as `worker` is.
+"""Epoch loop: trains a job's one item epoch after epoch, with a checkpoint after each. It is started like `real_exec.worker`.
 
 In the folder `out` of the job: `epochs/<number>.json` and, for the first epochs of a plan, its trace; `checkpoint.pt`; at the end
 `ended.json`.
@@ -14,16 +14,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.context import joined
-from chronoscale.real_exec.execution.graphed import graphed
+from chronoscale.real_exec.binding import kind_of, run_preparation
+from chronoscale.real_exec.execution.context import open_context
+from chronoscale.real_exec.execution.cuda_graphs import with_cuda_graphs
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.programs import kind_of, prepared
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.rank import leave, serve
-from chronoscale.real_exec.training.checkpoint import EpochRecord, keep, records, replaced, restore
-from chronoscale.real_exec.training.plans import ENDED, Ended, Plan
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records, restore, save_epoch, write_atomically
+from chronoscale.real_exec.training.plans import ENDED, Plan, TrainingEnd
 from chronoscale.strategies.schedule import Schedule
 
 ENTRY = "chronoscale.real_exec.training.epoch_loop"
@@ -31,52 +31,57 @@ TRACED = 8  # epochs of a plan whose traces are kept
 
 
 def train(job: Job) -> None:
-    """Epochs from the last checkpoint on, until the job's `repeats` are done. Called on every rank.
+    """Train from the last checkpoint on, until the job's `repeats` epochs are done or its plans end early. Called on every rank.
 
-    Raises UserError when a plan is for another number of ranks, or the checkpoint is not of this model.
+    Raises UserError when a plan is for another number of ranks, or the checkpoint is of another model.
     """
-    item, folder, first = job.items[0], Path(job.out), Schedule.load(Path(job.items[0].schedule))
+    item = job.items[0]
+    folder = Path(job.out)
+    first = Schedule.load(Path(job.items[0].schedule))
     if (follow := kind_of(first).plans) is None:
         raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
-    with joined(job.settings) as context:
+    with open_context(job.settings) as context:
         plans = follow(job, first, context)
         begin = restore(folder, plans, context.device)
         context.collective.barrier()
-        held: Plan | None = None
-        looked = time.time_ns()
-        prepared(item, job.model, context)
-        scores: list[Mapping[str, float]] = [record.scores for record in records(folder) if record.epoch < begin]
-        over = bool(scores) and plans.over(scores)
+        current: Plan | None = None
+        last_end = time.time_ns()
+        run_preparation(item, job.model, context)
+        scores: list[Mapping[str, float]] = [record.scores for record in epoch_records(folder) if record.epoch < begin]
+        over = bool(scores) and plans.after_epoch(scores)
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
-            positions.own().say(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
+            positions.own_page().set_text(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
             start = time.time_ns()
-            if plan is not held:
-                held, lanes, traced, switch = plan, context.lanes(plan.schedule), 0, start - looked
-                program = graphed(plan.program, lanes, context, plan.timed)
-            done = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
+            if plan is not current:
+                current = plan
+                lanes = context.lanes(plan.schedule)
+                traced = 0
+                switch = start - last_end
+                program = with_cuda_graphs(plan.program, lanes, context, plan.timed)
+            result = execute(plan.schedule, program, lanes, device_name(context.device), f"epoch {epoch}")
             end = time.time_ns()
-            scores.append(done.scores)
-            over = plans.over(scores)
+            scores.append(result.scores)
+            over = plans.after_epoch(scores)
             if context.rank == 0:
                 if traced < TRACED:
-                    done.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
-                losses = tuple(done.losses.tolist())
-                said = (plan.number, plan.stage, plan.schedule.name, switch)
+                    result.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
+                losses = tuple(result.losses.tolist())
+                followed = (plan.number, plan.stage, plan.schedule.name, switch)
                 record = EpochRecord(
-                    epoch, *said, start, end, losses, dict(done.scores), plans.learner.rates(), dict(done.counts), done.launched
+                    epoch, *followed, start, end, losses, dict(result.scores), plans.learner.rates(), dict(result.counts), result.launched
                 )
-                keep(folder, record, plans.learner, plans.kept())
-            traced, looked = traced + 1, time.time_ns()
+                save_epoch(folder, record, plans.learner, plans.extra_state())
+            traced, last_end = traced + 1, time.time_ns()
             if over:
                 break
         if context.rank == 0:
-            replaced(folder / ENDED, json.dumps(asdict(Ended(len(scores), plans.best(scores)))).encode())
+            write_atomically(folder / ENDED, json.dumps(asdict(TrainingEnd(len(scores), plans.best(scores)))).encode())
         plans.end()
 
 
 def main(path: str) -> int:
-    """Entry point of a rank; exit codes as `rank.serve`."""
+    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
     job = Job.load(Path(path))
     return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
 

@@ -1,4 +1,4 @@
-"""Learner: a model, its optimiser, and the one flat buffer that its gradients lie in."""
+"""Learner: a model, its optimiser, and one flat buffer for all gradients."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.training.soundness import Unsound
+from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
 
 Model = TypeVar("Model", bound=nn.Module)
 
 
 class Learner(Generic[Model]):
-    """Outlives the programs that train the model, where schedules change.
+    """A model in training. It outlives the programs that train it, where schedules change.
 
-    `gradients` fp32 [P] holds the gradient of every trained parameter as a view, so that ranks add them up by one all-reduce; `sums` fp32
-    are further numbers that travel with them. Both are zero before an iteration.
+    gradients, fp32 [P], holds the gradient of every trained parameter as a view, so that ranks sum them by one all-reduce; sums, fp32, are
+    further numbers that travel with them. Both are zero before an iteration.
 
-    Every step looks at the sum of its gradients: on a CPU at once; on a GPU, where that would make the host wait, the sums of all
+    Every step checks that the sum of its gradients is finite: on a CPU at once; on a GPU, where that would make the host wait, sums of all
     parameters are kept on the device and read when the pass has ended (`later`).
     """
 
     def __init__(self, model: Model, context: Context, sums: int = 0, fused: bool = False) -> None:
-        """fused: the optimiser takes all parameters by one kernel, which counts where steps are short; on a CPU they lie in one flat
-        buffer, too, and are one to it."""
+        """Set up Adam and the buffer, with room for `sums` further numbers.
+
+        fused: the optimiser updates all parameters by one kernel, which matters where steps are short; on a CPU they also lie in one flat
+        buffer, and are one parameter to it.
+        """
         self.model: Model = model.to(context.device)
         settings, self.later = context.settings, context.device.type == "cuda"
         self._scaled = settings.learning_rate if settings.scale_learning_rate else None
@@ -40,14 +43,14 @@ class Learner(Generic[Model]):
         for parameter, part in zip(trained.values(), self.gradients.split(sizes), strict=True):
             parameter.grad = part.view_as(parameter)
         self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
-        optimised = self._joined(self._joint) if self._joint else self.model.parameters()
+        optimised = self._flatten(self._joint) if self._joint else self.model.parameters()
         self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
 
-    def _joined(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
-        """One parameter fp32 [P] that all of them are views of."""
+    def _flatten(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+        """Return one parameter, fp32 [P], that all of these are views of."""
         whole = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in parameters]))
         whole.grad = self.gradients
         for parameter, part in zip(parameters, whole.detach().split([parameter.numel() for parameter in parameters]), strict=True):
@@ -60,10 +63,10 @@ class Learner(Generic[Model]):
         self._collective.all_reduce(self._flat)
 
     def step(self, iteration: int, groups: int = 1) -> None:
-        """Update the parameters; gradients and `sums` are zero afterwards. `groups`: what the learning rate is multiplied by where it is
-        to be scaled (REAL §7.4).
+        """Update the parameters; gradients and `sums` are zero afterwards.
 
-        Raises Unsound where a gradient is not finite: on all ranks, as all have the same.
+        groups: factor of the learning rate, where it is to be scaled (REAL §7.4). Raises NonFiniteValue where a gradient is not finite: on
+        all ranks, as all have the same sum.
         """
         together = self._look()
         self._steps.append((iteration, together if self._own is None else self._own, together))
@@ -80,34 +83,34 @@ class Learner(Generic[Model]):
         self.clear()
 
     def rates(self) -> tuple[float, float]:
-        """The lowest and the highest learning rate of the steps since it was last asked; NaN for none."""
+        """Return the lowest and the highest learning rate of the steps since the last call; NaN for no steps."""
         taken, self._rates = self._rates or [float("nan")], []
         return min(taken), max(taken)
 
     def clear(self) -> None:
-        """Forget gradients and `sums`."""
+        """Set gradients and `sums` to zero."""
         self._flat.zero_()
 
     def check(self) -> None:
-        """After a pass. Raises Unsound as `step`, and where a parameter is not finite."""
+        """Raise NonFiniteValue where a gradient of this pass, or now a parameter, is not finite. Called after a pass."""
         self._check()
         for name, parameter in self.model.named_parameters():
             if not parameter.detach().isfinite().all():
-                raise Unsound(None, f"parameter {name} after the last step")
+                raise NonFiniteValue(None, f"parameter {name} after the last step")
 
     def _check(self) -> None:
-        """Raises Unsound for the first step that was not finite."""
+        """Raise NonFiniteValue for the first step whose gradients were not finite."""
         steps, self._steps = self._steps, []
         for iteration, own, together in steps:
             if not isfinite(float(together.sum())):
                 parts = together if self.later else self._parts()
                 name = self._names[int((~parts.isfinite()).nonzero()[0])] if not parts.isfinite().all() else "all parameters together"
-                raise Unsound(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))
+                raise NonFiniteValue(iteration, f"the gradient of {name}", not bool(own.sum().isfinite()))
 
     def _look(self) -> Tensor:
-        """A sum that is finite where all it is of is."""
+        """Return sums that are finite only where all gradients are."""
         return self._parts() if self.later else self._flat.sum()
 
     def _parts(self) -> Tensor:
-        """Sums by parameter, fp32 [parameters + 1]; the last of `sums`."""
+        """Return the sum of each parameter's gradient, and last that of `sums`, fp32 [parameters + 1]."""
         return torch.segment_reduce(self._flat, "sum", lengths=self._sizes, unsafe=True)

@@ -1,4 +1,4 @@
-"""Plans: the schedules that a training follows, and what binds the schedules of a kind."""
+"""Plans: the schedules that a training follows; and `Kind`, what executes and trains schedules of one kind."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
-ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `Ended`
+ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
 TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 
 class Plan(NamedTuple):
-    """A schedule and what executes it; records of its epochs bear its number and the stage of training that it is for. `timed`: costs are
-    fitted to its rows."""
+    """A schedule, and the program that executes it.
+
+    number, stage: written to the records of its epochs. timed: costs are fitted to the times of its rows.
+    """
 
     number: int
     stage: str
@@ -31,49 +33,49 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """ENDED. epochs: how many were trained. best: the one whose model is tested, None where that is the last."""
+class TrainingEnd:
+    """Content of ENDED: how many epochs were trained, and the one whose model is tested (None: the last)."""
 
     epochs: int
     best: int | None = None
 
 
 class Plans(Protocol):
-    """What is trained, and by which plan at a time. All is called on every rank."""
+    """The sequence of plans that a training follows, one at a time. All methods are called on every rank."""
 
     learner: Learner[Any]
 
     def at(self, epoch: int) -> Plan:
-        """The plan of an epoch that is about to begin: the same object as before, or a new one."""
+        """Return the plan of the epoch that is about to begin: the same object as before, or a new one."""
         ...
 
-    def kept(self) -> Mapping[str, Tensor]:
-        """What a checkpoint holds beside model and optimiser; most plans go on from these alone."""
+    def extra_state(self) -> Mapping[str, Tensor]:
+        """Return what a checkpoint holds besides model and optimiser: nothing, for most plans."""
         return {}
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """What `kept` gave, before the next epoch. Raises KeyError or RuntimeError for another model's."""
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what `kept` returned, before the next epoch. Raises KeyError or RuntimeError for another model's."""
         return None
 
-    def over(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """After each epoch, before it is recorded; `scores` of all so far. Whether training ends with it."""
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """Do what follows an epoch, before it is recorded, given the scores of all so far; return whether training ends with it."""
         return False
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """The epoch whose model `end` tests, of those with these scores; None where that is the last."""
+        """Return the epoch, of those with these scores, whose model `end` tests; None where that is the last."""
         return None
 
     def end(self) -> None:
-        """After the last epoch, also where an earlier process has trained it."""
+        """Finish the training after its last epoch, also where an earlier process has trained that."""
         ...
 
 
-Follow = Callable[[Job, Schedule, Context], Plans]
+MakePlans = Callable[[Job, Schedule, Context], Plans]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How schedules of one kind are executed, and trained by epoch after epoch where they can be."""
+    """A kind of schedules: how they are executed (`bind`), and trained epoch after epoch where they can be (`plans`)."""
 
     bind: Callable[[Item, Schedule, ModelChoice, Context], Program]
-    plans: Follow | None = None
+    plans: MakePlans | None = None

@@ -1,1 +1,1 @@
-"""Figures, one kind a file, in one style."""
+"""Charts in one style, a kind a file, and the drawings that they make."""

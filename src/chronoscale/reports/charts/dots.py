@@ -1,4 +1,4 @@
-"""Dots: one value a strategy over named cells (dataset and model), a panel a setting."""
+"""Dot charts: one value a strategy over named cells (dataset and model), a panel a setting."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ def dots(
     cells: Sequence[str],
     panels: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> Drawing:
-    """`panels`: title -> strategy -> one value a cell; NaN leaves a gap, infinity stands for a lost point and draws a cross below."""
+    """Draw one dot a strategy and cell. panels: title -> strategy -> one value a cell.
+
+    NaN leaves a gap; infinity stands for a lost point, drawn as a cross at the bottom.
+    """
     names = list(dict.fromkeys(label for series in panels.values() for label in series))
-    known = looks(names)
+    looks_by_name = looks(names)
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(max(len(panels), 1), 1, squeeze=False, sharex=True).ravel()
         for axes, (heading, series) in zip(grid, panels.items(), strict=True):
             for i, (label, values) in enumerate(series.items()):
                 x = [cell + (i - (len(series) - 1) / 2) * 0.7 / max(len(series), 1) for cell in range(len(cells))]
-                look = known[label]
+                look = looks_by_name[label]
                 axes.plot(x, [v if math.isfinite(v) else math.nan for v in values], look.marker, color=look.colour, linestyle="none")
                 for place, value in zip(x, values, strict=True):
                     if value == math.inf:
@@ -46,7 +49,9 @@ def dots(
             axes.set_ylabel(unit)
             axes.grid(axis="x", visible=False)
         grid[-1].set_xticks(range(len(cells)), cells, rotation=60, ha="right", fontsize=8)
-        handles = [Line2D([], [], color=known[label].colour, marker=known[label].marker, linestyle="none") for label in names]
+        handles = [
+            Line2D([], [], color=looks_by_name[label].colour, marker=looks_by_name[label].marker, linestyle="none") for label in names
+        ]
         figure.legend(handles, names, loc="outside upper left", ncols=max(len(names), 1))
 
     return draw(name, title, caption, (10, 1.6 + 2.1 * max(len(panels), 1)), paint)

@@ -18,7 +18,10 @@ DPI = 160
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`name` is its file name; `caption` one paragraph that stands without the text around it. `svg` has no XML head."""
+    """Finished figure.
+
+    name: of its file; caption: one paragraph that can be understood without the text around it; svg: without an XML head.
+    """
 
     name: str
     title: str
@@ -28,7 +31,7 @@ class Drawing:
 
 
 def draw(name: str, title: str, caption: str, inches: tuple[float, float], paint: Callable[[Figure], None]) -> Drawing:
-    """Let `paint` fill a new figure and keep what it drew. The same input gives the same bytes."""
+    """Let `paint` fill a new figure and return the drawing. The same input gives the same bytes."""
     with matplotlib.rc_context(dict(RC)):  # type: ignore[arg-type]
         figure = Figure(figsize=inches, layout="constrained")
         paint(figure)
@@ -39,7 +42,7 @@ def draw(name: str, title: str, caption: str, inches: tuple[float, float], paint
 
 
 def _standalone(svg: str, name: str) -> str:
-    """Ids that stay unique when several figures share a page, the reader's own font, no XML head."""
+    """Return the SVG with ids that stay unique when several figures share a page, the reader's own font, and no XML head."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     return re.sub(r"'DejaVu Sans'(, [\w' -]+)*", FONTS, svg)

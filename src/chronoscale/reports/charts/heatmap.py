@@ -1,4 +1,4 @@
-"""Heatmaps: how busy each GPU is over time, a panel a strategy and dataset."""
+"""Heatmaps: how busy each GPU is over time, a panel a strategy and dataset; and matrices of values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from chronoscale.reports.charts.drawing import Drawing, draw
@@ -13,7 +14,7 @@ from chronoscale.strategies.costs import Floats
 
 
 class Heat(NamedTuple):
-    """`share` float64 [ranks, bins] in 0..1 over the first `seconds` of an epoch."""
+    """Busy share of each GPU over time: `share` float64 [ranks, bins] in 0..1 over the first `seconds` of an epoch."""
 
     title: str
     share: Floats
@@ -21,7 +22,7 @@ class Heat(NamedTuple):
 
 
 def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], columns: int) -> Drawing:
-    """GPU against time; white is idle, dark is busy throughout a bin."""
+    """Draw GPU against time; white is idle, dark is busy throughout a bin."""
     columns = min(columns, len(panels))
     lines = math.ceil(len(panels) / columns)
 
@@ -43,3 +44,24 @@ def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], column
             figure.colorbar(image, ax=list(grid), shrink=0.6, label="busy share", aspect=30)
 
     return draw(name, title, caption, (10, 0.6 + 1.4 * lines), paint)
+
+
+def matrix(name: str, title: str, caption: str, values: Floats) -> Drawing:
+    """Draw a matrix between threads. values: float64 [T, T], each in its square; negative ones are left blank."""
+    visible = np.where(values < 0, np.nan, values)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        image = axes.imshow(visible, cmap="YlGnBu", interpolation="nearest")
+        for (i, j), value in np.ndenumerate(visible):
+            if np.isfinite(value):
+                dark = value > np.nanmean(visible) + np.nanstd(visible)
+                axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color="white" if dark else "black")
+        axes.set_xticks(range(len(values)))
+        axes.set_yticks(range(len(values)))
+        axes.set_xlabel("thread")
+        axes.set_ylabel("thread")
+        axes.grid(visible=False)
+        figure.colorbar(image, ax=axes, shrink=0.8)
+
+    return draw(name, title, caption, (5.5, 4.6), paint)

@@ -1,4 +1,4 @@
-"""Lines: named series over a common axis, in panels."""
+"""Line charts: named series over a common axis, in panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from chronoscale.reports.charts.style import looks
 
 
 class Panel(NamedTuple):
-    """`series`: label -> (x, y); `fits`: label of a series -> (x, y) of the curve fitted to it, drawn thin. Scales are matplotlib's."""
+    """Panel of a line chart.
+
+    series: label -> (x, y); fits: label of a series -> (x, y) of the curve fitted to it, drawn thin; scale: matplotlib's, of x and y.
+    """
 
     title: str
     x: str
@@ -26,22 +29,22 @@ class Panel(NamedTuple):
 
 
 def lines(name: str, title: str, caption: str, panels: Sequence[Panel]) -> Drawing:
-    """Panels side by side; a label keeps its look across them. Curves that coincide are drawn as bands, each thinner than the last."""
+    """Draw panels side by side; a label keeps its look across them. Curves that coincide are drawn as bands, each thinner than the last."""
     labels = list(dict.fromkeys(label for panel in panels for label in panel.series))
-    known = looks(labels)
+    looks_by_label = looks(labels)
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(1, len(panels), squeeze=False).ravel()
         for axes, panel in zip(grid, panels, strict=True):
             dense = any(len(x) > 24 for x, _ in panel.series.values())
             for i, (label, (x, y)) in enumerate(panel.series.items()):
-                look = known[label]
+                look = looks_by_label[label]
                 marker = look.marker if panel.style == "dots" or not dense else ""
                 linestyle = "none" if panel.style == "dots" or label in panel.fits else "-"
                 width = 1.2 + 1.2 * (len(panel.series) - 1 - i) if dense else 1.8
                 axes.plot(x, y, color=look.colour, marker=marker, linestyle=linestyle, linewidth=width, alpha=0.9)
             for label, (x, y) in panel.fits.items():
-                axes.plot(x, y, color=known[label].colour, linewidth=1.0)
+                axes.plot(x, y, color=looks_by_label[label].colour, linewidth=1.0)
             if panel.diagonal:
                 ends = [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
                 axes.plot(ends, ends, color="#667080", linewidth=0.9, linestyle=":", zorder=1)
@@ -54,7 +57,7 @@ def lines(name: str, title: str, caption: str, panels: Sequence[Panel]) -> Drawi
             axes.set_title(panel.title)
             axes.set_xlabel(panel.x)
             axes.set_ylabel(panel.y)
-        handles = [(known[label], label) for label in labels]
+        handles = [(looks_by_label[label], label) for label in labels]
         dotted = panels[0].style == "dots"
         figure.legend(
             [grid[0].plot([], [], color=look.colour, marker=look.marker, linestyle="none" if dotted else "-")[0] for look, _ in handles],

@@ -1,4 +1,4 @@
-"""Pareto: time against GPU-hours, a mark a point, and the line of those that no other beats in both."""
+"""Pareto chart: time against GPU-hours, a mark a candidate, and the line of those that no other beats in both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ LABELLED = 12  # points of a front that carry their names; of more, these are sp
 
 
 class Mark(NamedTuple):
-    """One point. label: whose colour it has; name: what the front says of it; low, high: its time in nine tenths of the draws, NaN without
-    any."""
+    """Mark of one candidate.
+
+    label: whose colour it has; name: shown where it is on the front; low, high: its time in nine tenths of the draws, NaN without draws.
+    """
 
     label: str
     name: str
@@ -29,15 +31,15 @@ class Mark(NamedTuple):
 
 
 def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
-    """Both axes logarithmic; points of no time are left out."""
-    drawn = [mark for mark in marks if mark.epoch_s > 0 and mark.gpu_hours > 0]
-    known = looks(list(dict.fromkeys(mark.label for mark in marks)))
-    front = sorted((mark for mark in drawn if mark.front), key=lambda mark: mark.gpu_hours)
+    """Draw marks with both axes logarithmic; candidates of no time are left out."""
+    visible = [mark for mark in marks if mark.epoch_s > 0 and mark.gpu_hours > 0]
+    looks_by_label = looks(list(dict.fromkeys(mark.label for mark in marks)))
+    front = sorted((mark for mark in visible if mark.front), key=lambda mark: mark.gpu_hours)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for mark in drawn:
-            look = known[mark.label]
+        for mark in visible:
+            look = looks_by_label[mark.label]
             if mark.high > mark.low:
                 axes.plot([mark.gpu_hours] * 2, [mark.low, mark.high], color=look.colour, linewidth=1.2, alpha=0.5)
             axes.plot(mark.gpu_hours, mark.epoch_s, look.marker, color=look.colour, alpha=1.0 if mark.front else 0.45)
@@ -46,7 +48,7 @@ def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
         for mark in front[::every] if front else ():
             place = (mark.gpu_hours, mark.epoch_s)
             axes.annotate(mark.name, place, xytext=(6, 5), textcoords="offset points", fontsize=8, color=INK)
-        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)) if drawn else ():
+        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)) if visible else ():
             scale("log")
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -54,10 +56,10 @@ def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
         axes.margins(0.12)
         axes.set_xlabel("GPU-hours of training, simulated")
         axes.set_ylabel("epoch, s")
-        handles = [Line2D([], [], color=look.colour, marker=look.marker, linestyle="none") for look in known.values()]
-        figure.legend(handles, list(known), loc="outside upper left", ncols=min(len(known), 6))
+        handles = [Line2D([], [], color=look.colour, marker=look.marker, linestyle="none") for look in looks_by_label.values()]
+        figure.legend(handles, list(looks_by_label), loc="outside upper left", ncols=min(len(looks_by_label), 6))
 
-    caption = "Time of an epoch against GPU-hours of training; lower left is better. Line: the points that no other beats in both."
-    if any(mark.high > mark.low for mark in drawn):
-        caption += " Bars: nine tenths of the draws."
-    return draw(name, "Time against GPU-hours", caption, (10, 4.4 + 0.18 * (-(-len(known) // 6) - 1)), paint)
+    caption = "Time of an epoch against GPU-hours of training; lower left is better. The line joins the points that no other beats in both."
+    if any(mark.high > mark.low for mark in visible):
+        caption += " Bars cover nine tenths of the draws."
+    return draw(name, "Time against GPU-hours", caption, (10, 4.4 + 0.18 * (-(-len(looks_by_label) // 6) - 1)), paint)

@@ -1,4 +1,4 @@
-"""Ranges: lowest, mean and highest of a comparison, published above ours."""
+"""Range charts: lowest, mean and highest of a comparison, the published ones above ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS, PUBLISHED = COLOURS[1], MUTED
 
 
 class Span(NamedTuple):
-    """Three ends; NaN for those that are not known."""
+    """Lowest, mean and highest value; NaN for those that are not known."""
 
     low: float
     mean: float
@@ -26,12 +26,15 @@ class Span(NamedTuple):
 
 
 def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[str, Span, Span]], log: bool = True) -> Drawing:
-    """One line a row: label, published, ours. Bars span the ends, a dot is the mean, a tick an end that stands alone."""
+    """Draw one line a row: label, published span, our span.
+
+    Bars reach from low to high, a dot is the mean, a tick an end that stands alone.
+    """
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        for y, (_, theirs, ours) in enumerate(rows):
-            _span(axes, y - 0.16, theirs, PUBLISHED)
+        for y, (_, published, ours) in enumerate(rows):
+            _span(axes, y - 0.16, published, PUBLISHED)
             _span(axes, y + 0.16, ours, OURS)
         axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -51,11 +54,12 @@ def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[
 
 
 def _span(axes: Axes, y: float, span: Span, colour: str) -> None:
-    known = [value for value in span if math.isfinite(value)]
-    if not known:
+    """Draw one span."""
+    ends = [value for value in span if math.isfinite(value)]
+    if not ends:
         return
-    axes.plot([min(known), max(known)], [y, y], color=colour, linewidth=4, alpha=0.45, solid_capstyle="round")
+    axes.plot([min(ends), max(ends)], [y, y], color=colour, linewidth=4, alpha=0.45, solid_capstyle="round")
     if math.isfinite(span.mean):
         axes.plot(span.mean, y, color=colour, marker="o")
-    elif len(known) == 1:
-        axes.plot(known[0], y, color=colour, marker="|", markersize=9, markeredgewidth=2)
+    elif len(ends) == 1:
+        axes.plot(ends[0], y, color=colour, marker="|", markersize=9, markeredgewidth=2)

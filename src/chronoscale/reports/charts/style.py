@@ -1,4 +1,4 @@
-"""Style: one look for all figures. A strategy keeps its colour and marker; an operation keeps its colour."""
+"""Style of all figures: a strategy keeps its colour and marker, an operation its colour."""
 
 from __future__ import annotations
 
@@ -76,23 +76,23 @@ RC: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one strategy is drawn."""
+    """Colour and marker of one strategy."""
 
     colour: str
     marker: str
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Colour and marker by name, in the given order; colours repeat after eight names, pairs after forty."""
+    """Return colour and marker by name, in the given order; colours repeat after eight names, pairs after forty."""
     return {name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
 
 
 def dash(kind: str) -> Literal["-"] | tuple[float, tuple[float, float]]:
-    """Executed lines are solid, simulated ones dashed."""
+    """Return the line style of a kind: executed lines are solid, simulated ones dashed."""
     return "-" if kind == "executed" else (0, (5, 2))
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever reads on `colour` ('#rrggbb')."""
+    """Return black or white, whichever reads on `colour` ('#rrggbb')."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"

@@ -1,4 +1,4 @@
-"""FaultPlan: which failures a training meets, and what is done about them."""
+"""Fault plan: which failures a training meets, and what is done about them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chronoscale.errors import UserError
-from chronoscale.simulator.long_epochs.pace import Pace
+from chronoscale.simulator.failures.pace import Pace
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 Policy = Literal["restart", "shrink", "stop"]
 
 
-class AtTask(NamedTuple):
-    """A failure of the rank that runs a task, while it does, in the epoch of that number from 0."""
+class TaskFailure(NamedTuple):
+    """Failure of the rank that runs `task`, while it does, in the epoch of that number from 0."""
 
     epoch: int
     task: int
@@ -23,7 +23,12 @@ class AtTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """every: iterations from checkpoint to checkpoint. mtbf_s: of one device, None: none fails at random."""
+    """Failures of devices in a training, checkpoints, and the policy after a failure.
+
+    every: iterations between checkpoints; checkpoint_s: what writing one takes; detect_s, restart_s: until a failure is noticed, and then
+    until training goes on. mtbf_s: mean time between failures of one device, None where none fails at random. times_s, tasks: failures at
+    stated times and tasks.
+    """
 
     policy: Policy
     every: int
@@ -32,7 +37,7 @@ class FaultPlan:
     restart_s: float = 0.0
     mtbf_s: float | None = None
     times_s: tuple[float, ...] = ()
-    tasks: tuple[AtTask, ...] = ()
+    tasks: tuple[TaskFailure, ...] = ()
 
     def __post_init__(self) -> None:
         if self.every < 1:
@@ -45,14 +50,17 @@ class FaultPlan:
                 raise UserError(f"failures: {name}: expected a finite number of at least 0, got {value}")
 
 
-class Points(NamedTuple):
-    """Where failures at tasks come: iterations done, and ns into the next; ascending."""
+class FailurePositions(NamedTuple):
+    """Positions at which tasks fail: iterations done, and ns into the next; ascending."""
 
-    at: tuple[tuple[int, int], ...]
+    positions: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, plan: FaultPlan, schedule: Schedule, trace: Trace) -> Points:
-        """Of the schedule that `trace` is an epoch of. Raises UserError for a task that it does not have."""
+    def of(cls, plan: FaultPlan, schedule: Schedule, trace: Trace) -> FailurePositions:
+        """Find the positions of a plan's tasks.
+
+        trace: an epoch of `schedule`. Raises UserError for a task that the schedule does not have.
+        """
         pace, begin = Pace.of(schedule, trace), int(trace.start_ns.min()) if len(trace) else 0
         for epoch, task in plan.tasks:
             if epoch < 0 or not 0 <= task < len(trace):

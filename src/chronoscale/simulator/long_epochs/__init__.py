@@ -1,1 +1,1 @@
-"""Epochs replayed stretch by stretch, of which figures are kept and no trace."""
+"""Epochs too long for memory, replayed stretch by stretch; figures of them are kept and no trace."""

@@ -1,1 +1,1 @@
-"""What communication takes: links and switches, the way of each byte, NCCL's model of collectives."""
+"""The network of a cluster: its links and switches, what collectives take on them, and which rows cross which link."""

@@ -44,9 +44,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.simulator.network.collectives import Collectives, Costs
+from chronoscale.simulator.network.collectives import CollectiveCosts, Collectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import Model
+from chronoscale.simulator.network.nccl import NcclModel
 from chronoscale.simulator.network.patterns import Patterns
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.schedule import Ints, Op, Schedule
@@ -54,53 +54,60 @@ from chronoscale.strategies.trace import Source
 
 
 def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
-    """Rows that take part in collectives and how long each lasts (ns), both int64 [rows]. Raises ValueError as `Joined.of`."""
-    return Joined.of(schedule, cluster).times()
+    """Return the rows that take part in collectives and how long each lasts (ns), both int64 [rows].
+
+    Raises ValueError when a communication row has no collective id, or another row has one.
+    """
+    return TimedCollectives.of(schedule, cluster).times()
 
 
-class Joined(NamedTuple):
-    """The collectives of a schedule, and what each takes."""
+class TimedCollectives(NamedTuple):
+    """Collectives of a schedule, and what each takes."""
 
-    found: Collectives
-    costs: Costs
+    collectives: Collectives
+    costs: CollectiveCosts
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster) -> Joined:
-        """Raises ValueError when a communication row has no collective id, or another row has one."""
-        found = Collectives.of(schedule)
-        return cls(found, costs(found, schedule, cluster) if len(found) else Costs.unknown(0))
+    def of(cls, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
+        """Find the collectives of `schedule` and what each takes.
+
+        Raises ValueError when a communication row has no collective id, or another row has one.
+        """
+        collectives = Collectives.of(schedule)
+        return cls(collectives, collective_costs(collectives, schedule, cluster) if len(collectives) else CollectiveCosts.unknown(0))
 
     def times(self) -> tuple[Ints, Ints]:
-        """As `times` of this module."""
-        return self.found.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.found.size)
+        """Return the rows that take part and how long each lasts (ns), both int64 [rows]."""
+        return self.collectives.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.collectives.size)
 
 
-def costs(found: Collectives, schedule: Schedule, cluster: Cluster) -> Costs:
-    """What every collective takes."""
+def collective_costs(collectives: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
+    """Return what every collective takes on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
-        return alpha_beta(found, cluster)
-    return Model.of(cluster, patterns(cluster)).costs(found, schedule)
+        return alpha_beta_costs(collectives, cluster)
+    return NcclModel.of(cluster, patterns(cluster)).costs(collectives, schedule)
 
 
 @lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
 def patterns(cluster: Cluster) -> Patterns:
-    """Over the links of `cluster`. Raises UserError as `LinkGraph.of`."""
+    """Return the patterns of collectives over the links of `cluster`. Raises UserError where parts of its topology do not fit."""
     return Patterns(LinkGraph.of(cluster))
 
 
 def origin(cluster: Cluster) -> Source:
-    """Where times on its links come from: `fitted` for a cluster whose `origin` says so first ("fitted on ..."), else `specified`.
+    """Return where times on a cluster's links come from: FITTED where its `origin` begins with "fitted", else SPECIFIED.
 
-    A paper's hardware table repeats datasheets, so its links are `specified` too.
+    A paper's hardware table repeats datasheets, so its links are SPECIFIED too.
     """
     return Source.FITTED if cluster.origin.startswith("fitted") else Source.SPECIFIED
 
 
-def alpha_beta(found: Collectives, cluster: Cluster) -> Costs:
-    """The model of fitted links."""
-    begin, ranks, op, moved = found.begin, found.size, found.op, found.moved
+def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCosts:
+    """Return what every collective takes by alpha-beta, the model of fitted links (equations: see above)."""
+    begin, ranks = collectives.begin, collectives.size
+    op, moved = collectives.op, collectives.moved
     rails_exist = origin(cluster) is Source.SPECIFIED
-    node = found.rank // cluster.gpus_per_node
+    node = collectives.rank // cluster.gpus_per_node
     across = np.minimum.reduceat(node, begin) != np.maximum.reduceat(node, begin)
     rails = np.where(across & rails_exist, _fewest(node, ranks), 1)
     alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
@@ -118,16 +125,19 @@ def alpha_beta(found: Collectives, cluster: Cluster) -> Costs:
     kind = [op == Op.ALLREDUCE, op == Op.ALLGATHER, op == Op.ALLTOALL]
     rounds = np.select(kind, [2 * (ranks - 1), ranks - 1, ranks - 1], 1)
     volume = np.select(kind, [2 * (ranks - 1) / ranks * largest, total - np.minimum.reduceat(moved, begin), largest], largest)
-    alone = ranks == 1
+    single = ranks == 1
     latency, seconds = rounds * alpha, rounds * alpha + volume / bandwidth
     up = 2 * np.ceil(np.log2(ranks)) * alpha
     tree = (op == Op.ALLREDUCE) & rails_exist & (up + 2 * largest / bandwidth < seconds)
     seconds, latency = np.where(tree, up + 2 * largest / bandwidth, seconds), np.where(tree, up, latency)
-    return Costs(np.where(alone, 0.0, seconds), np.where(alone, 0.0, latency), np.ones(len(found)), tree)
+    return CollectiveCosts(np.where(single, 0.0, seconds), np.where(single, 0.0, latency), np.ones(len(collectives)), tree)
 
 
 def _fewest(node: Ints, ranks: Ints) -> Ints:
-    """Ranks of a collective on the machine that has fewest of them; int64 [collectives]. Members stand together, `ranks` of each."""
+    """Return how many ranks of each collective are on the machine that has fewest of them, int64 [collectives].
+
+    ranks: how many take part in each; those of one collective stand together in `node`.
+    """
     group = np.repeat(np.arange(len(ranks)), ranks)
     _, index, count = np.unique(np.stack([group, node]), axis=1, return_inverse=True, return_counts=True)
     return np.asarray(np.minimum.reduceat(count[index.ravel()], np.cumsum(ranks) - ranks), np.int64)

@@ -1,4 +1,4 @@
-"""Collectives: the communication rows of a schedule, those of one operation together."""
+"""Collectives: the communication rows of a schedule, grouped into operations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Collectives of one operation among the same ranks. index: which, int64 [c]; ranks: ascending, [p]; moved: bytes, int64 [p, c]."""
+class CollectiveGroup:
+    """Group of c collectives of one operation among the same p ranks.
+
+    index: which ones, int64 [c]; ranks: ascending, [p]; moved: bytes that each rank brings, int64 [p, c].
+    """
 
     op: Op
     index: Ints
@@ -23,8 +26,12 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Costs:
-    """Of each collective: seconds in all and without its bytes, float64 [c]; what share of what crosses a link is data; is it a tree?"""
+class CollectiveCosts:
+    """Costs of c collectives.
+
+    seconds: in all; latency_s: without the bytes; wire: share of what crosses a link that is data; tree: whether NCCL takes a tree. Float64
+    or bool [c].
+    """
 
     seconds: Floats
     latency_s: Floats
@@ -32,12 +39,12 @@ class Costs:
     tree: Bool
 
     @classmethod
-    def unknown(cls, count: int) -> Costs:
-        """Before anything is put there: infinite."""
+    def unknown(cls, count: int) -> CollectiveCosts:
+        """Return costs that any other is less than: infinite."""
         return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, bool))
 
     def put(self, index: Ints, seconds: Floats, latency_s: Floats | float, wire: float = 1.0, tree: bool = False) -> None:
-        """Where it is less than what stands there."""
+        """Replace the costs of the collectives `index` where `seconds` is less than what stands there."""
         better = seconds < self.seconds[index]
         at = index[better]
         self.seconds[at] = seconds[better]
@@ -47,7 +54,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collectives:
-    """c collectives with r rows; SEND stands for messages."""
+    """Collectives of a schedule: c of them with r rows. SEND stands for messages."""
 
     row: Ints  # [r] of the schedule; members of a collective stand together, ranks ascending
     rank: Ints  # [r]
@@ -58,7 +65,7 @@ class Collectives:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Collectives:
-        """Raises ValueError when a communication row has no collective id, or another row has one."""
+        """Find the collectives of `schedule`. Raises ValueError when a communication row has no collective id, or another row has one."""
         row = np.flatnonzero(schedule.collective >= 0)
         communicates = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
         if wrong := np.flatnonzero(communicates != (schedule.collective >= 0)).tolist():
@@ -75,14 +82,14 @@ class Collectives:
         return len(self.begin)
 
     def first(self) -> Ints:
-        """The first row of each, int64 [c]."""
+        """Return the first row of each, int64 [c]."""
         first: Ints = np.minimum.reduceat(self.row, self.begin) if len(self) else self.row
         return first
 
     def messages(self, schedule: Schedule) -> tuple[Ints, Ints, Ints]:
-        """Which collectives are a SEND and its RECV, the rank that sends, the rank that receives; int64 [m] each.
+        """Return which collectives are a SEND and its RECV, the rank that sends and the rank that receives; int64 [m] each.
 
-        Raises ValueError where more rows are joined.
+        Raises ValueError where more than two rows are joined.
         """
         if (more := np.flatnonzero((self.op == Op.SEND) & (self.size > 2))).size:
             task = self.row[self.begin[more[0]]]
@@ -92,8 +99,8 @@ class Collectives:
         later = (schedule.op[self.row[begin]] == Op.RECV).astype(np.int64)
         return index, self.rank[begin + later], self.rank[begin + 1 - later]
 
-    def groups(self) -> Iterator[Group]:
-        """All that several ranks take part in, messages aside."""
+    def groups(self) -> Iterator[CollectiveGroup]:
+        """Yield the collectives of two ranks or more by operation and set of ranks, messages aside."""
         index = np.flatnonzero((self.size > 1) & (self.op != Op.SEND))
         if not len(index):
             return
@@ -103,4 +110,4 @@ class Collectives:
         order = np.argsort(group, kind="stable")
         for part in np.split(index[order], np.cumsum(np.bincount(group))[:-1]):
             begin, ranks = self.begin[part], np.arange(self.size[part[0]])[:, None]
-            yield Group(Op(self.op[part[0]]), part, self.rank[begin[0] + ranks[:, 0]], self.moved[begin + ranks])
+            yield CollectiveGroup(Op(self.op[part[0]]), part, self.rank[begin[0] + ranks[:, 0]], self.moved[begin + ranks])

@@ -1,4 +1,4 @@
-"""Links: what the bytes of a cluster cross, from memory to memory, each link one direction."""
+"""Links: what the bytes of a cluster cross from memory to memory; each link is one direction."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ WAYS = ("in", "out")
 
 
 def topology(cluster: Cluster) -> Topology:
-    """What a cluster's file says, or what its two bandwidths let one suppose: a network card for every device, and devices that are
-    joined by NVLink where `intra` is faster than the bus to the host, by PCIe where it is not."""
+    """Return the topology of a cluster's file or, without one, what its two bandwidths suggest.
+
+    That is a network card for every device, and devices joined by NVLink where `intra` is faster than the bus to the host, by PCIe where
+    not.
+    """
     if cluster.topology is not None:
         return cluster.topology
     return Topology(peer="nvlink" if cluster.intra.bandwidth > cluster.device.h2d.bandwidth else "pcie", nics=cluster.gpus_per_node)
@@ -26,11 +29,14 @@ def topology(cluster: Cluster) -> Topology:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkGraph:
-    """The links of a cluster, numbered machine by machine, then those between switches.
+    """Links of a cluster, numbered machine by machine, then those between switches.
 
     Of a machine: its sockets' memories, each PCIe switch's link from and to the host, each device's bus in and out and its port in and out
-    (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports, kinds: [L], what they
-    are; bandwidth: bytes/s, float64 [L]. Ways are int64 [n, hops], -1 where there are fewer; a link that is crossed twice stands twice.
+    (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports; kinds: [L], what they
+    are; bandwidth: bytes/s, float64 [L].
+
+    Paths, as methods return them, are int64 [n, hops] of link numbers, -1 where one has fewer hops; a link that is crossed twice stands
+    twice.
     """
 
     names: tuple[str, ...]
@@ -43,7 +49,10 @@ class LinkGraph:
 
     @classmethod
     def of(cls, cluster: Cluster) -> LinkGraph:
-        """Of all machines of `cluster`. Raises UserError naming the key where parts of its topology do not fit, or are not connected."""
+        """Lay out the links of all machines of `cluster`.
+
+        Raises UserError naming the key where parts of its topology do not fit, or are not connected.
+        """
         keys, gpus = topology(cluster), cluster.gpus_per_node
         if keys.nics > gpus:
             raise UserError(f"topology.nics: expected at most one for each of gpus_per_node {gpus} (got {keys.nics})")
@@ -61,15 +70,15 @@ class LinkGraph:
             *((gpus, f"GPU {{}} {port} {way}", port, cluster.intra.bandwidth) for way in WAYS),
             *((keys.nics, f"NIC {{}} {way}", "NICs", card) for way in WAYS),
         ]
-        one = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
-        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _, _ in one]
-        kinds = [kind for _, kind, _ in one] * cluster.nodes
+        machine = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
+        names = [f"node {node} {name}" for node in range(cluster.nodes) for name, _, _ in machine]
+        kinds = [kind for _, kind, _ in machine] * cluster.nodes
         routes = None
         if keys.fabric is not None:
             routes = Routes.of(keys.fabric, cluster.nodes, cluster.inter.bandwidth * gpus)
             names += routes.names
             kinds += ["network switches"] * len(routes.names)
-        bandwidth = np.tile(np.array([rate for _, _, rate in one]), cluster.nodes)
+        bandwidth = np.tile(np.array([rate for _, _, rate in machine]), cluster.nodes)
         if routes is not None:
             bandwidth = np.concatenate([bandwidth, routes.bandwidth])
         return cls(tuple(names), tuple(kinds), bandwidth, gpus, cluster.nodes, keys, routes)
@@ -78,37 +87,37 @@ class LinkGraph:
         return len(self.names)
 
     def to_device(self, rank: Ints) -> Ints:
-        """Ways of what a host sends to its devices."""
+        """Return the paths of what hosts send to their devices, the `rank`s."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._host(node, gpu), self._switch(node, gpu, out=False), self._at(node, gpu, 0)], axis=1)
+        return np.stack([self._host(node, gpu), self._switch(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def to_host(self, rank: Ints) -> Ints:
-        """Ways of what devices send to their host."""
+        """Return the paths of what devices, the `rank`s, send to their hosts."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._at(node, gpu, 1), self._switch(node, gpu, out=True), self._host(node, gpu)], axis=1)
+        return np.stack([self._at(node, gpu, 1), self._switch(node, gpu, outward=True), self._host(node, gpu)], axis=1)
 
     def inside(self, source: Ints, target: Ints) -> Ints:
-        """Ways between devices of one machine."""
+        """Return the paths between two devices of one machine."""
         (node, a), (_, b) = np.divmod(source, self.gpus), np.divmod(target, self.gpus)
         ports = [self._at(node, a, 3), self._at(node, b, 2)]
         if self.topology.peer == "pcie":
-            same = self._switch_of(a) == self._switch_of(b)
-            up, down = self._switch(node, a, out=True), self._switch(node, b, out=False)
-            ports += [self._at(node, a, 1), np.where(same, -1, up), np.where(same, -1, down), self._at(node, b, 0)]
+            same_switch = self._switch_of(a) == self._switch_of(b)
+            up, down = self._switch(node, a, outward=True), self._switch(node, b, outward=False)
+            ports += [self._at(node, a, 1), np.where(same_switch, -1, up), np.where(same_switch, -1, down), self._at(node, b, 0)]
         return np.stack(ports, axis=1)
 
     def leaving(self, rank: Ints) -> Ints:
-        """Ways from devices out of their machine."""
+        """Return the paths from devices out of their machines."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._at(node, gpu, 1), *self._to_card(node, gpu, out=True), self._card(node, gpu, out=True)], axis=1)
+        return np.stack([self._at(node, gpu, 1), *self._to_card(node, gpu, outward=True), self._card(node, gpu, outward=True)], axis=1)
 
     def entering(self, rank: Ints) -> Ints:
-        """Ways to devices from outside of their machine."""
+        """Return the paths from outside of machines to their devices."""
         node, gpu = np.divmod(rank, self.gpus)
-        return np.stack([self._card(node, gpu, out=False), *self._to_card(node, gpu, out=False), self._at(node, gpu, 0)], axis=1)
+        return np.stack([self._card(node, gpu, outward=False), *self._to_card(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def between(self, source: Ints, target: Ints) -> Ints:
-        """Ways between machines, by their numbers: the links between their switches."""
+        """Return the paths between machines, given by number: the links between their switches."""
         if self.routes is None:
             return np.empty((len(source), 0), np.int64)
         route = self.routes.route[source, target].astype(np.int64)
@@ -116,54 +125,65 @@ class LinkGraph:
 
     @property
     def _size(self) -> int:
-        """Links of a machine."""
+        """Number of links of a machine."""
         return _sockets(self.topology) + 2 * _count(self.topology) + 4 * self.gpus + 2 * self.topology.nics
 
     def _host(self, node: Ints, gpu: Ints) -> Ints:
+        """Return the links of the host memories next to devices."""
         return node * self._size + gpu * _sockets(self.topology) // self.gpus
 
     def _switch_of(self, gpu: Ints) -> Ints:
+        """Return the PCIe switch of each device."""
         return gpu * _count(self.topology) // self.gpus if _count(self.topology) else gpu
 
-    def _switch(self, node: Ints, gpu: Ints, out: bool) -> Ints:
+    def _switch(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
+        """Return the links between devices' PCIe switches and their hosts; -1 where there are no switches."""
         count = _count(self.topology)
         if not count:
             return np.full(len(node), -1, np.int64)
-        return node * self._size + _sockets(self.topology) + out * count + self._switch_of(gpu)
+        return node * self._size + _sockets(self.topology) + outward * count + self._switch_of(gpu)
 
     def _at(self, node: Ints, gpu: Ints, kind: int) -> Ints:
-        """A device's link: 0 bus in, 1 bus out, 2 port in, 3 port out."""
+        """Return a device's link by kind: 0 bus in, 1 bus out, 2 port in, 3 port out."""
         return node * self._size + _sockets(self.topology) + 2 * _count(self.topology) + kind * self.gpus + gpu
 
     def _card_of(self, gpu: Ints) -> Ints:
+        """Return the network card of each device."""
         return gpu * self.topology.nics // self.gpus
 
-    def _card(self, node: Ints, gpu: Ints, out: bool) -> Ints:
-        return (node + 1) * self._size - (2 - out) * self.topology.nics + self._card_of(gpu)
+    def _card(self, node: Ints, gpu: Ints, outward: bool) -> Ints:
+        """Return the links of devices' network cards."""
+        return (node + 1) * self._size - (2 - outward) * self.topology.nics + self._card_of(gpu)
 
-    def _to_card(self, node: Ints, gpu: Ints, out: bool) -> list[Ints]:
-        """Between a device and its network card: through the host's memory, or from switch to switch where they differ."""
+    def _to_card(self, node: Ints, gpu: Ints, outward: bool) -> list[Ints]:
+        """Return the hops between a device and its network card: through the host's memory, or from switch to switch where they differ."""
         if not self.topology.gpudirect:
-            return [self._switch(node, gpu, out), self._host(node, gpu), self._host(node, gpu)]
+            return [self._switch(node, gpu, outward), self._host(node, gpu), self._host(node, gpu)]
         switches = self.topology.switches
         if switches is None:
             return []
         near = self._card_of(gpu) // switches.nics == self._switch_of(gpu) if switches.nics else np.zeros(len(gpu), bool)
-        ways = [self._switch(node, gpu, out)]
+        ways = [self._switch(node, gpu, outward)]
         if switches.nics:  # a card on another switch
-            ways.append(self._switch(node, self._card_of(gpu) // switches.nics * switches.gpus, not out))
+            ways.append(self._switch(node, self._card_of(gpu) // switches.nics * switches.gpus, not outward))
         return [np.where(near, -1, way) for way in ways]
 
 
 def _sockets(keys: Topology) -> int:
+    """Return the sockets of a machine."""
     return 1 if keys.host is None else keys.host.sockets
 
 
 def _count(keys: Topology) -> int:
+    """Return the PCIe switches of a machine."""
     return 0 if keys.switches is None else keys.switches.count
 
 
 def _check(switches: Switches, gpus: int, nics: int) -> None:
-    for key, each, there, whose in (("gpus", switches.gpus, gpus, "gpus_per_node"), ("nics", switches.nics, nics, "topology.nics")):
-        if each and switches.count * each != there:
-            raise UserError(f"topology.switches.{key}: {switches.count} switches of {each} do not make {whose} {there}")
+    """Check that PCIe switches hold as many GPUs and NICs as a machine has. Raises UserError."""
+    for key, each, present, key_of_count in (
+        ("gpus", switches.gpus, gpus, "gpus_per_node"),
+        ("nics", switches.nics, nics, "topology.nics"),
+    ):
+        if each and switches.count * each != present:
+            raise UserError(f"topology.switches.{key}: {switches.count} switches of {each} do not make {key_of_count} {present}")

@@ -16,41 +16,45 @@ from chronoscale.strategies.schedule import Ints
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Kind = Literal["ring", "tree", "gather", "exchange"]
+PatternKind = Literal["ring", "tree", "gather", "exchange"]
 AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Bytes on links as a linear law of what ranks bring.
+    """Bytes on links as a linear function of what ranks bring.
 
-    link: int64 [l], those that are crossed; bandwidth: bytes/s, float64 [l]; law: sparse [l, inputs].
+    link: those that are crossed, int64 [l]; bandwidth: theirs, bytes/s, float64 [l]; law: bytes on each link by each input, sparse [l,
+    inputs].
     """
 
-    kind: Kind
+    kind: PatternKind
     link: Ints
     bandwidth: Floats
     law: csr_matrix
     node: Ints  # [ranks] which of the machines that take part each rank is on, numbered from 0
 
     def inputs(self, moved: Ints) -> Floats:
-        """What `law` applies to, float64 [inputs, c], of c collectives whose ranks bring `moved` bytes (int64 [ranks, c]): a reduced
-        tensor once; each rank's bytes, their sum over each machine and over all."""
+        """Return the vector that `law` applies to, float64 [inputs, c], of c collectives whose ranks bring `moved` bytes (int64 [ranks,
+        c]).
+
+        Of a ring or tree: the reduced tensor, once. Of others: each rank's bytes, their sum over each machine, and over all.
+        """
         if self.kind in ("ring", "tree"):
             return np.asarray(moved.max(axis=0, keepdims=True), np.float64)
         machines = np.add.reduceat(moved, np.flatnonzero(np.diff(self.node, prepend=-1)), axis=0).astype(np.float64)
         return np.concatenate([moved.astype(np.float64), machines, machines.sum(axis=0, keepdims=True)])
 
     def bytes(self, moved: Ints) -> Floats:
-        """Bytes on each link, float64 [l, c]."""
+        """Return the bytes on each link, float64 [l, c]."""
         return np.asarray(np.maximum(self.law @ self.inputs(moved), 0.0), np.float64)
 
     def total(self, moved: Ints, wire: Floats) -> Floats:
-        """Bytes on each link of all collectives together, a share `wire` (float64 [c]) of which is data; float64 [l]."""
+        """Return the bytes on each link of all collectives together, float64 [l]. wire: the share of them that is data, float64 [c]."""
         return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
     def seconds(self, moved: Ints) -> Floats:
-        """What the slowest of the links takes, float64 [c]."""
+        """Return what the slowest of the links takes, float64 [c]."""
         if self.kind in ("ring", "tree"):
             peak = (self.law.toarray()[:, 0] / self.bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])
@@ -61,53 +65,54 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
-    """Patterns over the links of one cluster; each is made once."""
+    """Patterns of collectives over the links of one cluster; each is made once."""
 
     graph: LinkGraph
-    _known: dict[tuple[Kind, bytes], Pattern] = field(default_factory=dict)
+    _known: dict[tuple[PatternKind, bytes], Pattern] = field(default_factory=dict)
 
-    def of(self, kind: Kind, ranks: Ints) -> Pattern:
-        """ranks: those that take part, ascending, two at least."""
+    def of(self, kind: PatternKind, ranks: Ints) -> Pattern:
+        """Return the pattern of one kind. ranks: those that take part, ascending, two at least."""
         key = kind, ranks.tobytes()
         if key not in self._known:
-            self._known[key] = self._made(kind, ranks)
+            self._known[key] = self._make(kind, ranks)
         return self._known[key]
 
-    def _made(self, kind: Kind, ranks: Ints) -> Pattern:
+    def _make(self, kind: PatternKind, ranks: Ints) -> Pattern:
+        """Lay a collective out over `ranks` and collect which links its bytes cross."""
         _, node, counts = np.unique(ranks // self.graph.gpus, return_inverse=True, return_counts=True)
         members = np.split(ranks, np.cumsum(counts)[:-1])
         rings = int(counts.min()) if len(members) > 1 else 1
         if kind == "ring":
-            edges = ring(members, rings)
+            edges = ring_edges(members, rings)
             each = np.full(len(edges), 2 * (len(ranks) - 1) / len(ranks) / rings)
-            found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
+            entries = self._entries(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "tree":
-            edges, each = tree(members, rings)
-            found = self._law(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
+            edges, each = tree_edges(members, rings)
+            entries = self._entries(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
         elif kind == "gather":  # all shares but the one that its end has brought pass an edge of a ring
-            edges = ring(members, rings)
+            edges = ring_edges(members, rings)
             brought, each = np.searchsorted(ranks, edges[:, 1]), np.full(len(edges), 1 / rings)
             every = np.full(len(edges), len(ranks) + len(members))
-            found = self._law(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
+            entries = self._entries(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
         else:
-            found = self._exchange(ranks, node, counts)
+            entries = self._exchange(ranks, node, counts)
         inputs = 1 if kind in ("ring", "tree") else len(ranks) + len(members) + 1
-        row, column, share = (np.concatenate(part) for part in zip(*found, strict=True))
+        row, column, share = (np.concatenate(part) for part in zip(*entries, strict=True))
         link, place = np.unique(row, return_inverse=True)
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
         law = coo_matrix((share, (place, column)), (len(link), inputs)).tocsr()
         return Pattern(kind, link, self.graph.bandwidth[link], law, node)
 
-    def _law(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
-        """Links, inputs and shares of bytes from devices to devices: (input, share) of each pair and term."""
-        found = []
-        for pair, link in crossed(self.graph, source, target):
-            found += [(link, column[pair], share[pair]) for column, share in terms]
-        return found
+    def _entries(self, source: Ints, target: Ints, terms: list[tuple[Ints, Floats]]) -> list[tuple[Ints, Ints, Floats]]:
+        """Return links, inputs and shares of bytes that go from devices to devices. terms: (input, share) of each pair."""
+        entries = []
+        for pair, link in crossed_links(self.graph, source, target):
+            entries += [(link, column[pair], share[pair]) for column, share in terms]
+        return entries
 
     def _exchange(self, ranks: Ints, node: Ints, counts: Ints) -> list[tuple[Ints, Ints, Floats]]:
-        """Every rank's bytes go to all others alike."""
+        """Return links, inputs and shares of an all-to-all: every rank's bytes go to all others alike."""
         others, graph = len(ranks) - 1, self.graph
         at, first = np.arange(len(ranks)), np.cumsum(counts) - counts
         mates = counts[node]
@@ -115,55 +120,55 @@ class Patterns:
         target = np.arange(len(source)) - np.repeat(np.cumsum(mates) - mates, mates) + np.repeat(first[node], mates)
         apart = source != target
         source, target = source[apart], target[apart]
-        found = self._law(ranks[source], ranks[target], [(source, np.full(len(source), 1 / others))])
+        entries = self._entries(ranks[source], ranks[target], [(source, np.full(len(source), 1 / others))])
         if len(counts) == 1:
-            return found
+            return entries
         every = np.full(len(ranks), len(ranks) + len(counts))
-        for rank, link in _flat(graph.leaving(ranks)):
-            found.append((link, rank, ((len(ranks) - mates) / others)[rank]))
-        for rank, link in _flat(graph.entering(ranks)):
+        for rank, link in _links_by_row(graph.leaving(ranks)):
+            entries.append((link, rank, ((len(ranks) - mates) / others)[rank]))
+        for rank, link in _links_by_row(graph.entering(ranks)):
             each = np.full(len(rank), 1 / others)
-            found += [(link, every[rank], each), (link, len(ranks) + node[rank], -each)]
+            entries += [(link, every[rank], each), (link, len(ranks) + node[rank], -each)]
         machine = ranks[first] // graph.gpus
-        a, b = (one.ravel() for one in np.meshgrid(np.arange(len(counts)), np.arange(len(counts)), indexing="ij"))
-        for pair, link in _flat(graph.between(machine[a], machine[b])):
-            found.append((link, len(ranks) + a[pair], counts[b[pair]] / others))
-        return found
+        a, b = (grid.ravel() for grid in np.meshgrid(np.arange(len(counts)), np.arange(len(counts)), indexing="ij"))
+        for pair, link in _links_by_row(graph.between(machine[a], machine[b])):
+            entries.append((link, len(ranks) + a[pair], counts[b[pair]] / others))
+        return entries
 
 
-def crossed(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
-    """Which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
+def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
+    """Yield which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
     a, b = source // graph.gpus, target // graph.gpus
     near, far = np.flatnonzero(a == b), np.flatnonzero(a != b)
     ways = [graph.leaving(source[far]), graph.between(a[far], b[far]), graph.entering(target[far])]
     for pairs, way in ((near, graph.inside(source[near], target[near])), *((far, way) for way in ways)):
-        for pair, link in _flat(way):
+        for pair, link in _links_by_row(way):
             yield pairs[pair], link
 
 
-def _flat(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
-    """Rows and links of an array of ways."""
+def _links_by_row(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
+    """Yield rows and links of an array of paths, without the places that are -1."""
     row, hop = np.nonzero(ways >= 0)
     if len(row):
         yield row, ways[row, hop]
 
 
-def ring(members: list[Ints], rings: int) -> Ints:
-    """Edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
+def ring_edges(members: list[Ints], rings: int) -> Ints:
+    """Return the edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
     edges = []
     for start in range(rings):
-        order = _entered(members, start)
+        order = _order_from(members, start)
         edges.append(np.stack([order, np.roll(order, -1)], axis=1))
     return np.concatenate(edges)
 
 
-def _entered(members: list[Ints], start: int) -> Ints:
-    """All ranks, machine after machine, each entered at its rank of that number and gone round."""
+def _order_from(members: list[Ints], start: int) -> Ints:
+    """Return all ranks, machine after machine, each entered at its rank of number `start` and gone round."""
     return np.concatenate([part for ranks in members for part in (ranks[start:], ranks[:start])])
 
 
-def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
-    """Edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
+def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
+    """Return the edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
 
     Ranks of a machine are a chain, in channel c from its c-th rank on; the first ones of the chains are the nodes of two trees, half of a
     channel's share over each, up and down (Sanders, Speck, Traeff 2009; NCCL src/graph/trees.cc).
@@ -172,7 +177,7 @@ def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]
     first = np.cumsum([0, *(len(ranks) for ranks in members[:-1])])
     above = np.delete(np.arange(sum(map(len, members)) - 1), first[1:] - 1)  # in a chain, all but the last one
     for start in range(channels):
-        order = _entered(members, start)
+        order = _order_from(members, start)
         down, heads = np.stack([order[above], order[above + 1]], axis=1), order[first]
         for parent in double_tree(len(heads)):
             child = np.flatnonzero(parent >= 0)
@@ -180,12 +185,14 @@ def tree(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]
             shares.append(np.full(len(child), 0.5 / channels))
         edges.append(down)
         shares.append(np.full(len(down), 1 / channels))
-    found = np.concatenate(edges)
-    return np.concatenate([found, found[:, ::-1]]), np.tile(np.concatenate(shares), 2)
+    downward = np.concatenate(edges)
+    return np.concatenate([downward, downward[:, ::-1]]), np.tile(np.concatenate(shares), 2)
 
 
 def double_tree(nodes: int) -> tuple[Ints, Ints]:
-    """Parents in two binary trees, int64 [nodes] each, -1 of the root: an inner node of one is a leaf of the other."""
+    """Return the parents of `nodes` nodes in two binary trees, int64 [nodes] each, -1 of the root: an inner node of one is a leaf of the
+    other.
+    """
     place = np.arange(nodes)
     bit = place & -place  # the lowest that is set
     up = (place ^ bit) | (bit << 1)

@@ -10,23 +10,23 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.network import collective_times
-from chronoscale.simulator.network.collective_times import Joined
-from chronoscale.simulator.network.collectives import Collectives, Costs, Group
+from chronoscale.simulator.network.collective_times import TimedCollectives
+from chronoscale.simulator.network.collectives import CollectiveCosts, CollectiveGroup, Collectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.patterns import Kind, Patterns, crossed
+from chronoscale.simulator.network.patterns import PatternKind, Patterns, crossed_links
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Source
 
-PATTERN: dict[Op, Kind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
+PATTERN: dict[Op, PatternKind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", Op.ALLTOALL: "exchange"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """t rows that use links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
+    """Bytes of t rows on links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
 
-    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its time alone a row uses no
+    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its uncontended time a row uses no
     link. bytes: what crosses the link, with what a protocol adds to the data. A link that a model of the network leaves out (alpha-beta
     knows no switches between machines) may need longer for its bytes than the row lasts.
     """
@@ -38,34 +38,37 @@ class Traffic:
     bytes: Floats  # [u]
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Traffic:
-        """Collectives (`joined`, where they are at hand), and copies between devices and their host. None on links that were fitted: what
-        was measured has it in. Raises ValueError as `network.times`.
+    def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> Traffic:
+        """Return the traffic of collectives, and of copies between devices and their host.
+
+        timed: the collectives, where they are known already. There is none on links that were fitted: measurements contain it. Raises
+        ValueError when a communication row has no collective id, or another row has one.
         """
-        parts = [cls.copied(schedule, cluster)]
-        if _measured(cluster):
+        parts = [cls.of_copies(schedule, cluster)]
+        if _links_are_measured(cluster):
             return parts[0]
         patterns = collective_times.patterns(cluster)
-        links, (found, costs) = patterns.graph, joined or Joined.of(schedule, cluster)
-        if len(found):
-            first = found.first()
-            for group in found.groups():
+        links, (collectives, costs) = patterns.graph, timed or TimedCollectives.of(schedule, cluster)
+        if len(collectives):
+            first = collectives.first()
+            for group in collectives.groups():
                 for tree in (False, True):
-                    if (mine := costs.tree[group.index] == tree).any():
-                        parts.append(_together(group, mine, tree, first, costs, patterns))
-            parts.append(_messages(found, schedule, first, costs, links))
-        return cls._joined(parts)
+                    if (chosen := costs.tree[group.index] == tree).any():
+                        parts.append(_group_traffic(group, chosen, tree, first, costs, patterns))
+            parts.append(_message_traffic(collectives, schedule, first, costs, links))
+        return cls._concatenate(parts)
 
     @classmethod
-    def copied(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
-        """Of copies between devices and their host alone."""
-        if _measured(cluster):
-            return cls._joined([])
+    def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
+        """Return the traffic of copies between devices and their host alone."""
+        if _links_are_measured(cluster):
+            return cls._concatenate([])
         links = collective_times.patterns(cluster).graph
-        return cls._joined([_copies(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
+        return cls._concatenate([_copy_traffic(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
 
     @classmethod
-    def _joined(cls, parts: list[Traffic]) -> Traffic:
+    def _concatenate(cls, parts: list[Traffic]) -> Traffic:
+        """Return the traffic of several parts together."""
         if not parts:
             none = np.zeros(0, np.int64)
             return cls(none, none, np.zeros(1, np.int64), none.astype(np.int32), np.zeros(0))
@@ -75,29 +78,33 @@ class Traffic:
         return cls(row, latency_ns, np.concatenate([[0], np.cumsum(count)]), link, moved)
 
 
-class Crossed(NamedTuple):
-    """The links of a cluster, and what a schedule's rows move over them."""
+class LinkTraffic(NamedTuple):
+    """Links of a cluster, and what a schedule's rows move over them."""
 
     links: LinkGraph
     traffic: Traffic
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, joined: Joined | None = None) -> Crossed:
-        """As `Traffic.of`, which says what it raises."""
-        return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, joined))
+    def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> LinkTraffic:
+        """Return the traffic of a schedule on its cluster. timed: its collectives, where they are known already.
+
+        Raises ValueError when a communication row has no collective id, or another row has one.
+        """
+        return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, timed))
 
 
-def slowest(crossed: Crossed) -> tuple[Ints, Ints]:
-    """Rows that cross links, as `Traffic.row`, and the link of each that takes longest for its bytes; int64 [t] both."""
-    links, traffic = crossed
-    took = traffic.bytes / links.bandwidth[traffic.link]
+def slowest_links(link_traffic: LinkTraffic) -> tuple[Ints, Ints]:
+    """Return the rows that cross links, and the link of each that takes longest for its bytes; int64 [t] both."""
+    links, traffic = link_traffic
+    seconds = traffic.bytes / links.bandwidth[traffic.link]
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
-    order = np.lexsort((took, place))
+    order = np.lexsort((seconds, place))
     last = order[np.cumsum(np.bincount(place, minlength=len(traffic.row)))[np.diff(traffic.ptr) > 0] - 1]
     return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
 
 
-def _measured(cluster: Cluster) -> bool:
+def _links_are_measured(cluster: Cluster) -> bool:
+    """Return whether times on the links were measured, so that traffic on them is not modelled."""
     return collective_times.origin(cluster) is Source.FITTED or cluster.device.on_host
 
 
@@ -105,7 +112,8 @@ def _ns(seconds: Floats) -> Ints:
     return np.rint(seconds * 1e9).astype(np.int64)
 
 
-def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
+def _copy_traffic(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> Traffic:
+    """Return the traffic of copies from or to the host, `op`."""
     row = schedule.tasks(op)
     ranks, place = np.unique(schedule.rank[row], return_inverse=True)
     ways = (links.to_device if op is Op.H2D else links.to_host)(ranks.astype(np.int64))[place]
@@ -116,65 +124,75 @@ def _copies(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op) -> T
     return Traffic(row, latency, np.concatenate([[0], np.cumsum(count)]), ways[used].astype(np.int32), moved)
 
 
-def _together(group: Group, mine: Ints, tree: bool, first: Ints, costs: Costs, patterns: Patterns) -> Traffic:
-    index, pattern = group.index[mine], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
-    moved = pattern.bytes(group.moved[:, mine]) / costs.wire[index]
+def _group_traffic(group: CollectiveGroup, chosen: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
+    """Return the traffic of those collectives of a group that are `chosen`, bool [c], over a tree or not.
+
+    first: the first row of every collective.
+    """
+    index, pattern = group.index[chosen], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+    moved = pattern.bytes(group.moved[:, chosen]) / costs.wire[index]
     ptr = np.arange(len(index) + 1) * len(pattern.link)
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, np.tile(pattern.link.astype(np.int32), len(index)), moved.T.ravel())
 
 
-def _messages(found: Collectives, schedule: Schedule, first: Ints, costs: Costs, links: LinkGraph) -> Traffic:
-    index, source, target = found.messages(schedule)
-    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed(links, source, target)]
+def _message_traffic(collectives: Collectives, schedule: Schedule, first: Ints, costs: CollectiveCosts, links: LinkGraph) -> Traffic:
+    """Return the traffic of messages (a SEND and its RECV). first: the first row of every collective."""
+    index, source, target = collectives.messages(schedule)
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *crossed_links(links, source, target)]
     pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     uses, times = np.unique(pair * len(links) + link, return_counts=True)
     pair, link = np.divmod(uses, len(links))
-    moved = np.maximum(found.moved[found.begin[index]], found.moved[found.begin[index] + 1]) / costs.wire[index]
+    moved = np.maximum(collectives.moved[collectives.begin[index]], collectives.moved[collectives.begin[index] + 1]) / costs.wire[index]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(index)))])
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, link.astype(np.int32), moved[pair] * times)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """A row of `volumes`: a link by name, the bytes that crossed it, its mean utilisation (of 1)."""
+    """Use of one link in an epoch: its name, the bytes that crossed it, its mean utilisation (of 1)."""
 
     link: str
     bytes: float
     utilisation: float
 
 
-def volumes(crossed: Crossed, span_ns: int) -> pd.DataFrame:
-    """What crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
-    links, traffic = crossed
-    return utilised(loads(traffic, links), links, span_ns)
+def link_utilisation(link_traffic: LinkTraffic, span_ns: int) -> pd.DataFrame:
+    """Return what crosses each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    links, traffic = link_traffic
+    return utilisation_table(link_bytes(traffic, links), links, span_ns)
 
 
-def loads(traffic: Traffic, links: LinkGraph) -> Floats:
-    """Bytes that cross each link, float64 [links]."""
+def link_bytes(traffic: Traffic, links: LinkGraph) -> Floats:
+    """Return the bytes that cross each link, float64 [links]."""
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
-def crossing(schedule: Schedule, cluster: Cluster, joined: Joined) -> Floats:
-    """`loads` of the traffic of a schedule, not made row by row: float64 [links]."""
+def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedCollectives) -> Floats:
+    """Return the bytes that a schedule moves over each link, float64 [links], without making its traffic row by row."""
     patterns = collective_times.patterns(cluster)
-    links, (found, costs) = patterns.graph, joined
+    links, (collectives, costs) = patterns.graph, timed
     moved = np.zeros(len(links))
-    if _measured(cluster):
+    if _links_are_measured(cluster):
         return moved
-    for group in found.groups():
+    for group in collectives.groups():
         for tree in (False, True):
-            if (mine := costs.tree[group.index] == tree).any():
+            if (chosen := costs.tree[group.index] == tree).any():
                 pattern = patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
-                moved[pattern.link] += pattern.total(group.moved[:, mine], costs.wire[group.index[mine]])
+                moved[pattern.link] += pattern.total(group.moved[:, chosen], costs.wire[group.index[chosen]])
     for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
         row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
         each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)
         np.add.at(moved, ways[ways >= 0], np.repeat(each, (ways >= 0).sum(axis=1)))
-    return moved + loads(_messages(found, schedule, found.first(), costs, links), links) if len(found) else moved
+    return (
+        moved + link_bytes(_message_traffic(collectives, schedule, collectives.first(), costs, links), links) if len(collectives) else moved
+    )
 
 
-def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
-    """As `volumes`, of the bytes that cross each link, float64 [links]."""
+def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
+    """Return a table of the links that are used: columns link, bytes, utilisation (mean, of 1), the busiest first.
+
+    moved: bytes on each link, float64 [links].
+    """
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
     order = np.argsort(-share, kind="stable")
@@ -182,6 +200,6 @@ def utilised(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def busiest(volumes: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
-    """The first rows of `volumes`."""
-    return tuple(LinkUse(link, moved, used) for link, moved, used in volumes.head(most).itertuples(index=False))
+def busiest_links(utilisation: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
+    """Return the first rows of a table of link utilisation, `most` of them."""
+    return tuple(LinkUse(link, moved, used) for link, moved, used in utilisation.head(most).itertuples(index=False))

@@ -1,1 +1,1 @@
-"""What rows take of resources that other rows want at the same time."""
+"""Resources that rows share with others that run at the same time, and how much slower rows then are."""

@@ -1,4 +1,4 @@
-"""Alone: what the rows of a schedule take on a cluster where each has it to itself, and what they share, ready to be replayed."""
+"""Uncontended rows: what the rows of a schedule take where each has the cluster to itself, and what they share: all that a replay needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from chronoscale.datasets.arrays import UInt8
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.network import collective_times
-from chronoscale.simulator.network.traffic import Crossed
-from chronoscale.simulator.sharing.contention import contention
+from chronoscale.simulator.network.traffic import LinkTraffic
+from chronoscale.simulator.sharing.contention import contended_shares
 from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, Floats, durations
@@ -19,41 +19,46 @@ from chronoscale.strategies.schedule import Ints, Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alone:
-    """ns int64 [n], a collective's in each of its rows, and where they come from. Each kernel takes the host `launch_ns`. crossed:
-    which links by what, None where the cluster has no contention; shares: None where no row is in another's way."""
+class UncontendedRows:
+    """Durations of a schedule's rows, each with the cluster to itself, and the resources that they share.
+
+    ns: int64 [n], a collective's in each of its rows; source: where each is from. launch_ns: what a kernel takes the host. crossed: bytes
+    on links, None where the cluster has no contention; shares: None where no row can slow another down.
+    """
 
     ns: Ints
     source: UInt8
     launch_ns: int
-    crossed: Crossed | None
+    crossed: LinkTraffic | None
     shares: Shares | None
 
     @classmethod
-    def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> Alone:
-        """Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
+    def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> UncontendedRows:
+        """Work out durations and shares. Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
         cluster.link(schedule.ranks)  # refuses too few devices
         ns, source = durations(costs, schedule)
-        joined = collective_times.Joined.of(schedule, cluster)
-        rows, taken = joined.times()
-        ns[rows], source[rows] = taken, collective_times.origin(cluster)
-        crossed = Crossed.of(schedule, cluster, joined) if cluster.contention else None
-        shares = None if crossed is None else contention(schedule, cluster, costs, ns, crossed)
-        return cls(ns, source, costs.launch_ns, crossed, shares)
+        timed = collective_times.TimedCollectives.of(schedule, cluster)
+        rows, collective_ns = timed.times()
+        ns[rows], source[rows] = collective_ns, collective_times.origin(cluster)
+        traffic = LinkTraffic.of(schedule, cluster, timed) if cluster.contention else None
+        shares = None if traffic is None else contended_shares(schedule, cluster, costs, ns, traffic)
+        return cls(ns, source, costs.launch_ns, traffic, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
-        """Of `schedule`, whose rows take `ns` (int64 [n]); slower: how many times as long the host takes for those of each row, float64
-        [n]."""
+        """Return the launches of rows that take `ns`, int64 [n]; None where nothing is launched.
+
+        slower: how many times as long the host takes for those of each row, float64 [n].
+        """
         each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
         return Launches.of(schedule, ns, each)
 
-    def beside(self, other: Alone) -> Alone:
-        """The same, knowing which rows were in one another's way in replays of `other`, of the same schedule: so may they be here."""
+    def beside(self, other: UncontendedRows) -> UncontendedRows:
+        """Return these rows with what replays of `other`, of the same schedule, found out about rows that slow one another down."""
         return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 
-def firsts(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
+def first_rows(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
     rows = np.flatnonzero(schedule.collective >= 0)
     _, first, index = np.unique(schedule.collective[rows], return_index=True, return_inverse=True)
     return rows, rows[first][index]

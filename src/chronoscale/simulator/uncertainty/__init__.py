@@ -1,1 +1,1 @@
-"""What a simulation takes for granted, and how far its answers move with it."""
+"""What is not known of the time that rows take, and what that does to an epoch."""

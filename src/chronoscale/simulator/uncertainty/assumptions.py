@@ -1,7 +1,7 @@
-"""Assumptions: what a simulation takes for granted, each replaced by what it might be instead, one at a time.
+"""Assumptions of a simulation, each replaced by what it might be instead, one at a time: what an answer rests on.
 
-What an answer rests on: a plan stays as it is, and its epoch is replayed with one assumption changed to the low and to the high end of its
-range. Of fitted costs only those of the network, of jitter and of stragglers remain: the others were measured.
+A plan stays as it is, and its epoch is replayed with one assumption changed to the low and to the high end of its range. Of fitted costs
+only the assumptions about the network, jitter and stragglers remain: the others were measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.simulator.network.links import topology
-from chronoscale.simulator.sharing.uncontended import Alone
+from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.simulator.uncertainty.draws import Draws
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
@@ -24,7 +24,7 @@ from chronoscale.strategies.topology import Topology
 DRAWS = 5  # replays of what differs from draw to draw; their median counts
 
 
-class Supposed(NamedTuple):
+class Scenario(NamedTuple):
     """What an epoch is replayed with."""
 
     cluster: Cluster
@@ -32,12 +32,14 @@ class Supposed(NamedTuple):
     uncertainty: Uncertainty
 
 
-Change = Callable[[Supposed], Supposed]
+Change = Callable[[Scenario], Scenario]
 
 
 class Assumption(NamedTuple):
-    """`low` and `high`: the ends of its range in words; `source`: where that is from; `lower` and `upper`: what the ends change, None for
-    what is simulated anyway."""
+    """Assumption with the range that it may lie in.
+
+    low, high: its ends in words; source: where the range is from; lower, upper: what the ends change, None for what is simulated anyway.
+    """
 
     name: str
     low: str
@@ -49,16 +51,20 @@ class Assumption(NamedTuple):
 
 
 def _device(change: Callable[[Device], Device]) -> Change:
-    def changed(one: Supposed) -> Supposed:
-        device = change(one.cluster.device)
-        costs = replace(one.costs, device=device) if isinstance(one.costs, DatasheetCosts) else one.costs
-        return Supposed(replace(one.cluster, device=device), costs, one.uncertainty)
+    """Return a change of the cluster's device, and of costs that are computed from its datasheet."""
+
+    def changed(scenario: Scenario) -> Scenario:
+        device = change(scenario.cluster.device)
+        costs = replace(scenario.costs, device=device) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
+        return Scenario(replace(scenario.cluster, device=device), costs, scenario.uncertainty)
 
     return changed
 
 
 def _efficiency(share: float) -> Change:
-    return lambda one: one._replace(costs=replace(one.costs, efficiency=share) if isinstance(one.costs, DatasheetCosts) else one.costs)
+    return lambda scenario: scenario._replace(
+        costs=replace(scenario.costs, efficiency=share) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
+    )
 
 
 def _launch(times: float) -> Change:
@@ -70,38 +76,43 @@ def _memory(times: float) -> Change:
 
 
 def _bus(bandwidth: float, latency: float = 1.0) -> Change:
-    def changed(one: Supposed) -> Supposed:
-        found = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(one)
-        return found._replace(cluster=replace(found.cluster, topology=_switched(found.cluster.topology, bandwidth)))
+    """Return a change of the bus between device and host by these factors."""
+
+    def changed(scenario: Scenario) -> Scenario:
+        changed_device = _device(lambda device: replace(device, h2d=_link(device.h2d, bandwidth, latency)))(scenario)
+        return changed_device._replace(
+            cluster=replace(changed_device.cluster, topology=_scale_switches(changed_device.cluster.topology, bandwidth))
+        )
 
     return changed
 
 
-def _switched(keys: Topology | None, bandwidth: float) -> Topology | None:
-    """With PCIe switches' links to the host as much faster."""
+def _scale_switches(keys: Topology | None, bandwidth: float) -> Topology | None:
+    """Return a topology whose PCIe switches have links to the host that are `bandwidth` times as fast."""
     if keys is None or keys.switches is None:
         return keys
     return keys.model_copy(update={"switches": keys.switches.model_copy(update={"bandwidth": keys.switches.bandwidth * bandwidth})})
 
 
 def _network(bandwidth: float, latency: float = 1.0) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, inter=_link(one.cluster.inter, bandwidth, latency)))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, inter=_link(scenario.cluster.inter, bandwidth, latency)))
 
 
 def _inside(bandwidth: float, latency: float = 1.0) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, intra=_link(one.cluster.intra, bandwidth, latency)))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, intra=_link(scenario.cluster.intra, bandwidth, latency)))
 
 
 def _sharing(contention: bool) -> Change:
-    return lambda one: one._replace(cluster=replace(one.cluster, contention=contention))
+    return lambda scenario: scenario._replace(cluster=replace(scenario.cluster, contention=contention))
 
 
 def _link(link: Link, bandwidth: float, latency: float) -> Link:
+    """Return a link changed by these factors."""
     return Link(link.bandwidth * bandwidth, link.latency_s * latency)
 
 
 def _uncertain(**keys: float | Stragglers) -> Change:
-    return lambda one: one._replace(uncertainty=replace(one.uncertainty, **keys))  # type: ignore[arg-type]
+    return lambda scenario: scenario._replace(uncertainty=replace(scenario.uncertainty, **keys))  # type: ignore[arg-type]
 
 
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
@@ -150,7 +161,10 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The epoch with one assumption at either end of its range, s; `epoch_s` with none changed, and without jitter."""
+    """Effect of one assumption on an epoch: its seconds with the assumption at either end of its range.
+
+    epoch_s: with none changed, and without jitter.
+    """
 
     assumption: str
     low: str
@@ -167,31 +181,34 @@ class Effect:
 
 
 def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> tuple[Effect, ...]:
-    """Of every assumption that changes anything. Classes of devices stay as stated; jitter, sway and stragglers are assumptions here.
+    """Return the effects of all assumptions that change the epoch of a schedule.
 
-    Raises UserError as `replay`.
+    Classes of devices stay as stated; jitter, sway and stragglers are assumptions here. Raises UserError when the cluster has too few
+    devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
-    joined = replace(cluster, topology=topology(cluster))  # what is supposed of links is not to move with what is changed
-    plain = Supposed(joined, costs, Uncertainty(classes=uncertainty.classes))
-    alone = Alone.of(schedule, joined, costs)
-    epoch_s = _epoch_s(schedule, plain, alone, seed)
+    explicit = replace(cluster, topology=topology(cluster))  # a topology that was only assumed stays when bandwidths change
+    plain = Scenario(explicit, costs, Uncertainty(classes=uncertainty.classes))
+    uncontended = UncontendedRows.of(schedule, explicit, costs)
+    epoch_s = _epoch_s(schedule, plain, uncontended, seed)
 
     def end_s(change: Change | None) -> float:
-        if change is None or (supposed := change(plain)) == plain:
+        """Return the seconds of the epoch after a change; None changes nothing."""
+        if change is None or (scenario := change(plain)) == plain:
             return epoch_s
-        where, what, _ = supposed
-        same = where == joined and what is costs
-        return _epoch_s(schedule, supposed, alone if same else Alone.of(schedule, where, what).beside(alone), seed)
+        unchanged = scenario.cluster == explicit and scenario.costs is costs
+        rows = uncontended if unchanged else UncontendedRows.of(schedule, scenario.cluster, scenario.costs).beside(uncontended)
+        return _epoch_s(schedule, scenario, rows, seed)
 
-    def ends(one: Assumption) -> Effect:
-        low_s, high_s = end_s(one.lower), end_s(one.upper)
-        return Effect(one.name, one.low, one.high, one.source, epoch_s, low_s, high_s)
+    def effect(assumption: Assumption) -> Effect:
+        low_s, high_s = end_s(assumption.lower), end_s(assumption.upper)
+        return Effect(assumption.name, assumption.low, assumption.high, assumption.source, epoch_s, low_s, high_s)
 
-    known = isinstance(costs, DatasheetCosts)
-    found = [ends(one) for one in ASSUMPTIONS if known or not one.measured]
-    return tuple(one for one in found if one.size > 0)
+    from_datasheet = isinstance(costs, DatasheetCosts)
+    tried = [effect(assumption) for assumption in ASSUMPTIONS if from_datasheet or not assumption.measured]
+    return tuple(result for result in tried if result.size > 0)
 
 
-def _epoch_s(schedule: Schedule, supposed: Supposed, alone: Alone, seed: int) -> float:
-    draws = DRAWS if supposed.uncertainty.random else 1
-    return float(np.median(Draws.of(schedule, *supposed, seed, alone).spans(draws))) / 1e9
+def _epoch_s(schedule: Schedule, scenario: Scenario, uncontended: UncontendedRows, seed: int) -> float:
+    """Return the seconds of an epoch, the median of DRAWS draws where draws differ."""
+    draws = DRAWS if scenario.uncertainty.random else 1
+    return float(np.median(Draws.of(schedule, *scenario, seed, uncontended).spans(draws))) / 1e9

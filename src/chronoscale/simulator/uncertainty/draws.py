@@ -1,4 +1,4 @@
-"""Draws: a schedule replayed many times, each time with other durations of those that its uncertainty allows."""
+"""Draws: a schedule replayed many times, each time with other durations, as its uncertainty allows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chronoscale.simulator.engine import place, times
+from chronoscale.simulator.engine import device_label, replay_times
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.sharing.uncontended import Alone, firsts
+from chronoscale.simulator.sharing.uncontended import UncontendedRows, first_rows
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.samples import spreads, swaying
+from chronoscale.strategies.costing.samples import rank_sway, row_spreads
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Schedule
 from chronoscale.strategies.trace import Trace
@@ -22,19 +22,21 @@ _JITTER, _SWAY, _STRAGGLERS = range(3)  # what a draw's generators are for: one 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draw k of a seed is the same however many there are. What no draw changes is worked out once: also the shares that rows take of what
-    they have in common, which are those of rows that take as long as usual.
+    """Random replays of one schedule. Draw k of a seed is the same however many there are.
+
+    What no draw changes is worked out once, also the shares that rows take of resources, which are those of rows that take as long as
+    usual.
 
     jitter: of each row, float64 [n], or of all. joined, first: rows of collectives, and the first row of each one's (int64 both): a
-    collective has one duration. own, computes: rows
-    that are none, and those that a device computes, bool [n]; slow: float64 [n], what the class of a row's rank makes of its time.
+    collective has one duration. own: rows that are no collective; computes: those of them that a device computes, bool [n]. slow: how many
+    times as long a row takes on its rank's class of devices, float64 [n].
     """
 
     schedule: Schedule
     cluster: Cluster
     uncertainty: Uncertainty
     seed: int
-    alone: Alone
+    uncontended: UncontendedRows
     place: str
     joined: Ints
     first: Ints
@@ -46,29 +48,51 @@ class Draws:
 
     @classmethod
     def of(
-        cls, schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int, alone: Alone | None = None
+        cls,
+        schedule: Schedule,
+        cluster: Cluster,
+        costs: CostModel,
+        uncertainty: Uncertainty,
+        seed: int,
+        uncontended: UncontendedRows | None = None,
     ) -> Draws:
-        """alone: of the same schedule, cluster and costs, where it is at hand. Raises UserError as `replay`, and where costs that were not
-        fitted are to say how much rows vary."""
-        jitter, sway = uncertainty.jitter, uncertainty.sway
-        spread = spreads(costs, schedule) if jitter == "fitted" else jitter, swaying(costs) if sway == "fitted" else sway
+        """Prepare the draws of a schedule.
+
+        uncontended: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs`
+        does not know a row, and where costs that were not fitted are asked how much rows vary.
+        """
+        jitter = row_spreads(costs, schedule) if uncertainty.jitter == "fitted" else uncertainty.jitter
+        sway = rank_sway(costs) if uncertainty.sway == "fitted" else uncertainty.sway
         own = schedule.collective < 0
         computes = own & np.isin(schedule.lane, [Lane.COMPUTE, Lane.COMPUTE2])
         speeds = uncertainty.speeds(schedule.ranks)
         slow = np.where(computes, 1 / speeds[schedule.rank], 1.0) if (speeds != 1).any() else None
-        alone = alone or Alone.of(schedule, cluster, costs)
-        return cls(schedule, cluster, uncertainty, seed, alone, place(cluster, costs), *firsts(schedule), *spread, own, computes, slow)
+        uncontended = uncontended or UncontendedRows.of(schedule, cluster, costs)
+        return cls(
+            schedule,
+            cluster,
+            uncertainty,
+            seed,
+            uncontended,
+            device_label(cluster, costs),
+            *first_rows(schedule),
+            jitter,
+            sway,
+            own,
+            computes,
+            slow,
+        )
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
-        """How many times as long rows take, and the host for their launches; float64 [n] both."""
+        """Return how many times as long rows take, and the host for their launches; float64 [n] both."""
         common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
-            common *= _around(self._numbers(draw, _JITTER), self.jitter, len(common))
+            common *= _draw_around_one(self._generator(draw, _JITTER), self.jitter, len(common))
             common[self.joined] = common[self.first]
         if self.sway:
             iteration, turns = np.maximum(self.schedule.iteration, 0), max(self.schedule.iterations, 1)
-            found = _around(self._numbers(draw, _SWAY), self.sway, self.schedule.ranks * turns)
-            common *= np.where(self.own, found[self.schedule.rank * turns + iteration], 1.0)
+            sways = _draw_around_one(self._generator(draw, _SWAY), self.sway, self.schedule.ranks * turns)
+            common *= np.where(self.own, sways[self.schedule.rank * turns + iteration], 1.0)
         rows = common if self.slow is None else common * self.slow
         if (stragglers := self.uncertainty.stragglers) is None:
             return rows, common
@@ -78,55 +102,63 @@ class Draws:
         return rows * np.where(self.own, slow, 1.0), common * slow
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
-        """Start and end of rows, ns, int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
-        ns, launches = self._lengths(draw)
-        return times(self.schedule, self.cluster.device, ns, launches, self.alone.shares)
+        """Return start and end of rows (ns), int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+        ns, launches = self._durations(draw)
+        return replay_times(self.schedule, self.cluster.device, ns, launches, self.uncontended.shares)
 
     def launches(self, draw: int) -> Launches | None:
-        """Of a draw's rows; None where nothing is launched."""
-        return self._lengths(draw)[1]
+        """Return the launches of a draw's rows; None where nothing is launched."""
+        return self._durations(draw)[1]
 
-    def _lengths(self, draw: int) -> tuple[Ints, Launches | None]:
+    def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
+        """Return what rows take in a draw (ns), int64 [n], and their launches."""
         rows, launching = self.factors(draw)
-        ns = np.rint(self.alone.ns * rows).astype(np.int64)
-        return ns, self.alone.launches(self.schedule, ns, launching)
+        ns = np.rint(self.uncontended.ns * rows).astype(np.int64)
+        return ns, self.uncontended.launches(self.schedule, ns, launching)
 
     def span(self, draw: int) -> int:
-        """The epoch, ns, as `Trace.span_ns`. Raises UserError as `times`."""
+        """Return the length of the epoch (ns) in one draw. Raises UserError when ranks wait for one another in a cycle."""
         begin, end = self.times(draw)
         return int(end.max() - begin.min()) if len(end) else 0
 
     def spans(self, draws: int) -> Ints:
-        """Of the first draws, int64 [draws]. Raises UserError as `times`."""
+        """Return the length of the epoch (ns) in each of the first draws, int64 [draws].
+
+        Raises UserError when ranks wait for one another in a cycle.
+        """
         return np.array([self.span(draw) for draw in range(draws)], np.int64)
 
     def trace(self, draw: int) -> Trace:
-        """Raises UserError as `times`."""
-        return Trace.of(self.schedule, *self.times(draw), self.alone.source, self.place)
+        """Return the trace of one draw. Raises UserError when ranks wait for one another in a cycle."""
+        return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
-    def _numbers(self, draw: int, purpose: int) -> np.random.Generator:
+    def _generator(self, draw: int, purpose: int) -> np.random.Generator:
+        """Return the random numbers of a draw for one purpose."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(draw, purpose)))
 
     def _straggles(self, draw: int) -> NDArray[np.bool_]:
-        """Which ranks do, bool [ranks]."""
-        found, ranks = self.uncertainty.stragglers, np.arange(self.schedule.ranks)
-        assert found is not None
-        unit = ranks if found.of == "gpu" else ranks // self.cluster.gpus_per_node
+        """Return which ranks straggle in a draw, bool [ranks]."""
+        stragglers, ranks = self.uncertainty.stragglers, np.arange(self.schedule.ranks)
+        assert stragglers is not None
+        unit = ranks if stragglers.of == "gpu" else ranks // self.cluster.gpus_per_node
         units = int(unit[-1]) + 1
-        return np.isin(unit, self._numbers(draw, _STRAGGLERS).choice(units, min(found.count, units), replace=False))
+        return np.isin(unit, self._generator(draw, _STRAGGLERS).choice(units, min(stragglers.count, units), replace=False))
 
 
-def spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
-    """The epoch in each draw, ns, int64 [draws]. Raises UserError as `replay`."""
+def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
+    """Return the length of the epoch (ns) in each draw, int64 [draws].
+
+    Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
+    """
     return Draws.of(schedule, cluster, costs, uncertainty, seed).spans(draws)
 
 
-def middle(spans: Ints) -> int:
-    """The draw that stands for all: of the median, of an even number the lower of the two."""
+def middle_draw(spans: Ints) -> int:
+    """Return the draw that stands for all: the one of the median span; of an even number, of the lower of the two."""
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 
 
-def _around(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
-    """Log-normal numbers of mean 1 and standard deviation `spread`, one or float64 [count]; float64 [count]."""
+def _draw_around_one(numbers: np.random.Generator, spread: Floats | float, count: int) -> Floats:
+    """Draw `count` log-normal numbers of mean 1, float64. spread: their standard deviation, one or float64 [count]."""
     variance = np.log1p(np.square(spread))
     return np.asarray(np.exp(np.sqrt(variance) * numbers.standard_normal(count) - variance / 2), np.float64)

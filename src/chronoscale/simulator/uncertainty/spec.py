@@ -1,4 +1,4 @@
-"""Uncertainty: what is not known of the time that rows take, as a user states it."""
+"""Uncertainty of the time that rows take, as a user states it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ FEW = 1e-9  # shares of classes may add up to this much more than 1
 
 @dataclass(frozen=True, slots=True)
 class Stragglers:
-    """`count` of a cluster's GPUs or whole nodes, others in every draw, take `factor` times as long: a GPU for what it computes, a node's
-    ranks for all that they do, copies, launches and work of the host among it. All straggle where there are no more."""
+    """Slow GPUs or machines: `count` of them, others in every draw, take `factor` times as long.
+
+    A GPU does for what it computes; the ranks of a node for all that they do, copies, launches and work of the host among it. All straggle
+    where there are no more than `count`.
+    """
 
     count: int = 1
     of: Literal["gpu", "node"] = "gpu"
@@ -36,7 +39,7 @@ class Stragglers:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """A `share` of the ranks, whole ones, computes at `speed` times the speed of the cluster's device."""
+    """Class of devices: a `share` of the ranks, rounded to whole ones, computes at `speed` times the speed of the cluster's device."""
 
     share: float
     speed: float
@@ -53,11 +56,12 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What is "fitted" is as repeats of what costs were fitted to have shown it, of each curve and of no collective.
+    """Spread of durations around what costs predict.
 
-    jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective
-    as one; sway: of all that a rank does in an iteration, beside that. Both log-normal with mean 1: times are positive, and sums of many
-    rows stay what they are. classes: the first has the first ranks, and so on; what no class has keeps the cluster's device.
+    jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective as
+    one; sway: of all that a rank does in an iteration, beside that. "fitted": as repeats showed it, of what the costs were fitted to, of
+    each curve and of no collective. Both are log-normal with mean 1: times are positive, and sums of many rows stay what they are. classes:
+    the first has the first ranks, and so on; ranks without a class have the cluster's device.
     """
 
     jitter: float | Fitted = 0.0
@@ -69,7 +73,7 @@ class Uncertainty:
         for name, spread in self._spreads:
             if spread != "fitted" and not (math.isfinite(spread) and spread >= 0):
                 raise UserError(f"{name}: expected a relative spread of at least 0, got {spread}")
-        if (total := sum(one.share for one in self.classes)) > 1 + FEW:
+        if (total := sum(device_class.share for device_class in self.classes)) > 1 + FEW:
             raise UserError(f"classes: their shares add up to {total:g}, more than 1")
 
     @property
@@ -82,18 +86,18 @@ class Uncertainty:
         return bool(self.jitter or self.sway or self.stragglers)
 
     def speeds(self, ranks: int) -> Floats:
-        """How fast each rank computes, float64 [ranks]: a class ends at the rank nearest to its share."""
-        found, first = np.ones(ranks), 0.0
-        for one in self.classes:
-            found[round(first * ranks) : round((first + one.share) * ranks)] = one.speed
-            first += one.share
-        return found
+        """Return how fast each rank computes, float64 [ranks]: a class ends at the rank nearest to its share."""
+        speeds, first = np.ones(ranks), 0.0
+        for device_class in self.classes:
+            speeds[round(first * ranks) : round((first + device_class.share) * ranks)] = device_class.speed
+            first += device_class.share
+        return speeds
 
     def __str__(self) -> str:
-        shown = [(name, spread if spread == "fitted" else f"{spread:.3g}" if spread else "") for name, spread in self._spreads]
-        said = [f"{name} {spread}" for name, spread in shown if spread]
-        said += [] if self.stragglers is None else [str(self.stragglers)]
-        return ", ".join([*said, *map(str, self.classes)])
+        spreads = [(name, spread if spread == "fitted" else f"{spread:.3g}" if spread else "") for name, spread in self._spreads]
+        parts = [f"{name} {spread}" for name, spread in spreads if spread]
+        parts += [] if self.stragglers is None else [str(self.stragglers)]
+        return ", ".join([*parts, *map(str, self.classes)])
 
 
-NOTHING = Uncertainty()
+CERTAIN = Uncertainty()

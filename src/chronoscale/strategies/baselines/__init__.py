@@ -1,1 +1,1 @@
-"""Systems that the five papers compare with; one file a baseline."""
+"""Baselines: the systems that the five papers compare with."""

@@ -1,4 +1,4 @@
-"""Calibrated: costs fitted to what a training run has shown so far, and a scaled guess for what it has not."""
+"""CalibratedCosts: costs fitted to the epochs of a training run so far, and a scaled guess for operations that it has not shown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from chronoscale.strategies.trace import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
-    """`fitted` where it has a curve for the operation and width; elsewhere `rough` times `factor`, marked as extrapolated.
+class CalibratedCosts:
+    """Costs fitted to what a training run has measured so far; what it has not measured costs `rough` times `factor`, marked as
+    extrapolated.
 
-    A run's own epochs never show every form that a planner weighs (a full graph where the map was taken): those need a guess on the
+    A run's own epochs never show every form that a planner weighs (a full graph where a difference map was sent): those need a guess on the
     same scale.
     """
 
@@ -31,26 +32,29 @@ class Calibrated:
 
     @property
     def launch_ns(self) -> int:
-        """The fitted curves': what a run's epochs have shown holds what launching took."""
+        """The launch time of the fitted curves: what a run's epochs have measured includes launching."""
         return self.fitted.launch_ns
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """The guess's."""
+        """Return the shares of memory bandwidth and SMs that `rough` estimates."""
         return self.rough.occupies(schedule, rows, ns)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns, source = np.zeros(len(rows), np.int64), Source.FITTED
-        seen = {fit.curve for fit in self.fitted.fits}
+        fitted_curves = {fit.curve for fit in self.fitted.fits}
         for curve, chosen in curves(schedule, rows):
-            known = curve in seen
-            found, origin = (self.fitted if known else self.rough).predict(schedule, rows[chosen])
-            ns[chosen] = found if known else np.rint(found * self.factor).astype(np.int64)
-            source = source if known and origin is Source.FITTED else Source.EXTRAPOLATED
+            is_fitted = curve in fitted_curves
+            durations, origin = (self.fitted if is_fitted else self.rough).predict(schedule, rows[chosen])
+            ns[chosen] = durations if is_fitted else np.rint(durations * self.factor).astype(np.int64)
+            source = source if is_fitted and origin is Source.FITTED else Source.EXTRAPOLATED
         return ns, source
 
 
-def factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
-    """Measured over predicted time: the median over operations of the ratio of sums. `seen`: schedules and ns of their rows, [tasks]."""
+def scale_factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
+    """Return measured over predicted time: the median over operations of the ratio of sums.
+
+    seen: schedules, and the measured ns of their rows, [tasks] each.
+    """
     ratios = []
     for schedule, ns in seen:
         for code in np.unique(schedule.op):

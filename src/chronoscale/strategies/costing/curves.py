@@ -1,4 +1,4 @@
-"""Curves: which rows of a schedule share one: an operation at one input width, where it runs, and by which implementation."""
+"""Curves: which rows of a schedule share a cost curve: those of one operation, input width, place and implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ DESCRIBED = (*RANGED, "kernels")  # what curves read: how many operations a row 
 
 
 class Curve(NamedTuple):
-    """What a curve is of. `lane`: of an op whose cost depends on where it runs (`PLACED`), '' for others. `variant`: as in `Schedule`."""
+    """What rows that share one cost curve have in common: an operation and an input width.
+
+    lane: set for an operation whose cost depends on where it runs (`PLACED`), '' for others. variant: the implementation, as in
+    `Schedule.variant`.
+    """
 
     op: str
     width: int
@@ -23,20 +27,19 @@ class Curve(NamedTuple):
     variant: int = 0
 
     def __str__(self) -> str:
-        """In words."""
         where = f" in lane {self.lane}" * bool(self.lane)
         return f"{self.op}{f' (implementation {self.variant})' * bool(self.variant)}{where} at width {self.width}"
 
 
 def curves(schedule: Schedule, rows: Ints) -> Iterator[tuple[Curve, Ints]]:
-    """Of every curve among the given rows, which of them are its own: places in `rows`, ascending."""
+    """Yield every curve among the given rows, with the places in `rows` that it covers, int64, ascending."""
     if not len(rows):
         return
     op = schedule.op[rows].astype(np.int64)
-    lane = np.where(np.isin(op, [int(one) for one in PLACED]), schedule.lane[rows].astype(np.int64), -1)
+    lane = np.where(np.isin(op, [int(placed) for placed in PLACED]), schedule.lane[rows].astype(np.int64), -1)
     keys = np.stack([op, schedule.width[rows], lane, schedule.variant[rows]], axis=1)
-    found, index = np.unique(keys, axis=0, return_inverse=True)
+    distinct, index = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(index.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(found)))
-    for (code, width, place, variant), own in zip(found.tolist(), np.split(order, ends[:-1]), strict=True):
+    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
+    for (code, width, place, variant), own in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
         yield Curve(Op(code).name, width, Lane(place).name if place >= 0 else "", variant), own

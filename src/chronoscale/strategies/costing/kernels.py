@@ -1,7 +1,7 @@
-"""Kernels: how many a row launches on a GPU, and what they move there, from counts kept as laws of a schedule's sizes.
+"""Kernels: how many kernels a row launches on a GPU and what they move there, by laws in a schedule's sizes that were counted.
 
 `kernels.yaml` and `moved.yaml` are made by `benchmarks/count_kernels.py` and `count_moved.py`, which execute schedules under
-`real_exec.measurement.kernels.Counter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
+`real_exec.measurement.kernels.KernelCounter`. A law is a sum of products, {"1": 41, "upper*top": 11}: each a coefficient of the product of
 
 ==========================  ===============================================================================
 upper, top                  1 above the first layer; in the last one
@@ -59,31 +59,36 @@ Values = Mapping[str, ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Of the rows of one workload's schedules. `laws` of kernels and `moves` of bytes: by operation, or by a name of the planner's for a
-    part of one; `sizes`: of variables that are the same for every row."""
+    """Counts of kernels, and of bytes that they move, for the rows of one workload's schedules.
+
+    laws: of kernels; moves: of bytes; both by operation, or by a planner's own name for a part of one. sizes: the variables that are the
+    same for every row.
+    """
 
     laws: Laws
     sizes: Mapping[str, int]
     moves: Laws = field(default_factory=dict)
 
     @classmethod
-    def counted(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
-        """Of schedules of one kind and a model, by what tells models apart. Raises UserError for one that was not counted."""
-        known = table()[kind]
-        if model not in known:
-            raise UserError(f"kernels of '{model}' ({kind}) were not counted (benchmarks/count_kernels.py); known: {', '.join(known)}")
-        return cls(known[model], {"above": 0, **sizes}, table("moved")[kind][model])
+    def of_model(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
+        """Return the counts for schedules of one kind and a model, by the key that tells models apart. Raises UserError for a model that
+        was not counted."""
+        laws_by_model = read_laws()[kind]
+        if model not in laws_by_model:
+            raise UserError(f"kernels of '{model}' ({kind}) were not counted (tools/count_kernels.py); known: {', '.join(laws_by_model)}")
+        return cls(laws_by_model[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Of a block with these columns of a schedule; none in the host's lane. Raises KeyError as `count`."""
+        """Return the kernels of a block with these columns of a schedule, int64; 0 in the host's lane. Raises KeyError for an operation
+        that was not counted."""
         if lane is Lane.HOST:
             return np.zeros(1, np.int64)
         if op in MOVES and op.name not in self.laws:
             return np.ones(1, np.int64)
-        return self.count(op.name, **self._told(columns))
+        return self.count(op.name, **self._variables(columns))
 
-    def _told(self, columns: Values) -> Values:
-        """Variables of a block with these columns."""
+    def _variables(self, columns: Values) -> Values:
+        """Return the variables of laws that follow from a block's columns."""
         step, layer = (np.asarray(columns.get(name, -1)) for name in ("step", "layer"))
         return {
             "later": step > 0,
@@ -94,23 +99,26 @@ class Kernels:
         }
 
     def count(self, name: str, **values: ArrayLike) -> Ints:
-        """By a law; `values` of its variables that differ from row to row, broadcast: int64. Raises KeyError for what was not counted."""
-        return self._worth(self.laws[name] if self.laws else {"1": 1}, values)
+        """Return the number of kernels by the law `name`, int64; `values` of its variables differ from row to row and broadcast. Raises
+        KeyError for a law that was not counted."""
+        return self._evaluate(self.laws[name] if self.laws else {"1": 1}, values)
 
     def moved(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Bytes of a block with these columns of a schedule, of which the planner has not said what it moves; none in the host's lane."""
+        """Return the bytes that a block with these columns moves where its planner does not say; 0 in the host's lane."""
         if lane is Lane.HOST or op in MOVES or not self.moves:
             return np.zeros(1, np.int64)
-        return self.bytes(op.name, **self._told(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
+        return self.bytes(op.name, **self._variables(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
 
     def bytes(self, name: str, **values: ArrayLike) -> Ints:
-        """That a row reads and writes in device memory, by a law; otherwise as `count`. 0 where nothing was counted."""
-        return self._worth(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
+        """Return the bytes that a row reads and writes in device memory by the law `name`, int64; 0 where nothing was counted. Raises
+        KeyError for a law that was not counted."""
+        return self._evaluate(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
 
-    def _worth(self, terms: Law, values: Values) -> Ints:
-        found: dict[str, ArrayLike] = {**self.sizes, **values}
-        found |= {name: 1 - np.asarray(found[other], np.int64) for name, other in COMPLEMENTS.items() if other in found}
-        parts = {term: [np.asarray(found[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
+    def _evaluate(self, terms: Law, values: Values) -> Ints:
+        """Evaluate a law: the sum of its coefficients times the products of its variables, int64."""
+        variables: dict[str, ArrayLike] = {**self.sizes, **values}
+        variables |= {name: 1 - np.asarray(variables[other], np.int64) for name, other in COMPLEMENTS.items() if other in variables}
+        parts = {term: [np.asarray(variables[part], np.int64) for part in term.split("*") if part != "1"] for term in terms}
         return np.asarray(np.rint(sum(factor * prod(parts[term]) for term, factor in terms.items())), np.int64)
 
 
@@ -118,8 +126,8 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 
 
 @cache
-def table(of: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
-    """All laws of kernels, or of what they have "moved": by kind of schedule, by model, by operation."""
-    text = resources.files("chronoscale.strategies.costing").joinpath(f"{of}.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return found
+def read_laws(name: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
+    """Read all laws of "kernels", or of bytes "moved": by kind of schedule, by model, by operation."""
+    text = resources.files("chronoscale.strategies.costing").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    laws: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return laws

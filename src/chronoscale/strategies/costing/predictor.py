@@ -1,4 +1,4 @@
-"""Predictor: a small network that tells how long a task takes from what it works on (FlareDTDG §3.4, "Execution Time Prediction")."""
+"""Predictor: a small neural network that predicts how long a task takes from its sizes (FlareDTDG §3.4, "Execution Time Prediction")."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Row = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
-    """How far predictions of one kind of task are off on `tasks` that were not learned from: |predicted - measured| / measured, the
-    median and what nine tenths stay below."""
+class HeldOutError:
+    """The error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
+    percentile (`most`)."""
 
     kind: str
     median: float
@@ -30,8 +30,8 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """Weights [inputs][outputs] and one bias an output."""
+class DenseLayer:
+    """One layer of a perceptron: weights [inputs][outputs] and one bias an output."""
 
     weights: tuple[Row, ...]
     biases: Row
@@ -39,20 +39,20 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """A multi-layer perceptron with tanh between `layers`; the last one has one output, log ns, of mean `centre` and deviation `scale`.
+    """A multi-layer perceptron that predicts log ns, with tanh between `layers`; the output has mean `centre` and deviation `scale`.
 
-    Inputs: one of `kinds`, an operation and its lane as "ALLTOALL@COMM", is 1; `SIZES` and ranks as log(1 + value) less `means`,
-    divided by `deviations` (`scaled`); `FLAGS`. What was not learned from is refused; sizes beyond those that were are not cut off,
-    the network goes on. Raises UserError for layers that do not fit together.
+    Inputs: a one-hot of `kinds` (an operation and its lane, "ALLTOALL@COMM"); `SIZES` and the number of ranks as log(1 + value), less
+    `means`, divided by `deviations`; and `FLAGS`. Kinds that were not learned from are refused; sizes beyond those that were are
+    extrapolated. Raises UserError for layers that do not fit together.
     """
 
     kinds: tuple[str, ...]
     means: Row
     deviations: Row
-    layers: tuple[Layer, ...]
+    layers: tuple[DenseLayer, ...]
     centre: float
     scale: float
-    held_out: tuple[HeldOut, ...] = ()
+    held_out: tuple[HeldOutError, ...] = ()
 
     def __post_init__(self) -> None:
         wide = len(self.kinds) + len(SIZES) + 1 + len(FLAGS)
@@ -66,39 +66,42 @@ class Predictor:
             raise UserError(f"predictor: its last layer has 1 number, the time, got {wide}")
 
     def ns(self, columns: Mapping[str, ArrayLike], kinds: Names) -> Floats:
-        """Times of tasks, float64 [n] ns: `columns` by `SIZES`, `FLAGS` and "ranks" [n], `kinds` one a task. Raises UserError for a
-        kind that is not known."""
+        """Predict durations of tasks, float64 [n] ns, from `columns` (those of `SIZES`, `FLAGS` and "ranks", [n] each) and the kind of each
+        task. Raises UserError for an unknown kind."""
         if unknown := sorted(set(np.unique(kinds).tolist()) - set(self.kinds)):
             known = ", ".join(self.kinds)
             raise UserError(f"predictor: {', '.join(unknown)} was not profiled, {known} were; profile this experiment first")
-        found = inputs(scaled(logarithms(columns), self.means, self.deviations), columns, kinds, self.kinds)
+        activations = network_inputs(standardise(log_sizes(columns), self.means, self.deviations), columns, kinds, self.kinds)
         for layer in self.layers[:-1]:
-            found = np.tanh(found @ np.asarray(layer.weights) + np.asarray(layer.biases))
+            activations = np.tanh(activations @ np.asarray(layer.weights) + np.asarray(layer.biases))
         last = self.layers[-1]
-        found = found @ np.asarray(last.weights) + np.asarray(last.biases)
-        return np.asarray(np.exp(found[:, 0] * self.scale + self.centre), np.float64)
+        activations = activations @ np.asarray(last.weights) + np.asarray(last.biases)
+        return np.asarray(np.exp(activations[:, 0] * self.scale + self.centre), np.float64)
 
     @property
     def communicates(self) -> bool:
-        """Whether it knows how long communication takes."""
+        """Whether the durations of communication were learned."""
         return any(kind.endswith(Lane.COMM.name) for kind in self.kinds)
 
     def predict(self, schedule: Schedule, rows: Ints) -> Ints:
-        """Times of rows, int64 [len(rows)] ns. Raises UserError as `ns`."""
-        columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in flags(schedule).items()}
+        """Predict durations of rows of a schedule, int64 [len(rows)] ns. Raises UserError for a kind that was not learned."""
+        columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in row_flags(schedule).items()}
         columns["ranks"] = np.full(len(rows), schedule.ranks)
-        return np.rint(self.ns(columns, kinds(schedule)[rows])).astype(np.int64)
+        return np.rint(self.ns(columns, row_kinds(schedule)[rows])).astype(np.int64)
 
 
-def kinds(schedule: Schedule) -> Names:
-    """The kind of each row, text [rows]."""
-    found, of = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
-    return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in found.tolist()], np.str_)[of.ravel()]
+def row_kinds(schedule: Schedule) -> Names:
+    """Return the kind of each row, text [rows]: its operation and its lane, as "ALLTOALL@COMM"."""
+    pairs, index = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
+    return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in pairs.tolist()], np.str_)[index.ravel()]
 
 
-def flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
-    """`FLAGS` of all rows, bool [rows] each: above the first layer; of a window's first and last snapshot; of a window whose snapshots have
-    all just come; of a schedule where nothing shrinks."""
+def row_flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
+    """Return the `FLAGS` of all rows, bool [rows] each.
+
+    upper: above the first layer; oldest, newest: of a window's first, last snapshot; begins: of a window whose snapshots have all just
+    arrived; anew: of a schedule in which older snapshots are rebuilt in every window.
+    """
     anew = bool(((schedule.op == Op.REMAP) & (schedule.lane == Lane.COMPUTE)).any())
     return {
         "upper": schedule.layer > 0,
@@ -109,18 +112,18 @@ def flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-def logarithms(columns: Mapping[str, ArrayLike]) -> Floats:
-    """Of `SIZES` and ranks, float64 [n, 8]."""
+def log_sizes(columns: Mapping[str, ArrayLike]) -> Floats:
+    """Return log(1 + value) of `SIZES` and the number of ranks, float64 [n, 8]."""
     return np.stack([np.log1p(np.asarray(columns[name], np.float64)) for name in (*SIZES, "ranks")], axis=1)
 
 
-def scaled(numbers: Floats, means: Row, deviations: Row) -> Floats:
-    """Less the mean, divided by the deviation; 0 of what never differed, which says nothing of where it does."""
+def standardise(numbers: Floats, means: Row, deviations: Row) -> Floats:
+    """Subtract the means and divide by the deviations; a column that never differed becomes 0, since it says nothing of where it does."""
     by = np.asarray(deviations)
     return np.asarray((numbers - np.asarray(means)) / np.where(by > 0, by, 1.0) * (by > 0))
 
 
-def inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
-    """What the first layer reads: kinds, scaled numbers, flags; float64 [n, ·]."""
+def network_inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
+    """Return what the first layer reads, float64 [n, inputs]: one-hot kinds, standardised numbers, flags."""
     one_hot = (kinds[:, None] == np.array(known, np.str_)).astype(np.float64)
     return np.concatenate([one_hot, numbers, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)

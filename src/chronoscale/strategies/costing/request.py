@@ -1,4 +1,4 @@
-"""Asked: what planners and replays ask of costs, so that a profile measures that, or nothing."""
+"""CostRequests: the curves and ranges that planners and replays ask of costs, so that a profile measures these and nothing else."""
 
 from __future__ import annotations
 
@@ -15,33 +15,31 @@ Ranges = dict[str, tuple[int, int]]  # of each descriptor, the least and the mos
 
 
 class CostsNeeded(Exception):
-    """A planner asked how long a row takes, and nobody knows yet."""
+    """The signal that a planner asked how long a row takes, and nothing is measured yet."""
 
 
-class Unknown:
-    """Costs before anything is measured. A plan that is made with them needs none; one that asks stops with CostsNeeded."""
+class UnmeasuredCosts:
+    """A cost model before anything is measured: a planner that asks it for anything stops with CostsNeeded."""
 
     name = "nothing measured yet"
 
     @property
     def launch_ns(self) -> int:
-        """As in `CostModel`."""
         self._asked()
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """As in `CostModel`."""
         self._asked()
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """As in `CostModel`."""
         self._asked()
 
     def _asked(self) -> NoReturn:
+        """Stop the planner. Raises CostsNeeded."""
         raise CostsNeeded
 
 
-class Asked:
-    """Costs that remember what they were asked for: of each curve the ranges of its rows' descriptors. Collectives are the network's."""
+class CostRequests:
+    """A cost model that records what it is asked for: for every curve the ranges of its rows' descriptors, collectives left out."""
 
     def __init__(self, costs: CostModel) -> None:
         self.costs = costs
@@ -49,37 +47,33 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """As in `CostModel`."""
         return self.costs.name
 
     @property
     def launch_ns(self) -> int:
-        """As in `CostModel`."""
         return self.costs.launch_ns
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """As in `CostModel`."""
         self.note(schedule, rows)
         return self.costs.predict(schedule, rows)
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """As in `CostModel`."""
         return self.costs.occupies(schedule, rows, ns)
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
-        """Rows of a schedule, by default all, as if they had been asked for."""
-        for curve, ranges in spans(schedule, rows).items():
-            known = self.ranges.setdefault(curve, dict(ranges))
+        """Record rows of a schedule (default: all) as if costs had been asked for them."""
+        for curve, ranges in descriptor_ranges(schedule, rows).items():
+            recorded = self.ranges.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
-                known[name] = min(known[name][0], low), max(known[name][1], high)
+                recorded[name] = min(recorded[name][0], low), max(recorded[name][1], high)
 
 
-def spans(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
-    """Of every curve among some rows of a schedule, by default all, the ranges of its descriptors; collectives left out."""
+def descriptor_ranges(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
+    """Return the ranges of descriptors for every curve among some rows of a schedule (default: all); collectives are left out."""
     rows = np.arange(len(schedule)) if rows is None else rows
-    found = {}
+    ranges = {}
     for curve, own in curves(schedule, rows):
         if Op[curve.op] not in COLLECTIVES:
             columns = {name: getattr(schedule, name)[rows[own]] for name in RANGED}
-            found[curve] = {name: (int(column.min()), int(column.max())) for name, column in columns.items()}
-    return found
+            ranges[curve] = {name: (int(column.min()), int(column.max())) for name, column in columns.items()}
+    return ranges

@@ -1,4 +1,4 @@
-"""Roofline: how long work takes a device of which nothing is known but its datasheet, by the kind of work and its size.
+"""Roofline: how long work takes on a device that only its datasheet describes, by the kind of work and its size.
 
 A row takes the longer of its operations at a share of the peak and its bytes at a share of the bandwidth. The shares are those of large
 work (`roofline.yaml`, each with its source). A kernel that moves n bytes reaches n / (n + n_half) of its share, n_half being bandwidth x
@@ -27,8 +27,9 @@ FP32 = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of work. bandwidth, flops: shares of a device's that it reaches; rows: whether it reads row by row, here and there."""
+class WorkKind:
+    """A kind of work on the roofline. bandwidth, flops: shares of the device's peaks that it reaches; rows: whether it reads scattered
+    rows."""
 
     bandwidth: float
     flops: float
@@ -36,36 +37,40 @@ class Kind:
 
 
 @cache
-def kinds() -> Mapping[Op, Kind]:
-    """By operation."""
-    found: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
-    known = {name: Kind(**entry) for name, entry in found["kinds"].items()}
-    return {Op[op]: known[name] for op, name in found["operations"].items()}
+def work_kinds() -> Mapping[Op, WorkKind]:
+    """Return the kind of work of each operation, from roofline.yaml."""
+    content: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
+    kinds = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
+    return {Op[op]: kinds[name] for op, name in content["operations"].items()}
 
 
-def seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
-    """Of rows that share one operation of the device, float64 [len(rows)]."""
+def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
+    """Return durations of rows that share one operation of the device, float64 [len(rows)] s. Raises UserError for an operation without a
+    kind."""
     op = Op(schedule.op[rows[0]])
-    if (kind := kinds().get(op)) is None:
+    if (kind := work_kinds().get(op)) is None:
         raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/costing/roofline.yaml)")
     reached = np.full(len(rows), kind.bandwidth)
     if kind.rows:
         size = schedule.width[rows] * FP32
         reached = reached * np.where(size > 0, size / np.maximum(-(-size // SECTOR) * SECTOR, 1), 1.0)
-    moved = schedule.bytes[rows] / (device.memory_bandwidth * reached)
-    worked = schedule.flops[rows] / (device.flops * kind.flops)
-    waited = schedule.kernels[rows] * (device.memory_latency_s / reached)
-    found: Floats = np.maximum(moved, worked) + waited
-    return found
+    transfer = schedule.bytes[rows] / (device.memory_bandwidth * reached)
+    arithmetic = schedule.flops[rows] / (device.flops * kind.flops)
+    latency = schedule.kernels[rows] * (device.memory_latency_s / reached)
+    durations: Floats = np.maximum(transfer, arithmetic) + latency
+    return durations
 
 
-def occupied(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-    """Shares of a device's memory bandwidth and of its SMs that rows of `ns` (int64 [len(rows)]) take while they run alone, float64
-    [len(rows)] each, from 0 to 1. Rows of the host take none, and copies no SMs; where the device's SMs are not known none are taken.
+def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
+    """Return the shares of a device's memory bandwidth and of its SMs that rows of `ns` take while they run alone, float64 [len(rows)]
+    each, 0 to 1.
 
-    A row of R rows of width W has R x W threads, of as many as the SMs hold at once.
+    Rows of the host take none, copies take no SMs, and no SMs are taken where the device's are unknown. A row of R rows of width W has R x
+    W threads, out of as many as the SMs hold at once. ns: int64 [len(rows)].
     """
-    here, lane, op = np.ones(len(rows), bool), schedule.lane[rows], schedule.op[rows]
+    here = np.ones(len(rows), bool)
+    lane = schedule.lane[rows]
+    op = schedule.op[rows]
     here[(lane == Lane.HOST) | (op == Op.FETCH)] = False
     copies = np.isin(op, [Op.H2D, Op.D2H])
     memory = np.minimum(schedule.bytes[rows] / (np.maximum(ns, 1) * 1e-9 * device.memory_bandwidth), 1.0) * here

@@ -12,30 +12,37 @@ from chronoscale.strategies.schedule import Op, Schedule
 FEW = 20  # of a curve: its error is told by a quarter of them, and no five tasks make a figure
 
 
-def few(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
-    """Operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none where nothing was fitted."""
+def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
+    """Return the operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none for costs not
+    fitted."""
     if not isinstance(costs, FittedCosts):
         return ()
     thin = {fit.curve for fit in costs.fits if fit.samples < FEW}
-    found = {curve.op for curve, _ in curves(schedule, np.arange(len(schedule))) if curve in thin}
-    return tuple(op.name for op in Op if op.name in found)
+    operations = {curve.op for curve, _ in curves(schedule, np.arange(len(schedule))) if curve in thin}
+    return tuple(op.name for op in Op if op.name in operations)
 
 
-def spreads(costs: CostModel, schedule: Schedule) -> Floats:
-    """Relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives. Raises UserError for costs that
-    were not fitted, and as `FittedCosts.of`."""
-    fitted, rows, found = _fitted(costs), np.flatnonzero(schedule.collective < 0), np.zeros(len(schedule))
+def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
+    """Return the relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives.
+
+    Raises UserError for costs that were not fitted, and for a curve without a fit.
+    """
+    fitted = _require_fitted(costs)
+    rows = np.flatnonzero(schedule.collective < 0)
+    spread = np.zeros(len(schedule))
     for curve, own in curves(schedule, rows):
-        found[rows[own]] = fitted.of(curve).spread
-    return found
+        spread[rows[own]] = fitted.of(curve).spread
+    return spread
 
 
-def swaying(costs: CostModel) -> float:
-    """`FittedCosts.sway`. Raises UserError for costs that were not fitted."""
-    return _fitted(costs).sway
+def rank_sway(costs: CostModel) -> float:
+    """Return how much a rank's whole iteration varies beyond its rows (`FittedCosts.sway`). Raises UserError for costs that were not
+    fitted."""
+    return _require_fitted(costs).sway
 
 
-def _fitted(costs: CostModel) -> FittedCosts:
+def _require_fitted(costs: CostModel) -> FittedCosts:
+    """Return the costs as fitted ones. Raises UserError for others, which no repeats say the variation of."""
     if not isinstance(costs, FittedCosts):
         raise UserError(f"uncertainty: {costs.name} was not fitted, so no repeats say how much rows vary; state it as a number")
     return costs

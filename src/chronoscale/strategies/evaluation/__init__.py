@@ -1,1 +1,1 @@
-"""What is read off traces: metrics, fidelity of predictions, rank correlations."""
+"""Evaluation of traces: metrics, fidelity of predictions, rank correlations."""

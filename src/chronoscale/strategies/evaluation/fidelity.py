@@ -10,7 +10,7 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Int32, UInt8
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.planning.cuda_graphs import as_graphs
+from chronoscale.strategies.planning.cuda_graphs import fold_graphs
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.trace import Source, Trace
 
@@ -20,9 +20,11 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What of two traces was compared. rows: in either; compared: in both, and in all repeats. unmeasured, unpredicted: operations of rows
-    that the other lacks. unsampled: operations that are predicted from no samples. share: of the measured time of all rows, of 1; NaN
-    where nothing took time."""
+    """How much of a prediction and its measurements could be compared.
+
+    rows: tasks in either; compared: tasks in all traces. share: of the measured time of all rows, 0 to 1; NaN where nothing took time.
+    unmeasured, unpredicted: operations of rows that the other lacks. unsampled: operations that are predicted from no samples.
+    """
 
     rows: int
     compared: int
@@ -33,103 +35,118 @@ class Coverage:
 
     @property
     def whole(self) -> bool:
-        """Whether all was compared, with predictions from samples."""
+        """Whether all rows were compared, with predictions from samples."""
         return self.compared == self.rows and not self.unsampled
 
     def __str__(self) -> str:
-        said = [f"{self.compared:,} of {self.rows:,} rows compared"]
+        parts = [f"{self.compared:,} of {self.rows:,} rows compared"]
         if self.compared < self.rows:
-            said[0] += f" ({self.share:.1%} of the measured time)"
-        lacks = (("predicted only", self.unmeasured), ("measured only", self.unpredicted), ("predicted without samples", self.unsampled))
-        return "; ".join([*said, *(f"{what}: {', '.join(ops)}" for what, ops in lacks if ops)])
+            parts[0] += f" ({self.share:.1%} of the measured time)"
+        gaps = (("predicted only", self.unmeasured), ("measured only", self.unpredicted), ("predicted without samples", self.unsampled))
+        return "; ".join([*parts, *(f"{gap}: {', '.join(ops)}" for gap, ops in gaps if ops)])
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Of a prediction and repeats. Raises ValueError when they are of different schedules."""
-    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
-    both, taken = _common(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
-    every = np.union1d(predicted.task, taken)
-    shown = np.array([_part(trace, both).duration_ns.sum() for trace in measured], np.float64)
-    whole = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
+    """Return what a prediction and repeated measurements have in common. Raises ValueError when they are of different schedules."""
+    predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
+    both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
+    tasks = np.union1d(predicted.task, measured_tasks)
+    compared_ns = np.array([_entries(trace, both).duration_ns.sum() for trace in measured], np.float64)
+    total_ns = np.array([trace.duration_ns.sum() for trace in measured], np.float64)
     unsampled = predicted.op[np.isin(predicted.task, both) & ~np.isin(predicted.source, SAMPLED)]
     return Coverage(
-        rows=len(every),
+        rows=len(tasks),
         compared=len(both),
-        share=float(np.median(shown / whole)) if whole.all() else float("nan"),
-        unmeasured=_ops(predicted.op[~np.isin(predicted.task, both)]),
-        unpredicted=_ops(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
-        unsampled=_ops(unsampled),
+        share=float(np.median(compared_ns / total_ns)) if total_ns.all() else float("nan"),
+        unmeasured=_op_names(predicted.op[~np.isin(predicted.task, both)]),
+        unpredicted=_op_names(np.concatenate([trace.op[~np.isin(trace.task, both)] for trace in measured])),
+        unsampled=_op_names(unsampled),
     )
 
 
 def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
-    """Per operation, per iteration and in total: predicted and measured ms, signed error %, and the spread of the repeats in % (standard
-    deviation), which no error can beat.
+    """Compare a prediction with repeated measurements: a table per operation, per iteration and in total, with predicted and measured ms,
+    signed error % and the spread of the repeats in % (standard deviation), which no error can beat.
 
     Tasks are joined by their number; of those in all traces an operation is the sum over `tasks`, and `task_error_pct` the median of the
     single tasks' signed errors, each against the median of its repeats. ITERATION, where `iteration` (int [tasks of the schedule]) says
     whose a task is, is the middle one of `tasks` iterations, each as long as it moves the end of all rows so far: lengths add up to the
-    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn. Raises
-    ValueError when the traces are of different schedules.
+    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn.
+
+    Raises ValueError when the traces are of different schedules.
     """
-    predicted = as_graphs(predicted, measured[0]) if len(measured) else predicted
-    both, op = _common(predicted, measured)
-    known, repeats = _part(predicted, both), [_part(trace, both) for trace in measured]
+    predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
+    both, op = _common_tasks(predicted, measured)
+    prediction, repeats = _entries(predicted, both), [_entries(trace, both) for trace in measured]
     times = np.stack([trace.duration_ns for trace in repeats])
     rows = []
     for code in np.unique(op):
-        mine = op == code
-        rows.append(_row(Op(code).name, known.duration_ns[mine].sum(), times[:, mine].sum(1), known.duration_ns[mine], times[:, mine]))
+        selected = op == code
+        rows.append(
+            _fidelity_row(
+                Op(code).name,
+                prediction.duration_ns[selected].sum(),
+                times[:, selected].sum(1),
+                prediction.duration_ns[selected],
+                times[:, selected],
+            )
+        )
     if iteration is not None and len(both):
-        lengths, found = _lengths(known, iteration[both]), np.stack([_lengths(trace, iteration[both]) for trace in repeats])
-        rows.append(_row(ITERATION, float(np.median(lengths)), np.median(found, axis=1), lengths, found))
-    none = np.zeros(0, np.int64)
+        lengths, measured_lengths = (
+            _iteration_lengths(prediction, iteration[both]),
+            np.stack([_iteration_lengths(trace, iteration[both]) for trace in repeats]),
+        )
+        rows.append(_fidelity_row(ITERATION, float(np.median(lengths)), np.median(measured_lengths, axis=1), lengths, measured_lengths))
+    no_tasks = np.zeros(0, np.int64)
     spans = np.array([trace.span_ns for trace in repeats])
-    rows.append(_row(TOTAL, known.span_ns if span_ns is None else span_ns, spans, none, none[None]))
+    rows.append(_fidelity_row(TOTAL, prediction.span_ns if span_ns is None else span_ns, spans, no_tasks, no_tasks[None]))
     return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
 
 
-def _row(name: str, predicted: float, measured: Floats | Ints, each: Ints, eaches: Ints) -> dict[str, object]:
-    """One line: sums [repeats] of what is measured, and each task's ns, predicted [tasks] and measured [repeats, tasks]."""
-    middle, alone = float(np.median(measured)), np.median(eaches, axis=0)
-    timed = alone > 0
+def _fidelity_row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints, samples: Ints) -> dict[str, object]:
+    """Return one line of the table, from sums [repeats] of what is measured and each task's ns, predicted [tasks] and measured [repeats,
+    tasks]."""
+    middle, medians = float(np.median(measured)), np.median(samples, axis=0)
+    timed = medians > 0
     return {
         "op": name,
         "predicted_ms": predicted / 1e6,
         "measured_ms": middle / 1e6,
         "error_pct": 100 * (predicted / middle - 1) if middle > 0 else float("nan"),
         "spread_pct": 100 * float(np.std(measured) / middle) if len(measured) > 1 and middle > 0 else float("nan"),
-        "task_error_pct": 100 * float(np.median(each[timed] / alone[timed] - 1)) if timed.any() else float("nan"),
-        "tasks": len(each),
+        "task_error_pct": 100 * float(np.median(predictions[timed] / medians[timed] - 1)) if timed.any() else float("nan"),
+        "tasks": len(predictions),
     }
 
 
-def _lengths(trace: Trace, iteration: Int32) -> Ints:
-    """Of each iteration, ns: how far it moves the end of all rows so far."""
+def _iteration_lengths(trace: Trace, iteration: Int32) -> Ints:
+    """Return the length of each iteration, int64 ns: how far it moves the end of all rows so far."""
     numbers, of = np.unique(iteration, return_inverse=True)
     end = np.full(len(numbers), trace.start_ns.min())
     np.maximum.at(end, of, trace.end_ns)
     return np.diff(np.maximum.accumulate(end), prepend=trace.start_ns.min())
 
 
-def _common(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
-    """Tasks that are in all traces, ascending, and their operations."""
+def _common_tasks(predicted: Trace, measured: Sequence[Trace]) -> tuple[Ints, Ints]:
+    """Return the tasks that are in all traces, ascending, and their operations. Raises ValueError when the traces are of different
+    schedules."""
     both = predicted.task
     for trace in measured:
         both = np.intersect1d(both, trace.task)
-    known = _part(predicted, both)
+    prediction = _entries(predicted, both)
     for trace in measured:
-        part = _part(trace, both)
-        if trace.ranks != predicted.ranks or (part.op != known.op).any() or (part.rank != known.rank).any():
+        measurement = _entries(trace, both)
+        if trace.ranks != predicted.ranks or (measurement.op != prediction.op).any() or (measurement.rank != prediction.rank).any():
             raise ValueError("fidelity joins traces of one schedule")
-    return both, known.op.astype(np.int64)
+    return both, prediction.op.astype(np.int64)
 
 
-def _part(trace: Trace, tasks: Ints) -> Trace:
-    """The given tasks (ascending), which it has."""
+def _entries(trace: Trace, tasks: Ints) -> Trace:
+    """Return the entries of the given tasks (ascending), which the trace has."""
     order = np.argsort(trace.task)
     return trace.take(order[np.searchsorted(trace.task, tasks, sorter=order)])
 
 
-def _ops(codes: UInt8) -> tuple[str, ...]:
+def _op_names(codes: UInt8) -> tuple[str, ...]:
+    """Return the names of operations by their codes."""
     return tuple(Op(code).name for code in np.unique(codes))

@@ -1,4 +1,4 @@
-"""Metrics: what is read off traces, measured or simulated alike."""
+"""Metrics of traces, measured or simulated alike: busy and idle time, exposed communication, imbalance, efficiency."""
 
 from __future__ import annotations
 
@@ -10,22 +10,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op
-from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.trace import TRACE_COLUMNS, Source, Trace
+
+
+def frame(trace: Trace) -> pd.DataFrame:
+    """Return a trace as a table, one row a task, with names in place of the codes of op, lane and source."""
+    table = pd.DataFrame({name: getattr(trace, name) for name in TRACE_COLUMNS})
+    for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
+        table[name] = np.array([code.name for code in kind])[table[name].to_numpy()]
+    return table
 
 
 def busy_ns(trace: Trace) -> Ints:
-    """Time in which a rank runs anything but collectives, lanes merged; int64 [ranks]."""
-    return _covered(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
+    """Return the time in which each rank runs anything but collectives, lanes merged; int64 [ranks]."""
+    return _covered_ns(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
 
 
 def occupied_ns(trace: Trace) -> Ints:
-    """Time in which a rank runs anything, lanes merged; int64 [ranks]. In the rest of the epoch it waits for others, or for its host."""
-    return _covered(trace, np.ones(len(trace), bool))
+    """Return the time in which each rank runs anything, lanes merged; int64 [ranks]. In the rest of the epoch it waits for others, or for
+    its host."""
+    return _covered_ns(trace, np.ones(len(trace), bool))
 
 
-def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
-    """The time of the rows in `work`, bool [rows], each moment of a rank once; int64 [ranks]."""
-    rank, start, end = trace.rank[work].astype(np.int64), trace.start_ns[work], trace.end_ns[work]
+def _covered_ns(trace: Trace, work: NDArray[np.bool_]) -> Ints:
+    """Return the time that the rows in `work`, bool [rows], cover on each rank, each moment once; int64 [ranks]."""
+    rank = trace.rank[work].astype(np.int64)
+    start = trace.start_ns[work]
+    end = trace.end_ns[work]
     busy = np.zeros(trace.ranks, np.int64)
     if not len(rank):
         return busy
@@ -38,8 +49,8 @@ def _covered(trace: Trace, work: NDArray[np.bool_]) -> Ints:
     return busy
 
 
-def alone_ns(trace: Trace) -> Ints:
-    """Time in which a rank communicates and computes nothing, transfers from and to its host left out; int64 [ranks] (FlareDTDG §4.3)."""
+def exposed_communication_ns(trace: Trace) -> Ints:
+    """Return the time in which each rank communicates and computes nothing, host transfers left out; int64 [ranks] (FlareDTDG §4.3)."""
     communicates = trace.lane == Lane.COMM
     rows = np.flatnonzero(communicates | np.isin(trace.lane, [Lane.COMPUTE, Lane.COMPUTE2]))
     rank, time = np.tile(trace.rank[rows], 2).astype(np.int64), np.concatenate([trace.start_ns[rows], trace.end_ns[rows]])
@@ -47,30 +58,31 @@ def alone_ns(trace: Trace) -> Ints:
     order = np.lexsort((time, rank))
     under_way, computing = (np.cumsum((change * kind)[order]) for kind in (exchange, ~exchange))
     last = np.flatnonzero((under_way[:-1] > 0) & (computing[:-1] == 0))  # nothing is under way from one rank's end to the next one's begin
-    found = np.zeros(trace.ranks, np.int64)
-    np.add.at(found, rank[order][last], np.diff(time[order])[last])
-    return found
+    exposed = np.zeros(trace.ranks, np.int64)
+    np.add.at(exposed, rank[order][last], np.diff(time[order])[last])
+    return exposed
 
 
 def imbalance(trace: Trace) -> float:
-    """Busy time of the most over the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one is idle."""
-    return uneven(busy_ns(trace))
+    """Return the busy time of the most over that of the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one
+    is idle."""
+    return busiest_over_idlest(busy_ns(trace))
 
 
-def uneven(busy: Ints) -> float:
-    """The largest over the least of busy times; inf where one is 0."""
+def busiest_over_idlest(busy: Ints) -> float:
+    """Return the largest over the smallest of busy times, int64 [ranks]; inf where one is 0."""
     return float(busy.max() / busy.min()) if busy.min() > 0 else float("inf")
 
 
 def time_by_op(trace: Trace) -> pd.Series[float]:
-    """Seconds spent in each operation, summed over ranks."""
+    """Return the seconds spent in each operation, summed over ranks."""
     seconds = np.bincount(trace.op, weights=trace.duration_ns / 1e9, minlength=len(Op))
     return pd.Series({op.name: float(seconds[op]) for op in Op if (trace.op == op).any()}, dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The figures of one strategy on one number of ranks."""
+    """The figures of one strategy on one number of ranks, from repeats of an epoch."""
 
     strategy: str
     ranks: int
@@ -86,7 +98,7 @@ class Summary:
 
     @classmethod
     def of(cls, traces: Sequence[Trace]) -> Summary:
-        """From repeats of one epoch; the median repeat stands for them."""
+        """Return the summary of repeats of one epoch; the median repeat stands for them."""
         spans = np.array([trace.span_ns for trace in traces])
         middle = traces[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
         low, high = np.quantile(spans, [0.25, 0.75])
@@ -107,7 +119,7 @@ class Summary:
 
 
 def parallel_efficiency(epoch_s: Mapping[int, float]) -> dict[int, float]:
-    """Throughput per GPU over that of the smallest run, by rank count (REAL §7.5: the smallest is one GPU)."""
+    """Return throughput per GPU over that of the smallest run, by number of ranks (REAL §7.5: the smallest is one GPU)."""
     if not epoch_s:
         return {}
     base = min(epoch_s)

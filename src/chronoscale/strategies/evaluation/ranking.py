@@ -11,8 +11,8 @@ from scipy.stats import kendalltau
 Order = Literal["right", "wrong", "predicted alike", "within spread", "one repeat"]
 
 
-class Ranked(NamedTuple):
-    """A strategy's epoch, predicted and measured (the median), and the spread of the repeats (`Summary.spread_s`)."""
+class EpochTimes(NamedTuple):
+    """A strategy's epoch time, predicted and measured (median), and the spread of the repeats (`Summary.spread_s`)."""
 
     strategy: str
     predicted_s: float
@@ -21,11 +21,12 @@ class Ranked(NamedTuple):
     repeats: int
 
 
-class Pair(NamedTuple):
-    """Two strategies; `slower` takes no less measured time. Ratios: slower over faster. spread: of both together, relative to the faster.
+class StrategyPair(NamedTuple):
+    """Two strategies of which `slower` takes no less measured time; measured, predicted: slower over faster; spread: of both, relative to
+    the faster.
 
-    order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order
-    that a prediction could miss, and with one repeat nobody knows their spread.
+    order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order that a
+    prediction could miss, and with one repeat nobody knows their spread.
     """
 
     faster: str
@@ -36,13 +37,14 @@ class Pair(NamedTuple):
     order: Order
 
 
-def pairs(found: Sequence[Ranked]) -> list[Pair]:
-    """Of all strategies, each pair once; those without a measured or predicted time are left out."""
-    timed = [one for one in found if one.measured_s > 0 and one.predicted_s > 0]
+def compare_pairs(times: Sequence[EpochTimes]) -> list[StrategyPair]:
+    """Return every pair of strategies once; those without a measured or predicted time are left out."""
+    timed = [epoch for epoch in times if epoch.measured_s > 0 and epoch.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 
 
-def _pair(faster: Ranked, slower: Ranked) -> Pair:
+def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
+    """Return the comparison of two strategies, the first of which was measured to be no slower."""
     spread = faster.spread_s + slower.spread_s
     order: Order = "right" if faster.predicted_s < slower.predicted_s else "wrong"
     if faster.predicted_s == slower.predicted_s:  # strategies may plan the same rows
@@ -52,12 +54,15 @@ def _pair(faster: Ranked, slower: Ranked) -> Pair:
     elif slower.measured_s - faster.measured_s <= spread:
         order = "within spread"
     ratios = slower.measured_s / faster.measured_s, slower.predicted_s / faster.predicted_s
-    return Pair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
+    return StrategyPair(faster.strategy, slower.strategy, *ratios, spread / faster.measured_s, order)
 
 
-def rank_correlation(found: Sequence[Ranked]) -> float:
-    """Kendall's tau-b between predicted and measured epochs, from -1 (reversed) to 1 (the same order); NaN for fewer than two strategies,
-    and where all are alike. It counts differences within the spread, too: `pairs` says which mean something."""
-    if len(found) < 2:
+def rank_correlation(times: Sequence[EpochTimes]) -> float:
+    """Return Kendall's tau-b between predicted and measured epochs: -1 (reversed) to 1 (same order), NaN for fewer than two strategies or
+    where all are alike.
+
+    It counts differences within the spread, too: `compare_pairs` says which mean something.
+    """
+    if len(times) < 2:
         return float("nan")
-    return float(kendalltau([one.predicted_s for one in found], [one.measured_s for one in found]).statistic)
+    return float(kendalltau([epoch.predicted_s for epoch in times], [epoch.measured_s for epoch in times]).statistic)

@@ -1,4 +1,4 @@
-"""Descriptors: how much work a row of a window is on every site, and what memory it takes and gives back."""
+"""Descriptors: the work of every row of a window, and the memory that it takes and frees."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from chronoscale.strategies.costing.kernels import DESCRIPTORS, Kernels
-from chronoscale.strategies.flaredtdg.kernels import RETURNS, told
-from chronoscale.strategies.flaredtdg.sites import Sites
-from chronoscale.strategies.flaredtdg.turns import Slot
+from chronoscale.strategies.flaredtdg.issue_order import Slot
+from chronoscale.strategies.flaredtdg.kernels import RETURNS, law_variables
+from chronoscale.strategies.flaredtdg.sites import WindowSites
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Columns
-from chronoscale.strategies.snapshots.working import working
+from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
 
 
 @dataclass(frozen=True)
-class Descriptors(Sites):
-    """Of an epoch's rows."""
+class Descriptors(WindowSites):
+    """The work and memory of every row of a window, on every (rank, iteration); columns int64 [iterations * ranks]."""
 
     def row(self, slot: Slot) -> Columns:
-        """Descriptors of a row of the window; its memory but for what comes and goes with snapshots (`kept`)."""
-        cells, at, layer = self.cells, self.region(slot.step, int(self.level[slot.step])), slot.layer
+        """Return the descriptors of a row; its memory without that of snapshots, which `snapshot_memory` counts."""
+        cells = self.cells
+        at = self.region(slot.step, int(self.level[slot.step]))
+        layer = slot.layer
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
             return {name: size for name, size in cells.transfer(at).items() if name != "bytes"}
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
-            own = FP32 * working(self.workload.model, at.rows, layer)
-            return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_left(slot)}
+            own = FP32 * working_numbers(self.workload.model, at.rows, layer)
+            return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_freed(slot)}
         if slot.op is Op.TEMPORAL:
-            row, (joined, gone) = cells.stage(slot.op, at, layer), self._states(slot)
-            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + gone}
+            row, (joined, freed) = cells.stage(slot.op, at, layer), self._states(slot)
+            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + freed}
         if slot.op is Op.ALLTOALL:
             return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
         if slot.op is Op.ALLGATHER:
@@ -41,77 +42,94 @@ class Descriptors(Sites):
         return cells.stage(slot.op, at, layer)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Of a recurrence on nodes: what it takes to put inherited states behind those that the snapshot before has come to, and what goes
-        with the latter, which nothing reads any more in the last layer unless they predict."""
+        """Return the bytes of recurrent states that a TEMPORAL row takes and frees beside its cell's.
+
+        It takes room to put inherited states behind those that the snapshot before has come to; it frees the latter where nothing reads
+        them any more: in the last layer, unless they predict.
+        """
         none, step = np.zeros(len(self.newest) * self.ranks, np.int64), slot.step
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer):
             return none, none
         if step == 0:
-            return self._state(0, slot.layer) * self.keeping.inherits, none
+            return self._state_bytes(0, slot.layer) * self.keeping.inherits, none
         joins = self.level[step - 1] > self.level[step] or not self.shrinks
         goes = joins and self.shrinks and slot.layer + 1 == self.workload.model.layers and not self.keeping.each
-        return self._state(step, slot.layer) * bool(joins), self._state(step - 1, slot.layer) * bool(goes)
+        return self._state_bytes(step, slot.layer) * bool(joins), self._state_bytes(step - 1, slot.layer) * bool(goes)
 
-    def _states_left(self, slot: Slot) -> Ints:
-        """What a gradient row gives back of states beyond what a cell does: what `_states` took, less what it gave back; and the gradient
-        of its state has as many rows as the next snapshot has."""
+    def _states_freed(self, slot: Slot) -> Ints:
+        """Return the bytes of states that a gradient row frees beyond its cell's: those that `_states` took, less those that it freed; the
+        gradient of its state has as many rows as the next snapshot."""
         left, step = self._states(slot)[0], slot.step
         if self.workload.model.evolves_weights or not self.workload.model.recurs(slot.layer) or step + 1 == len(self.level):
             return left
         after = slot._replace(step=step + 1)
-        return left - self._states(after)[1] + self._state(step + 1, slot.layer) - self._state(step, slot.layer)
+        return left - self._states(after)[1] + self._state_bytes(step + 1, slot.layer) - self._state_bytes(step, slot.layer)
 
-    def _state(self, step: int, layer: int) -> Ints:
+    def _state_bytes(self, step: int, layer: int) -> Ints:
+        """Return the bytes of a layer's recurrent state at a place of the window."""
         return self.cells.state(self.region(step, int(self.level[step])), layer)
 
-    def kept(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Bytes of snapshots that a row takes and gives back: where one shrinks or has come again, where it has been built for this step
-        alone, and where it leaves the window, which its oldest does in every step and all do at a segment's end."""
+    def snapshot_memory(self, slot: Slot) -> tuple[Ints, Ints]:
+        """Return the bytes of snapshots that a row takes and frees.
+
+        A snapshot changes where it shrinks or is sent again, is freed where it was built for this step alone, and where it leaves the
+        window: its oldest does in every step, all do at a segment's end.
+        """
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
             before, now = self.level[slot.step + 1], self.level[slot.step]
             stays = self.per_rank(~self.first) & bool(now != before)  # and is replaced, by its own part or by more of it that came
-            return stays * bool(now > before) * self._bytes(slot.step, int(now)), stays * self._bytes(slot.step, int(before))
+            return stays * bool(now > before) * self._snapshot_bytes(slot.step, int(now)), stays * self._snapshot_bytes(
+                slot.step, int(before)
+            )
         if slot.op is Op.BACKWARD and slot.layer == 0:
             leaves = self.per_rank(self.last | (slot.step == 0))
-            built = self._bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
-            return none, leaves * self._bytes(slot.step, self.held(slot.step)) + built
+            built = self._snapshot_bytes(slot.step, int(self.level[slot.step])) if slot.step in self.window.remaps else none
+            return none, leaves * self._snapshot_bytes(slot.step, self.level_on_device(slot.step)) + built
         return none, none
 
-    def _bytes(self, step: int, level: int) -> Ints:
+    def _snapshot_bytes(self, step: int, level: int) -> Ints:
+        """Return the bytes of the snapshot at a place of the window, kept at a level."""
         return self.cells.transfer(self.region(step, level))["bytes"]
 
     def kernels(self) -> Kernels:
-        """With what is the same in all rows of windows."""
-        found = kernels_of(self.workload, "blocks", self.ranks)
+        """Return the counts of kernels, with the variables that are the same in all rows of windows."""
+        kernels = kernels_of(self.workload, "blocks", self.ranks)
         return replace(
-            found, sizes={**found.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
+            kernels, sizes={**kernels.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
         )
 
-    def launched(self, slot: Slot, kernels: Kernels) -> Ints:
-        """Kernels of a row of the window, on every site."""
+    def kernel_count(self, slot: Slot, kernels: Kernels) -> Ints:
+        """Return the number of kernels of a row."""
         name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
-        return kernels.count(name, **self._told(slot))
+        return kernels.count(name, **self._variables(slot))
 
     def moved(self, slot: Slot, row: Columns, kernels: Kernels) -> Ints:
-        """Bytes of a row of the window that computes, on every site."""
+        """Return the bytes that a row of computation moves through device memory."""
         sizes, end = {name: row.get(name, 0) for name in DESCRIPTORS}, len(self.level) - 1
-        came = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
-        whole = self.region(slot.step, came)
-        beside = {"earlier": self._rows(slot.step - 1), "after": self._rows(slot.step + 1), "entries": whole.edges, "vertices": whole.rows}
-        return kernels.bytes(slot.op.name, **self._told(slot), **sizes, **beside)
+        level = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
+        full_region = self.region(slot.step, level)
+        beside = {
+            "earlier": self._own_rows(slot.step - 1),
+            "after": self._own_rows(slot.step + 1),
+            "entries": full_region.edges,
+            "vertices": full_region.rows,
+        }
+        return kernels.bytes(slot.op.name, **self._variables(slot), **sizes, **beside)
 
-    def _rows(self, step: int) -> Ints:
-        """Own rows of a step's snapshot; none beyond the window."""
+    def _own_rows(self, step: int) -> Ints:
+        """Return the number of own rows of a step's snapshot; 0 beyond the window."""
         inside = 0 <= step < len(self.level)
         return self.region(step, int(self.level[step])).rows if inside else np.zeros(len(self.newest) * self.ranks, np.int64)
 
-    def _told(self, slot: Slot) -> dict[str, ArrayLike]:
-        variables = told(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
+    def _variables(self, slot: Slot) -> dict[str, ArrayLike]:
+        """Return the variables of the laws of a row's kernels and bytes."""
+        variables = law_variables(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:
-        """Parameters, gradients and moments, and the states that windows inherit: one row a node, or a layer's weights."""
+        """Return the bytes that are held throughout: parameters, gradients and moments, and inherited states, one row a node or a layer's
+        weights."""
         model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]

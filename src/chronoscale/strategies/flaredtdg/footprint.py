@@ -19,8 +19,8 @@ from chronoscale.strategies.workload import GATES
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
-    """MPNN-LSTM's sizes: `convolutions` GCN layers, then `cells` LSTM cells, all of width `hidden`; `inputs` numbers a node.
+class MPNNSizes:
+    """MPNN-LSTM's sizes: `convolutions` GCN layers, then `cells` LSTM cells, all of width `hidden`, on `inputs` numbers a node.
 
     Raises UserError for a size below 1.
     """
@@ -36,27 +36,28 @@ class Stack:
 
     @property
     def checkpoint(self) -> int:
-        """Numbers of a row and step that are kept to compute its cells again: the first one's input, state and memory of each."""
+        """The numbers a row and step that gradient checkpointing keeps: the first cell's input, state and memory of each cell."""
         return self.hidden * (1 + 2 * self.cells)
 
     @property
     def recurrence(self) -> int:
-        """Numbers of a row and step that the backward pass of its cells reads: gates, state, memory and its tanh."""
+        """The numbers a row and step that the backward pass of the cells reads: gates, state, memory and its tanh."""
         return self.cells * (GATES["lstm"] + 3) * self.hidden
 
     @property
     def gradients(self) -> int:
-        """Numbers of a row whose gradients are under way at once, one step's: a cell's gates, state and memory of each."""
+        """The numbers a row whose gradients are live at once, one step's: a cell's gates, state and memory of each."""
         return (GATES["lstm"] + 2 * self.cells) * self.hidden
 
     def convolution(self, layer: int) -> int:
-        """Numbers of a row that the backward pass of a layer (0-based) reads: its neighbours' sum, its output."""
+        """Return the numbers a row that the backward pass of a layer (0-based) reads: its neighbours' sum, its output."""
         return (self.inputs if layer == 0 else self.hidden) + self.hidden
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Bytes at the peak: adjacencies; input features, or sums of them; activations and states of all steps; what one step takes besides."""
+class Footprint:
+    """The peak memory of a system, bytes: adjacencies; input features, or sums of them; activations and states kept of all steps; working
+    memory of one step."""
 
     adjacency: float
     inputs: float
@@ -65,16 +66,17 @@ class Held:
 
     @property
     def total(self) -> float:
+        """The bytes in all."""
         return self.adjacency + self.inputs + self.kept + self.working
 
 
 def feature_bytes(nodes: int, width: int) -> int:
-    """float32 features of one snapshot."""
+    """Return the bytes of one snapshot's float32 features."""
     return nodes * width * FP32
 
 
-def esdg(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
-    """ESDG's devices: `window` whole snapshots, spread over ranks; its backward pass begins with everything there (§2.2, §2.3).
+def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
+    """Estimate ESDG's device memory: `window` whole snapshots, spread over ranks, all of which its backward pass begins with (§2.2, §2.3).
 
     Kept is what gradient checkpointing keeps, the input of every step's cells; one step is computed again. Gradients of what convolutions
     put out take the place of the inputs that they belong to, step by step. It is T N (d_feat + d_hidden) with constants: 1 and 1 + 2 cells.
@@ -82,50 +84,55 @@ def esdg(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
     """
     nodes = stats.num_nodes
     working = nodes * (stack.recurrence + stack.gradients) * FP32
-    return Held(_adjacency(stats, window), window * feature_bytes(nodes, stack.inputs), window * nodes * stack.checkpoint * FP32, working)
+    return Footprint(
+        _adjacency(stats, window), window * feature_bytes(nodes, stack.inputs), window * nodes * stack.checkpoint * FP32, working
+    )
 
 
-def dynagraph(stats: SnapshotStatistics, stack: Stack, window: int) -> Held:
-    """DynaGraph's devices: own vertices of a sliding window of snapshots (§2.2, §4.1).
+def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
+    """Estimate DynaGraph's device memory: own vertices of a sliding window of `window` snapshots (§2.2, §4.1).
 
     The first layer's sums are cached in place of the features that they are made from. No checkpointing: kept is what the backward pass of
     every layer and of the output reads. Sampling thins edges, not vertices; fan-outs are not printed, so edges are all of them: an upper
-    bound, a small part of the whole. Peak and errors as `esdg`.
+    bound, a small part of the whole. Peak over windows of consecutive snapshots. Raises UserError for a window of no or more snapshots than
+    there are.
     """
     nodes, first = stats.num_nodes, stack.inputs
     row = sum(stack.convolution(layer) for layer in range(stack.convolutions)) - first + stack.recurrence + stack.hidden
-    kept = window * nodes * row * FP32
-    return Held(_adjacency(stats, window), window * feature_bytes(nodes, first), kept, nodes * stack.gradients * FP32)
+    activations = window * nodes * row * FP32
+    return Footprint(_adjacency(stats, window), window * feature_bytes(nodes, first), activations, nodes * stack.gradients * FP32)
 
 
-def dynahb_cache(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
-    """DynaHB's hosts: features, `width` numbers each, of all rows within `hops` of a rank's own, for every rank and snapshot (§2.2, §2.3).
+def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
+    """Estimate DynaHB's host memory: features, `width` numbers each, of all rows within `hops` of a rank's own, for every rank and snapshot
+    (§2.2, §2.3).
 
-    Errors as `reach`.
+    Raises UserError for less than 1 rank or 0 hops.
     """
-    return float(reach(stats, ranks, hops)[hops].sum()) * width * FP32
+    return float(rows_within_reach(stats, ranks, hops)[hops].sum()) * width * FP32
 
 
-def dynahb(stats: SnapshotStatistics, stack: Stack, window: int, ranks: int) -> Held:
-    """DynaHB's devices, were a batch a rank's whole part: how its batch adjuster would cut it is not printed, so this is an upper bound.
+def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, ranks: int) -> Footprint:
+    """Estimate DynaHB's device memory if a batch were a rank's whole part; how its batch adjuster would cut it is not printed: an upper
+    bound.
 
-    As `dynagraph`, but with features of all rows within reach, and what is below the top layer is computed for more rows than a rank's own.
-    Errors as `dynagraph` and `reach`.
+    As DynaGraph's, but with features of all rows within reach, and what is below the top layer is computed for more rows than a rank's own.
+    Raises UserError for a window of no or more snapshots than there are, and for less than 1 rank.
     """
-    rows = reach(stats, ranks, stack.convolutions)
+    rows = rows_within_reach(stats, ranks, stack.convolutions)
     layers = [_heaviest(rows[stack.convolutions - 1 - layer], window) * stack.convolution(layer) for layer in range(stack.convolutions)]
     nodes = stats.num_nodes
-    kept = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
+    activations = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
     inputs = _heaviest(rows[stack.convolutions], window) * stack.inputs * FP32
-    return Held(_adjacency(stats, window), inputs, kept, nodes * stack.gradients * FP32)
+    return Footprint(_adjacency(stats, window), inputs, activations, nodes * stack.gradients * FP32)
 
 
-def reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
-    """Rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
+def rows_within_reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
+    """Return the rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
 
     Expected of a balanced random partition: a share 1 - 1/P of in-neighbours is another's, distinct as uniform draws among the other ranks'
-    active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `ModelledDynaHB.hops` counts, for
-    each snapshot and not rounded. Raises UserError for less than 1 rank or 0 hops.
+    active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `ModelledDynaHB.hops` counts, for each snapshot and
+    not rounded. Raises UserError for less than 1 rank or 0 hops.
     """
     if ranks < 1 or hops < 0:
         raise UserError(f"a neighbourhood needs at least 1 rank and 0 hops, got {ranks} and {hops}")
@@ -140,12 +147,13 @@ def reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
 
 
 def _adjacency(stats: SnapshotStatistics, window: int) -> float:
+    """Return the largest bytes of the adjacencies of `window` consecutive snapshots."""
     nodes = stats.num_nodes
     return _heaviest(np.asarray(WeightedCSR.nbytes_of(nodes, stats.edges), np.float64), window)
 
 
 def _heaviest(column: Floats, window: int) -> float:
-    """The largest sum over `window` consecutive snapshots."""
+    """Return the largest sum over `window` consecutive snapshots. Raises UserError for a window of no or more snapshots than there are."""
     if not 1 <= window <= len(column):
         raise UserError(f"window: expected 1..{len(column)} snapshots, got {window}")
     sums = np.concatenate([[0.0], np.cumsum(column)])

@@ -1,4 +1,4 @@
-"""Kernels of windows: what tells one row of a snapshot's cell from another, beside what tells cells of all kinds."""
+"""Variables of the laws of kernels (`costing.kernels`) that only rows of sliding windows have."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chronoscale.strategies.schedule import Ints, Op
 RETURNS = {Op.ALLTOALL: "RETURN", Op.ALLGATHER: "RETURN_CANDIDATES"}  # laws of what sends gradients back, by what has brought the rows
 
 
-def told(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
-    """Variables of a law for a step's rows at a layer. `level` int64 [window], what each step keeps, the oldest first; `begins` [sites]:
-    windows that begin a segment.
+def law_variables(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
+    """Return the variables of a law of kernels for a step's rows at a layer.
 
-    joins: inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows: the next
-    snapshot has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows that are
+    level: int64 [window], what each step keeps, the oldest first (0: all); begins: bool [sites], windows that begin a segment. joins:
+    inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows: the next snapshot
+    has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows that are
     exchanged of what is kept of it now. stays: the window before has left it as it is. begins: nothing is inherited yet.
     """
     last, level_of = step + 1 == len(level), level.tolist()

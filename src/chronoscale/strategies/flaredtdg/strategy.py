@@ -9,9 +9,9 @@ from typing import ClassVar
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.flaredtdg.keeping import Keeping
+from chronoscale.strategies.flaredtdg.issue_order import Policy, early_ready, one_by_one, round_robin
 from chronoscale.strategies.flaredtdg.plan import Plan
-from chronoscale.strategies.flaredtdg.turns import Policy, early_ready, in_turn, one_by_one
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.workload import Recency, Workload
@@ -20,9 +20,12 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed(SnapshotStrategy):
-    """keeps: what a window keeps, of the experiment's settings. policy: who of a window's snapshots goes on (`turns`). shrinks: as `Plan`.
-    inherits: as `Keeping`."""
+class WindowStrategy(SnapshotStrategy):
+    """A strategy that trains sliding windows of snapshots, whose vertices all ranks share.
+
+    keeps: what a window keeps of older snapshots, from the experiment's settings. policy: which snapshot of a window goes on
+    (`issue_order`). shrinks: older snapshots are cut on the device, else built anew. inherits: hidden states go on from window to window.
+    """
 
     name: str
     title: str
@@ -31,16 +34,20 @@ class Windowed(SnapshotStrategy):
     policy: Policy = early_ready
     shrinks: bool = True
     inherits: bool = True
+    summary: str = ""
     kind: ClassVar[str] = "blocks"
     chunked: ClassVar[bool] = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot of every window. Raises UserError for a window that is longer than the sequence."""
+        """Count the rows of a plan: every rank has a part in every snapshot of every window. Raises UserError for a window that is longer
+        than the sequence."""
         return self._plan(workload, ranks).rows
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """The first epoch; of later ones chunks, and so counts, differ a little. Raises UserError for a window that is longer than the
-        sequence, fewer chunks than ranks, attention, and more rows than memory holds."""
+        """Plan the first epoch; chunks of later ones, and so their counts, differ a little.
+
+        Raises UserError for a window that is longer than the sequence, fewer chunks than ranks, attention, and more rows than memory holds.
+        """
         workload.snapshots  # noqa: B018 (refuses other families)
         if workload.model.transforms_first:
             raise UserError(f"{self.name}: model '{workload.model.name}' attends; windows take graph convolutions")
@@ -52,26 +59,76 @@ class Windowed(SnapshotStrategy):
         return self._plan(workload, ranks).schedule(costs)
 
     def _plan(self, workload: Workload, ranks: int) -> Plan:
-        keeping = Keeping(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
+        """Return the plan of an epoch, before its rows are put in order."""
+        keeping = WindowRetention(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 
-def _decayed(recency: Recency) -> Decay:
+def _decayed_history(recency: Recency) -> Decay:
+    """Return the experiment's own retention."""
     return recency.decay
 
 
-def _whole(recency: Recency) -> Decay:
+def _whole_history(recency: Recency) -> Decay:
+    """Return a retention that keeps all snapshots of the experiment's windows whole."""
     return Decay(recency.decay.window, 0, 1.0)
 
 
-def _recent(recency: Recency) -> Decay:
+def _recent_history(recency: Recency) -> Decay:
+    """Return a retention that keeps the whole snapshots of the experiment's windows alone."""
     return Decay(recency.full, 0, 1.0)
 
 
-FLAREDTDG = Windowed("flaredtdg", "FlareDTDG", "FlareDTDG §3", _decayed)
-ROUND_ROBIN = Windowed("flaredtdg-turns", "FlareDTDG, snapshots in turn", "FlareDTDG §3.4", _decayed, in_turn)
-IN_ORDER = Windowed("flaredtdg-no-overlap", "FlareDTDG, nothing overlaps", "FlareDTDG §4.3, Table 11", _decayed, one_by_one)
-REMAPPED = Windowed("flaredtdg-remap", "FlareDTDG, built anew in every step", "FlareDTDG §4.3, Table 9", _decayed, shrinks=False)
-FULL_HISTORY = Windowed("full-history", "Full history", "FlareDTDG §4.3, Table 6", _whole)
-RECENT_ONLY = Windowed("recent-only", "Recent only", "FlareDTDG §4.3, Table 6", _recent, inherits=False)
-RECENT_STATES = Windowed("recent-states", "Recent only, with inherited states", "FlareDTDG §3.5", _recent)
+FLAREDTDG = WindowStrategy(
+    "flaredtdg",
+    "FlareDTDG",
+    "FlareDTDG §3",
+    _decayed_history,
+    summary="GPUs share the vertices of sliding windows that keep less of a snapshot the older it is; communication overlaps.",
+)
+ROUND_ROBIN = WindowStrategy(
+    "flaredtdg-turns",
+    "FlareDTDG, snapshots in turn",
+    "FlareDTDG §3.4",
+    _decayed_history,
+    round_robin,
+    summary="As flaredtdg, but the snapshots of a window are computed in turn, whichever is ready first.",
+)
+IN_ORDER = WindowStrategy(
+    "flaredtdg-no-overlap",
+    "FlareDTDG, nothing overlaps",
+    "FlareDTDG §4.3, Table 11",
+    _decayed_history,
+    one_by_one,
+    summary="As flaredtdg, but nothing overlaps: every row waits for the one before it.",
+)
+REMAPPED = WindowStrategy(
+    "flaredtdg-remap",
+    "FlareDTDG, built anew in every step",
+    "FlareDTDG §4.3, Table 9",
+    _decayed_history,
+    shrinks=False,
+    summary="As flaredtdg, but what is kept of older snapshots is built anew in every step.",
+)
+FULL_HISTORY = WindowStrategy(
+    "full-history",
+    "Full history",
+    "FlareDTDG §4.3, Table 6",
+    _whole_history,
+    summary="As flaredtdg, but windows keep all of their snapshots whole.",
+)
+RECENT_ONLY = WindowStrategy(
+    "recent-only",
+    "Recent only",
+    "FlareDTDG §4.3, Table 6",
+    _recent_history,
+    inherits=False,
+    summary="As flaredtdg, but windows have recent snapshots only, and begin without a hidden state.",
+)
+RECENT_STATES = WindowStrategy(
+    "recent-states",
+    "Recent only, with inherited states",
+    "FlareDTDG §3.5",
+    _recent_history,
+    summary="As recent-only, but hidden states go on from window to window.",
+)

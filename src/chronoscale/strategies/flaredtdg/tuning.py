@@ -15,8 +15,8 @@ TENTHS = 10  # alpha is counted in tenths, so that steps of 0.1 do not drift
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A setting that was looked at: `loss`, None where it does not `fit` and was not tried; `step`, of the search, 0 the first; `taken`:
-    the search went on from it."""
+    """A setting that the search looked at. loss: None where it does not `fit` and was not trained; step: of the search, from 0; taken: the
+    search went on from it."""
 
     step: int
     full: int
@@ -27,34 +27,36 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
-    """The setting that was found, and all trials in their order."""
+class TuningResult:
+    """The best setting of a search, its loss, and all trials in their order."""
 
     decay: Decay
     loss: float
     trials: tuple[Trial, ...]
 
 
-def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> Tuned:
-    """From (K, alpha) = (2, 0.1) go to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long
-    as one falls. `start` gives the window's length, which stays, K + m.
+def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> TuningResult:
+    """Search (K, alpha), the number of whole snapshots and what the oldest keeps, for the lowest validation loss (FlareDTDG §3.5).
 
-    loss: of validation after training with a setting; a NaN is worse than any number. fits: within the memory that there is; what does not
-    fit is not trained. Both are asked once a setting. Raises UserError where the first setting does not fit or has no loss, and for lags,
-    which are ages of one window.
+    From (2, 0.1) it goes to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long as one
+    falls. `start` gives the window's length, which stays, K + m. loss: of validation after training with a setting; a NaN is worse than any
+    number. fits: whether a setting fits the memory; what does not fit is not trained. Both are asked once a setting.
+
+    Raises UserError where the first setting does not fit or has no loss, and for lags, which are ages of one window.
     """
     if start.lags:
         raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")
-    seen: dict[tuple[int, int], Trial] = {}
+    trials_by_setting: dict[tuple[int, int], Trial] = {}
 
-    def tried(full: int, tenths: int, step: int) -> Trial:
-        decay = _decay(start.window, full, tenths)
-        there = fits(decay)
-        value = loss(decay) if there else None
-        return Trial(step, full, decay.alpha, there, value, False)
+    def evaluate(full: int, tenths: int, step: int) -> Trial:
+        """Train with a setting, unless it does not fit."""
+        decay = _decay_of(start.window, full, tenths)
+        fitting = fits(decay)
+        value = loss(decay) if fitting else None
+        return Trial(step, full, decay.alpha, fitting, value, False)
 
     at = min(FULL, start.window), round(ALPHA * TENTHS)
-    seen[at] = best = tried(*at, 0)
+    trials_by_setting[at] = best = evaluate(*at, 0)
     if best.loss is None or isnan(best.loss):
         why = "has no validation loss" if best.fits else "does not fit in memory"
         raise UserError(
@@ -64,32 +66,40 @@ def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], b
     while True:
         step += 1
         for other in _neighbours(*at, start.window):
-            if other not in seen:
-                seen[other] = tried(*other, step)
-        near = {other: value for other in _neighbours(*at, start.window) if (value := seen[other].loss) is not None and not isnan(value)}
-        found = min(near, key=lambda other: near[other], default=None)
-        if found is None or near[found] >= _loss(seen[at]):
+            if other not in trials_by_setting:
+                trials_by_setting[other] = evaluate(*other, step)
+        losses = {
+            other: value
+            for other in _neighbours(*at, start.window)
+            if (value := trials_by_setting[other].loss) is not None and not isnan(value)
+        }
+        best_neighbour = min(losses, key=lambda other: losses[other], default=None)
+        if best_neighbour is None or losses[best_neighbour] >= _loss(trials_by_setting[at]):
             break
-        at = found
+        at = best_neighbour
         path.append(at)
-    trials = tuple(_marked(trial, place in path) for place, trial in seen.items())
-    return Tuned(_decay(start.window, *at), _loss(seen[at]), trials)
+    trials = tuple(_mark(trial, place in path) for place, trial in trials_by_setting.items())
+    return TuningResult(_decay_of(start.window, *at), _loss(trials_by_setting[at]), trials)
 
 
 def _neighbours(full: int, tenths: int, window: int) -> list[tuple[int, int]]:
-    """K - 1, K + 1, alpha - 0.1, alpha + 0.1, where there are such. A window that is all whole has no alpha."""
+    """Return the settings next to (K, alpha in tenths): K - 1, K + 1, alpha - 0.1, alpha + 0.1, where valid. A window that is all whole has
+    no alpha."""
     steps = [(full - 1, tenths), (full + 1, tenths)] + [(full, tenths - 1), (full, tenths + 1)] * (full < window)
     return [(k, a) for k, a in steps if 1 <= k <= window and 1 <= a <= TENTHS]
 
 
-def _decay(window: int, full: int, tenths: int) -> Decay:
+def _decay_of(window: int, full: int, tenths: int) -> Decay:
+    """Return the retention of a setting (K, alpha in tenths)."""
     return Decay(full, window - full, tenths / TENTHS)
 
 
 def _loss(trial: Trial) -> float:
+    """Return the loss of a trial that has one."""
     assert trial.loss is not None
     return trial.loss
 
 
-def _marked(trial: Trial, taken: bool) -> Trial:
+def _mark(trial: Trial, taken: bool) -> Trial:
+    """Return a trial with whether the search went on from it."""
     return Trial(trial.step, trial.full, trial.alpha, trial.fits, trial.loss, taken)

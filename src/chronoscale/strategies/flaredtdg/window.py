@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chronoscale.strategies.flaredtdg.turns import Policy, Row, Slot, issued, rows_of
+from chronoscale.strategies.flaredtdg.issue_order import Policy, Slot, Wait, awaited_rows, issue_order
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import stages
+from chronoscale.strategies.snapshots.cell_memory import stages
 from chronoscale.strategies.workload import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`length` snapshots on several ranks (`spread`) or one. remaps: those with a step in it are built anew before they are aggregated."""
+    """The rows of one training step, a coroutine a snapshot: `length` snapshots on several ranks (`spread`) or one.
+
+    remaps: steps whose snapshots are built anew before they are aggregated.
+    """
 
     model: ModelShape
     length: int
@@ -21,43 +24,44 @@ class Window:
     remaps: frozenset[int] = frozenset()
 
     def order(self, ns: Mapping[Slot, int], policy: Policy) -> list[Slot]:
-        """All rows in the order of a policy: the forward pass, then the gradients."""
-        forward = issued([self.snapshot(step) for step in range(self.length)], ns, policy)
+        """Return all rows in the order of a policy: the forward pass, then the gradients. ns: predicted durations."""
+        forward = issue_order([self.snapshot(step) for step in range(self.length)], ns, policy)
         back = [self.gradient(step) for step in reversed(range(self.length))]
-        return forward + issued(back, ns, policy, forward)
+        return forward + issue_order(back, ns, policy, forward)
 
     async def snapshot(self, step: int) -> None:
-        """The forward pass of a snapshot. Input features of remote rows came with it; above the first layer they are exchanged."""
+        """Issue the forward pass of a snapshot; remote input features came with it, and above the first layer remote rows are exchanged."""
         if step in self.remaps:
-            await Row(Slot(Op.REMAP, step, 0))
+            await Wait(Slot(Op.REMAP, step, 0))
         for layer in range(self.model.layers):
             if self.spread and layer:
-                await Row(Slot(Op.ALLTOALL, step, layer))
+                await Wait(Slot(Op.ALLTOALL, step, layer))
             for op in stages(self.model, layer):
-                await Row(Slot(op, step, layer), self._before(op, step, layer))
+                await Wait(Slot(op, step, layer), self._before(op, step, layer))
                 if op is Op.AGGREGATE and self.spread and self.model.summarises:
-                    await Row(Slot(Op.ALLGATHER, step, layer))
+                    await Wait(Slot(Op.ALLGATHER, step, layer))
 
     async def gradient(self, step: int) -> None:
-        """The backward pass of a snapshot: gradients of remote rows go back to their owners above the first layer."""
+        """Issue the backward pass of a snapshot; above the first layer gradients of remote rows go back to their owners."""
         for layer in reversed(range(self.model.layers)):
             recurs = self.model.recurs(layer) and step + 1 < self.length
             later = (Slot(Op.BACKWARD, step + 1, layer, back=True),) if recurs else ()
-            await Row(Slot(Op.BACKWARD, step, layer, back=True), later)
+            await Wait(Slot(Op.BACKWARD, step, layer, back=True), later)
             if self.spread and layer:
-                await Row(Slot(Op.ALLTOALL, step, layer, back=True))
+                await Wait(Slot(Op.ALLTOALL, step, layer, back=True))
                 if self.model.summarises:
-                    await Row(Slot(Op.ALLGATHER, step, layer, back=True))
+                    await Wait(Slot(Op.ALLGATHER, step, layer, back=True))
 
     def needs(self) -> dict[Slot, list[Slot]]:
-        """What each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
+        """Return what each row waits for: the row of its snapshot before it, and that of the snapshot before (of gradients: after) it."""
         needs: dict[Slot, list[Slot]] = {}
         for step in range(self.length):
             last: list[Slot] = []
-            for row in (*rows_of(self.snapshot(step)), *rows_of(self.gradient(step))):
+            for row in (*awaited_rows(self.snapshot(step)), *awaited_rows(self.gradient(step))):
                 needs[row.slot] = [*last, *row.after]
                 last = [row.slot]
         return needs
 
     def _before(self, op: Op, step: int, layer: int) -> tuple[Slot, ...]:
+        """Return the slots that an operation waits for beside those of its snapshot: a recurrence for the one of the snapshot before."""
         return (Slot(Op.TEMPORAL, step - 1, layer),) if op is Op.TEMPORAL and step else ()

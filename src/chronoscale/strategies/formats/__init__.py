@@ -1,1 +1,1 @@
-"""Formats that schedules and traces are exchanged in with other tools."""
+"""Formats in which schedules and traces are exchanged with other tools."""

@@ -1,4 +1,4 @@
-"""SimGrid out: a trace as a platform, its rows, and a script that replays them with SimGrid (simgrid.org) 4.1."""
+"""Writer of a trace as a SimGrid platform, its rows, and a script that replays them with SimGrid (simgrid.org) 4.1."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 from chronoscale.strategies.cluster import Cluster, Link
-from chronoscale.strategies.formats.groups import before, gaps
+from chronoscale.strategies.evaluation.fifos import previous_in_fifo, start_gaps
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
 DOCTYPE = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 SPEED = 1e9  # operations a second of every host: a row is as many operations as it takes ns
 SCRIPT = Path(__file__).with_name("simgrid_replay.py")
-PLATFORM, ROWS, REPLAY = "platform.xml", "rows.json", "replay.py"
+PLATFORM = "platform.xml"
+ROWS = "rows.json"
+REPLAY = "replay.py"
 
 
 def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> list[Path]:
-    """`platform.xml`, `rows.json` and `replay.py` in `folder`, which is made.
+    """Write `platform.xml`, `rows.json` and `replay.py` into `folder`, which is made.
 
-    A row takes the time that it took, and starts as long after it could (`gaps`) as it did: the replay ends when the trace ends,
-    if SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
+    A row takes the time that it took, and starts as long after it could (`start_gaps`) as it did: the replay ends when the trace ends, if
+    SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
     """
     if not np.array_equal(trace.task, np.arange(len(schedule))):
         raise ValueError(f"trace of '{trace.strategy}': a replay needs every row of its schedule")
     folder.mkdir(parents=True, exist_ok=True)
-    prior = before(schedule, cluster.device.streams)
+    prior = previous_in_fifo(schedule, cluster.device.streams)
     texts = {
         PLATFORM: platform(cluster, schedule.ranks),
         ROWS: json.dumps(_rows(trace, schedule, prior), separators=(",", ":")),
@@ -40,8 +42,11 @@ def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> l
 
 
 def platform(cluster: Cluster, ranks: int) -> str:
-    """XML of the first `ranks` devices: a host a rank, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's
-    switch and by another, its share of the network card, to what joins machines. A link has half the latency: two make a way."""
+    """Return the XML of the first `ranks` devices of a cluster as a SimGrid platform.
+
+    A rank is a host, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's switch and by another, its share
+    of the network card, to what joins machines. A link has half the latency: two make a way.
+    """
     root = xml.Element("platform", version="4.1")
     zone = xml.SubElement(root, "zone", id="cluster", routing="Dijkstra")
     routes: list[tuple[str, str, tuple[str, ...]]] = []
@@ -70,12 +75,13 @@ def platform(cluster: Cluster, ranks: int) -> str:
 
 
 def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX") -> None:
+    """Add a link to the platform's XML, with half its latency."""
     values = {"bandwidth": f"{link.bandwidth!r}Bps", "latency": f"{link.latency_s / 2!r}s", "sharing_policy": policy}
     xml.SubElement(zone, "link", {"id": name, **values})
 
 
 def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
-    """What the script reads. `after`: rows of other FIFOs that a row waits for."""
+    """Return what the replay script reads. `after`: rows of other FIFOs that a row waits for."""
     fifos: list[dict[str, object]] = []
     of: dict[int, list[int]] = {}
     for row, earlier in enumerate(prior.tolist()):
@@ -85,13 +91,13 @@ def _rows(trace: Trace, schedule: Schedule, prior: Ints) -> dict[str, object]:
         else:
             of[row] = of[earlier]
         of[row].append(row)
-    wait, took = gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
+    wait, duration = start_gaps(trace, schedule, prior).tolist(), trace.duration_ns.tolist()
     columns = zip(schedule.op.tolist(), schedule.rank.tolist(), schedule.collective.tolist(), schedule.bytes.tolist(), strict=True)
     rows = [
         {
             "op": Op(op).name,
             "rank": rank,
-            "ns": took[row],
+            "ns": duration[row],
             "gap_ns": wait[row],
             "collective": collective,
             "bytes": size,

@@ -21,10 +21,12 @@ RINGS = {"ALLREDUCE": 2, "ALLGATHER": 1}  # times that data go round
 
 
 class Replay:
-    """The rows of a file, and the end of the last of them that has ended."""
+    """A replay of the rows of a file by SimGrid; `end` is the latest end of a row so far."""
 
-    def __init__(self, given: dict[str, Any], network: bool) -> None:
-        self.rows, self.network, self.end = given["rows"], network, 0.0
+    def __init__(self, content: dict[str, Any], network: bool) -> None:
+        self.rows = content["rows"]
+        self.network = network
+        self.end = 0.0
         waiters = [dep for row in self.rows for dep in row["after"]]
         self.done = {dep: Semaphore(0) for dep in waiters}
         self.waiters = dict.fromkeys(waiters, 0)
@@ -79,16 +81,16 @@ class Replay:
 
 
 def main(network: bool) -> None:
-    """Replay what lies beside this file."""
+    """Replay the rows that lie beside this file, and print the makespan."""
     folder = Path(__file__).parent
-    given = json.loads((folder / "rows.json").read_text())
-    engine = Engine([sys.argv[0], *(f"--cfg={one}" for one in CONFIG), "--log=root.thresh:warning"])
+    content = json.loads((folder / "rows.json").read_text())
+    engine = Engine([sys.argv[0], *(f"--cfg={setting}" for setting in CONFIG), "--log=root.thresh:warning"])
     engine.load_platform(str(folder / "platform.xml"))
-    replay = Replay(given, network)
-    for number, fifo in enumerate(given["fifos"]):
+    replay = Replay(content, network)
+    for number, fifo in enumerate(content["fifos"]):
         Host.by_name(f"rank-{fifo['rank']}").add_actor(f"fifo-{number}", replay.fifo, fifo["rows"])
     engine.run()
-    print(f"{replay.end * 1e9:.3f} ns by SimGrid, {given['span_ns']} ns as recorded")
+    print(f"{replay.end * 1e9:.3f} ns by SimGrid, {content['span_ns']} ns as recorded")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,82 @@
-"""MemShare, and what its ablation (section 5.4) leaves of it."""
+"""MemShare and the strategies of its ablation (section 5.4)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from chronoscale.strategies.streams.sharing import Sharing
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 
 ALL = Sharing(shared=True, synchronised="significant", smooth=True, neighbours="decay", negatives=True, pipelined=True)
-MEMSHARE = SpreadStrategy("memshare", "MemShare: hot nodes shared, neighbours with boundary decay, pipelined", "MemShare §3, §4", ALL)
+MEMSHARE = SpreadStrategy(
+    "memshare",
+    "MemShare: hot nodes shared, neighbours with boundary decay, pipelined",
+    "MemShare §3, §4",
+    ALL,
+    summary="Each GPU has a part of the node memory and a copy of the hot nodes; local neighbours are preferred, communication overlaps.",
+)
 
 # The ladder of Figure 11: each rung adds one part to the one before, from tgl-dist on.
 LADDER = "MemShare §5.4, Figure 11"
-SHARED = SpreadStrategy("memshare-shared", "tgl-dist with hot nodes in all parts", LADDER, Sharing(shared=True))
+SHARED = SpreadStrategy(
+    "memshare-shared",
+    "tgl-dist with hot nodes in all parts",
+    LADDER,
+    Sharing(shared=True),
+    summary="As tgl-dist, with a copy of the hot nodes on every GPU.",
+)
 SMOOTHED = replace(SHARED.sharing, synchronised="significant", smooth=True)
-HISTORY = SpreadStrategy("memshare-history", "memshare-shared with aging inspection and smoothed memory", LADDER, SMOOTHED)
+HISTORY = SpreadStrategy(
+    "memshare-history",
+    "memshare-shared with aging inspection and smoothed memory",
+    LADDER,
+    SMOOTHED,
+    summary="As memshare-shared, but only significant changes of hot nodes are synchronised, and memory is smoothed.",
+)
 DECAYED = replace(SMOOTHED, neighbours="decay")
-DECAY = SpreadStrategy("memshare-decay", "memshare-history with boundary-decay sampling", LADDER, DECAYED)
-NEGATIVES = SpreadStrategy("memshare-negatives", "memshare-decay with local negatives", LADDER, replace(DECAYED, negatives=True))
+DECAY = SpreadStrategy(
+    "memshare-decay",
+    "memshare-history with boundary-decay sampling",
+    LADDER,
+    DECAYED,
+    summary="As memshare-history, but remote neighbours are sampled with a lower probability.",
+)
+NEGATIVES = SpreadStrategy(
+    "memshare-negatives",
+    "memshare-decay with local negatives",
+    LADDER,
+    replace(DECAYED, negatives=True),
+    summary="As memshare-decay, but most negative samples are drawn from the own part.",
+)
 
 # What sampling and synchronisation are compared with (Figures 13 and 14).
 OF_SAMPLING, OF_MEMORY = "MemShare Figure 13", "MemShare Figure 14"
-RECENT = SpreadStrategy("memshare-recent", "memshare with the most recent neighbours", OF_SAMPLING, replace(ALL, neighbours="recent"))
-LOCAL = SpreadStrategy("memshare-local", "memshare with local neighbours alone", OF_SAMPLING, replace(ALL, neighbours="local"))
+RECENT = SpreadStrategy(
+    "memshare-recent",
+    "memshare with the most recent neighbours",
+    OF_SAMPLING,
+    replace(ALL, neighbours="recent"),
+    summary="As memshare, but the most recent neighbours are sampled, wherever they are.",
+)
+LOCAL = SpreadStrategy(
+    "memshare-local",
+    "memshare with local neighbours alone",
+    OF_SAMPLING,
+    replace(ALL, neighbours="local"),
+    summary="As memshare, but only neighbours of the own part are sampled.",
+)
 EVERY = replace(ALL, synchronised="all", smooth=False)
-UPDATED = SpreadStrategy("memshare-all", "memshare that synchronises every change", OF_MEMORY, EVERY)
-NEVER = SpreadStrategy("memshare-never", "memshare that synchronises nothing", OF_MEMORY, replace(EVERY, synchronised="never"))
+UPDATED = SpreadStrategy(
+    "memshare-all",
+    "memshare that synchronises every change",
+    OF_MEMORY,
+    EVERY,
+    summary="As memshare, but every change of a hot node is synchronised.",
+)
+NEVER = SpreadStrategy(
+    "memshare-never",
+    "memshare that synchronises nothing",
+    OF_MEMORY,
+    replace(EVERY, synchronised="never"),
+    summary="As memshare, but changes of hot nodes are never synchronised.",
+)

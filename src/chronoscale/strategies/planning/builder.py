@@ -16,15 +16,15 @@ Columns = Mapping[str, ArrayLike]
 
 
 class Sink(Protocol):
-    """What a planner adds blocks to: a Builder, or a Timer in its place."""
+    """An object that planners add blocks to: a Builder, or a Timer in its place."""
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """One row a site; returns a handle a site."""
+        """Add one row a site; return one handle a site."""
         ...
 
 
 class Blocks(Sink, Protocol):
-    """A Builder, or a Recast in its place."""
+    """A Sink whose rows can be linked later: a Builder, or a Recast in its place."""
 
     kernels: Kernels
 
@@ -34,19 +34,25 @@ class Blocks(Sink, Protocol):
 
 
 class Builder:
-    """Collects blocks; `finish` orders and freezes them.
+    """A collector of blocks of rows; `finish` orders and freezes them.
 
-    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site,
-    -1 where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of
-    equal order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
+    A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site, -1
+    where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of equal
+    order keep the sequence in which they were added). A planner therefore reads like one iteration of its strategy.
     """
 
     def __init__(
         self, name: str, ranks: int, resident: int = 0, kind: str = "groups", host: int = 0, feeding: str = "", kernels: Kernels = SINGLE
     ) -> None:
-        """As the fields of `Schedule`; `kernels` counts those of every block that does not say how many it has, and what they move."""
+        """Begin a schedule with these fields of `Schedule`; `kernels` counts the kernels and bytes of every block that does not say
+        them."""
         self.kernels = kernels
-        self.name, self.ranks, self.resident, self.kind, self.host, self.feeding = name, ranks, resident, kind, host, feeding
+        self.name = name
+        self.ranks = ranks
+        self.resident = resident
+        self.kind = kind
+        self.host = host
+        self.feeding = feeding
         self._blocks: list[dict[str, NDArray[np.generic]]] = []
         self._order: list[Ints] = []
         self._edges: list[tuple[Ints, Ints]] = []
@@ -74,6 +80,7 @@ class Builder:
         handles[chosen] = self._count + np.arange(len(chosen))
 
         def column(name: str) -> NDArray[np.generic]:
+            """Return a column of the block's rows."""
             return np.broadcast_to(np.asarray(values.get(name, 0), dtype=COLUMNS[name]), sites)[chosen]
 
         self._blocks.append({name: column(name) for name in COLUMNS})
@@ -85,35 +92,36 @@ class Builder:
 
     def link(self, task: Ints, dep: Ints) -> None:
         """Let `task` wait for `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's end)."""
-        known = (task >= 0) & (dep >= 0)
-        self._edges.append((task[known], dep[known]))
+        present = (task >= 0) & (dep >= 0)
+        self._edges.append((task[present], dep[present]))
 
     def finish(self) -> Schedule:
-        """The schedule. Raises ValueError when a dependency points to a later row."""
+        """Return the schedule. Raises ValueError when a dependency points to a later row."""
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-            return self._frozen(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
-        rows, place = self._sorted()
+            return self._freeze(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
+        rows, place = self._sort_rows()
         columns: dict[str, Any] = {name: np.concatenate([block[name] for block in self._blocks])[rows] for name in COLUMNS}
         task = place[np.concatenate([e[0] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         dep = place[np.concatenate([e[1] for e in self._edges])] if self._edges else np.empty(0, np.int64)
         by_task = np.argsort(task, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(task, minlength=self._count))])
-        return self._frozen(columns, ptr, dep[by_task])
+        return self._freeze(columns, ptr, dep[by_task])
 
     def places(self) -> list[tuple[Ints, Ints]]:
-        """Of each block, one row a site: handles, and which rows of the schedule they are; int64 [sites] both."""
-        _, place = self._sorted()
+        """Return handles and row numbers in the schedule for each block, one a site; int64 [sites] both."""
+        _, place = self._sort_rows()
         ends = np.cumsum([len(order) for order in self._order])
         return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]
 
-    def _sorted(self) -> tuple[Ints, Ints]:
-        """Rows by `order`, and their places then."""
+    def _sort_rows(self) -> tuple[Ints, Ints]:
+        """Return the rows sorted by `order`, and the place of each row in that order."""
         rows = np.argsort(np.concatenate(self._order), kind="stable")
         place = np.empty(self._count, np.int64)
         place[rows] = np.arange(self._count)
         return rows, place
 
-    def _frozen(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+    def _freeze(self, columns: dict[str, Any], ptr: Ints, dep: Ints) -> Schedule:
+        """Return a schedule of these columns and dependencies."""
         columns |= {"dep_ptr": ptr, "dep": dep, "kind": self.kind, "host": self.host, "feeding": self.feeding}
         return Schedule(self.name, self.ranks, self.resident, **columns)

@@ -1,4 +1,4 @@
-"""Graphs: a prediction seen as what ran as CUDA graphs, of which a measurement has a row each."""
+"""CUDA graphs: a prediction folded to one entry a graph, so that it compares with a measurement that ran as graphs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.trace import Trace
 
 
-def in_turn(schedule: Schedule, measured: Trace) -> Schedule:
-    """The schedule whose rows within graphs wait for their rank's optimiser's step before them, too: graphs follow one another, so that
-    nothing of an iteration begins in the one before. Itself where nothing ran as a graph."""
+def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
+    """Return the schedule with rows inside CUDA graphs waiting for their rank's optimiser step before them, since graphs follow one
+    another.
+
+    So nothing of an iteration begins in the one before. Where nothing ran as a graph it is the schedule itself.
+    """
     inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
     rows, needs = list[Ints](), list[Ints]()
     for rank in np.unique(schedule.rank[inside]):
-        taken, waiting = np.flatnonzero(steps & (schedule.rank == rank)), np.flatnonzero(inside & (schedule.rank == rank))
-        before = np.searchsorted(taken, waiting) - 1
+        optimizer_rows, waiting = np.flatnonzero(steps & (schedule.rank == rank)), np.flatnonzero(inside & (schedule.rank == rank))
+        before = np.searchsorted(optimizer_rows, waiting) - 1
         rows.append(waiting[before >= 0])
-        needs.append(taken[before[before >= 0]])
+        needs.append(optimizer_rows[before[before >= 0]])
     if not rows:
         return schedule
     row, need = np.concatenate(rows), np.concatenate(needs)
@@ -31,20 +34,22 @@ def in_turn(schedule: Schedule, measured: Trace) -> Schedule:
     return replace(schedule, dep_ptr=pointers.astype(np.int64), dep=all_needs[order].astype(np.int64))
 
 
-def as_graphs(predicted: Trace, measured: Trace) -> Trace:
-    """The prediction with the rows that ran as one CUDA graph as one entry, as the measurement has them: it stands where the last of its
-    rows was, and holds those that are missing before it."""
+def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
+    """Return the prediction with rows that ran as one CUDA graph folded into one entry, as the measurement has them.
+
+    An entry stands where the last of its rows was, and holds the rows before it that are missing in the measurement.
+    """
     stands = np.full(len(predicted), -1, np.int64)
     inside, graphs = _inside(predicted.task, measured), measured.op == Op.GRAPH
     for rank in np.unique(measured.rank[graphs]):
         last = np.sort(measured.task[graphs & (measured.rank == rank)])
         rows = np.flatnonzero(inside & (predicted.rank == rank) & (predicted.task <= last[-1]))
         stands[rows] = last[np.searchsorted(last, predicted.task[rows])]
-    return predicted.folded(stands)
+    return predicted.fold(stands)
 
 
 def _inside(tasks: Ints, measured: Trace) -> NDArray[np.bool_]:
-    """Which tasks are not by themselves in a measurement that has graphs."""
+    """Return which tasks are inside a graph of the measurement: they have no entry by themselves."""
     graphs = measured.op == Op.GRAPH
     inside: NDArray[np.bool_] = ~np.isin(tasks, measured.task[~graphs]) & bool(graphs.any())
     return inside

@@ -1,4 +1,4 @@
-"""Recast: schedules that differ from one that was built in what their rows work on, and in nothing else."""
+"""Recast: schedules that differ from one that was built only in what their rows work on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANGING = ("unit", *WORK)
 
 
 class _Block(NamedTuple):
-    """Where the rows of a block are: in even `runs` of `run` rows, `step` apart, from `start` on; `at` where they are not."""
+    """The places of a block's rows: even `runs` of `run` rows, `step` apart, from `start` on; `at` where they are not even."""
 
     op: int
     lane: int
@@ -28,6 +28,7 @@ class _Block(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule, handles: Ints, at: Ints) -> _Block:
+        """Return the places of the rows `at`, which `handles` name."""
         run = int(np.argmax(np.diff(at, append=-1) != 1)) + 1
         step = int(at[run] - at[0]) if run < len(at) else run
         even = at[0] + (step * np.arange(-(-len(at) // run))[:, None] + np.arange(run)).ravel()
@@ -35,30 +36,32 @@ class _Block(NamedTuple):
         return cls(int(schedule.op[at[0]]), int(schedule.lane[at[0]]), handles, int(at[0]), step, len(at) // run, run, place)
 
     def put(self, column: NDArray[Any], values: ArrayLike) -> None:
-        """Values of the block's sites, or one for all."""
-        found = np.asarray(values)
+        """Write values of the block's sites, or one for all, into a column."""
+        array = np.asarray(values)
         if self.at is not None:
-            column[self.at] = found
+            column[self.at] = array
             return
-        one = column.itemsize
-        view = np.ndarray((self.runs, self.run), column.dtype, column.data, self.start * one, (self.step * one, one))
-        view[...] = found if found.size == 1 else found.reshape(self.runs, self.run)
+        itemsize = column.itemsize
+        view = np.ndarray((self.runs, self.run), column.dtype, column.data, self.start * itemsize, (self.step * itemsize, itemsize))
+        view[...] = array if array.size == 1 else array.reshape(self.runs, self.run)
 
 
 class Recast:
-    """Takes a Builder's place: whoever planned adds the same blocks again, for as many sites in the same order, waiting for one another
-    alike; columns other than `CHANGING`, and dependencies, are those of the schedule that was built, the same arrays. So is a column of
-    `CHANGING` in which no block differs."""
+    """A stand-in for a Builder that makes schedules which differ from one that was built in their work and units alone.
+
+    A planner adds the same blocks again, for as many sites in the same order, waiting for one another alike; columns other than `CHANGING`,
+    and dependencies, are those of the schedule that was built, the same arrays. So is a column of `CHANGING` in which no block differs.
+    """
 
     def __init__(self, builder: Builder, schedule: Schedule) -> None:
-        """`schedule`: what `builder` finished."""
+        """Begin from `schedule`, which `builder` finished."""
         self.kernels, self._schedule = builder.kernels, schedule
         self._blocks = [_Block.of(schedule, handles, at) for handles, at in builder.places()]
         self._added: list[dict[str, NDArray[Any]]] = []
         self._even: dict[str, Ints] = {}  # of columns in which every block has one value: those of the schedule made last
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """As `Builder.add`, where every site has a row. Raises ValueError for another block than was built here."""
+        """Add the next block, with a row on every site. Returns its handles. Raises ValueError for another block than was built here."""
         values: dict[str, ArrayLike] = {"unit": -1}
         for part in columns:
             values.update(part)
@@ -71,31 +74,32 @@ class Recast:
             values["kernels"] = self.kernels.rows(op, lane, values)
         if "bytes" not in values:
             values["bytes"] = self.kernels.moved(op, lane, values)
-        given = {name: np.asarray(values.get(name, 0)) for name in CHANGING}
-        self._added.append({name: one[:1] if one.strides == (0,) else one for name, one in given.items()})
+        arrays = {name: np.asarray(values.get(name, 0)) for name in CHANGING}
+        self._added.append({name: array[:1] if array.strides == (0,) else array for name, array in arrays.items()})
         return block.handles
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """As was linked."""
+        """Do nothing: the rows are linked as they were built."""
 
     def finish(self) -> Schedule:
-        """The schedule; the next one can then be added. Raises ValueError for blocks that are missing."""
+        """Return the schedule and begin the next one. Raises ValueError for blocks that are missing."""
         if len(self._added) != len(self._blocks):
             raise ValueError(f"schedule '{self._schedule.name}': {len(self._added)} of {len(self._blocks)} blocks")
-        self._schedule = self._schedule.working(**{name: self._column(name) for name in CHANGING})
+        self._schedule = self._schedule.with_work(**{name: self._column(name) for name in CHANGING})
         self._added = []
         return self._schedule
 
     def _column(self, name: str) -> NDArray[Any]:
-        given = [one[name] for one in self._added]
-        if all(one.size == 1 for one in given):
-            before, self._even[name] = self._even.get(name), np.array([one.item() for one in given], np.int64)
+        """Return a column of the next schedule; the last one's where no block differs."""
+        arrays = [array[name] for array in self._added]
+        if all(array.size == 1 for array in arrays):
+            before, self._even[name] = self._even.get(name), np.array([array.item() for array in arrays], np.int64)
             if before is not None and np.array_equal(before, self._even[name]):
                 column: NDArray[Any] = getattr(self._schedule, name)
                 return column
         else:
             self._even.pop(name, None)
         column = np.empty(len(self._schedule), COLUMNS[name])
-        for block, one in zip(self._blocks, given, strict=True):
-            block.put(column, one)
+        for block, array in zip(self._blocks, arrays, strict=True):
+            block.put(column, array)
         return column

@@ -13,11 +13,11 @@ ROWS = 1_000_000  # of a stretch, about: some 400 MB while it is planned and rep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """A schedule whose iteration 0 is no work: the optimiser's steps of the iteration before, a row a rank in their order, which launch
-    nothing and end when what came before is over. Its iteration i > 0 is the epoch's `first` + i - 1, and its rows behind the steps are the
-    epoch's from `row` on.
+    """A schedule of consecutive iterations of an epoch, planned without the others.
 
-    Iterations of a rank do not overlap: none of its rows starts before its step of the iteration before has ended, and every rank has a
+    Its iteration 0 is no work: the optimiser steps of the iteration before, a row a rank in their order, which launch nothing and end when
+    what came before is over. Its iteration i > 0 is the epoch's `first` + i - 1, and its rows behind the steps are the epoch's from `row`
+    on. Iterations of a rank do not overlap: none of its rows starts before its step of the iteration before has ended, and every rank has a
     step in every iteration. Stretches of one shape have one structure, the same arrays (`recast`).
     """
 
@@ -26,8 +26,8 @@ class Stretch:
     row: int
 
     def __post_init__(self) -> None:
-        """Raises ValueError where the first rows are no such steps."""
-        one, ranks = self.schedule, self.schedule.ranks
-        steps = np.array_equal(one.rank[:ranks], np.arange(ranks)) and (one.op[:ranks] == Op.OPTIMIZE).all()
-        if not steps or one.kernels[:ranks].any() or not np.array_equal(np.flatnonzero(one.iteration == 0), np.arange(ranks)):
-            raise ValueError(f"stretch of '{one.name}': its first {ranks} rows are not the steps of the iteration before, one a rank")
+        """Raise ValueError where the first rows are no such steps."""
+        schedule, ranks = self.schedule, self.schedule.ranks
+        steps = np.array_equal(schedule.rank[:ranks], np.arange(ranks)) and (schedule.op[:ranks] == Op.OPTIMIZE).all()
+        if not steps or schedule.kernels[:ranks].any() or not np.array_equal(np.flatnonzero(schedule.iteration == 0), np.arange(ranks)):
+            raise ValueError(f"stretch of '{schedule.name}': its first {ranks} rows are not the steps of the iteration before, one a rank")

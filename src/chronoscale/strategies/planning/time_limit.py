@@ -1,4 +1,4 @@
-"""Limited: a planner that gets so much time and no more, in a process of its own, so that it can be ended."""
+"""Time limit: a planner in a process of its own, which can be ended when its time is up."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LOW = 10  # niceness: planning gives way to training
 
 
 def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> Schedule | None:
-    """The strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
+    """Return the strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
 
-    The planner's ChronoscaleWarnings are given here, once. Raises UserError as `plan` does, MachineError when the process dies.
+    The planner's ChronoscaleWarnings are issued here, once. Raises UserError as `plan` does, MachineError when the process dies.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -37,11 +37,11 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.recv()
             if not ours.poll(seconds):
                 return None
-            said, warned = ours.recv()
-            for text in warned:
+            error, messages = ours.recv()
+            for text in messages:
                 warnings.warn(text, ChronoscaleWarning, stacklevel=2)
-            if said:
-                raise UserError(said)
+            if error:
+                raise UserError(error)
             return Schedule.load(path)
         except EOFError:
             raise MachineError(f"the planner of '{strategy.name}' died") from None
@@ -52,15 +52,16 @@ def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: i
             ours.close()
 
 
-def _plan(parent: int, told: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+def _plan(parent: int, connection: Connection, path: str, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> None:
+    """Plan in a process of its own, write the schedule to `path`, and send what went wrong and the warnings."""
     die_with_parent(parent)
     os.nice(LOW)
-    told.send("started")
-    said = ""
+    connection.send("started")
+    message = ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
         try:
             strategy.plan(workload, ranks, costs).save(Path(path))
         except UserError as error:
-            said = str(error)
-    told.send((said, [str(one.message) for one in caught if issubclass(one.category, ChronoscaleWarning)]))
+            message = str(error)
+    connection.send((message, [str(warning.message) for warning in caught if issubclass(warning.category, ChronoscaleWarning)]))

@@ -10,22 +10,23 @@ from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.planning.builder import NONE
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.lowering import SLOTS, Lowering, Reuse, Sites
+from chronoscale.strategies.snapshots.lowering import SLOTS, GroupSites, Lowering, Reuse
 from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benefit:
-    """`times` float64 [n], ns of each group alone; `reuse` float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing).
+    """The times of snapshot groups and what pairs of them save (t_k and R_{k1,k2} of REAL §5.1).
 
-    Only neighbours closer than a group's length share snapshots, so the matrix R is a band.
+    times: float64 [n], ns of each group alone; reuse: float64 [n, k], ns saved when groups i and i+1+j share a GPU (0: nothing). Only
+    neighbours closer than a group's length share snapshots, so the matrix R is a band.
     """
 
     times: Floats
     reuse: Floats
 
     def load(self, first: Ints, second: Ints) -> Floats:
-        """L of eq. 9 for pairs of groups (second -1: alone), ns."""
+        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: the first one alone."""
         near, far = np.minimum(first, second), np.maximum(first, second)
         apart = far - near
         shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])
@@ -33,30 +34,32 @@ class Benefit:
         return self.times[first] + np.where(second >= 0, self.times[second], 0.0) - saved
 
 
-def benefit(workload: Workload, costs: CostModel) -> Benefit:
-    """Times of all groups with type I reuse, and of all pairs with type II, by running the planner itself against a clock.
+def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
+    """Compute the times of all groups with type I reuse, and the savings of all pairs with type II, by running the planner itself against a
+    clock.
 
     Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without sharing, so what
     overlap hides is not counted as saved.
     """
     lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
     stride, size = workload.hyper.stride, workload.hyper.group_size
-    alone = _span(lowering, np.arange(n), None, 0, costs)
+    alone = _pair_times(lowering, np.arange(n), None, 0, costs)
     band = max((size - 1) // stride, 1)
     reuse = np.zeros((n, band))
     for near in range(1, (size - 1) // stride + 1):
         first = np.arange(max(n - near, 0))
         if len(first):
-            together = _span(lowering, first, first + near, near * stride, costs)
+            together = _pair_times(lowering, first, first + near, near * stride, costs)
             reuse[first, near - 1] = np.maximum(alone[first] + alone[first + near] - together, 0)
     return Benefit(alone, reuse)
 
 
-def _span(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
+def _pair_times(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
+    """Return the time of groups, or of pairs where `second` is given and starts `shift` snapshots later; float64 ns."""
     timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
     paired = np.full(len(first), second is not None)
-    ahead = lowering.emit(timer, Sites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
+    ahead = lowering.emit(timer, GroupSites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
     if second is not None:
         shared = ahead.rows, ahead.edges, ahead.kernels, ahead.moved, ahead.last
-        lowering.emit(timer, Sites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
+        lowering.emit(timer, GroupSites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
     return timer.span

@@ -19,8 +19,9 @@ COUNTS = 6  # numbers of iterations that are bounded one by one
 SLOPES = np.linspace(0.0, 1.0, 33)
 
 
-def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
-    """No schedule on `gpus` GPUs has a smaller sum of iteration times (max load + alpha); ns. Rounded down by 1e-9 of itself.
+def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
+    """Return a lower bound on the sum of iteration times (max load + alpha) of any schedule on `gpus` GPUs, ns, rounded down by 1e-9 of
+    itself.
 
     Proof. A schedule is a matching of the groups whose seats (pairs, and groups alone) fill m iterations. Let N(x) be the number of seats
     of load >= x: they need ceil(N(x) / D) iterations, so the makespan is at least alpha m + the integral of ceil(N(x) / D) over x. Two
@@ -29,12 +30,12 @@ def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
         makespan >= alpha m + integral of a ceil(c / D) + (1 / D) * (sum over seats of the integral of 1 - a from 0 to the seat's load),
 
     and its last term is at least the minimum over all matchings, found by an exact DP over the band with a Lagrange multiplier l >= 0 for
-    "at least n - m D pairs" (more groups than seats), or l <= 0 for "at most n - (m - 1) D - 1" (m iterations are used); any l is
-    valid. Pairs outside the band save nothing and are bounded by two halves, from a line under the price of a seat. c counts: of n - m D
-    pairs, those of a largest matching with loads < x are light; of (m - 1) D + 1 seats, those that some group can make light; and a
-    heavy seat takes at most two of the groups that no light seat can hold. The bound is the least over m; large m are bounded together
-    by what holds for every m from some M on. Of a band wider than `MAX_WIDTH` the rest is cut, and what it could save at most (half of
-    each group's largest saving, a feasible dual) is taken off the work.
+    "at least n - m D pairs" (more groups than seats), or l <= 0 for "at most n - (m - 1) D - 1" (m iterations are used); any l is valid.
+    Pairs outside the band save nothing and are bounded by two halves, from a line under the price of a seat. c counts: of n - m D pairs,
+    those of a largest matching with loads < x are light; of (m - 1) D + 1 seats, those that some group can make light; and a heavy seat
+    takes at most two of the groups that no light seat can hold. The bound is the least over m; large m are bounded together by what holds
+    for every m from some M on. Of a band wider than `MAX_WIDTH` the rest is cut, and what it could save at most (half of each group's
+    largest saving, a feasible dual) is taken off the work.
 
     Raises UserError for 0 GPUs, or where a pair saves more than it takes.
     """
@@ -43,21 +44,22 @@ def bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     n = len(benefits.times)
     if n == 0:
         return 0.0
-    problem = _Problem.of(benefits, gpus, alpha)
+    problem = _BoundProblem.of(benefits, gpus, alpha)
     least = -(-n // (2 * gpus))
-    found = np.inf
+    smallest = np.inf
     for m in range(least, -(-n // gpus) + 1):
         rest = problem.least(m, exact=False)  # m iterations or more
-        if m == least + COUNTS or rest >= found:
-            found = min(found, rest)
+        if m == least + COUNTS or rest >= smallest:
+            smallest = min(smallest, rest)
             break
-        found = min(found, problem.least(m, exact=True))
-    return float(found * (1 - 1e-9))
+        smallest = min(smallest, problem.least(m, exact=True))
+    return float(smallest * (1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
-    """times [n]; loads [n, w] of band pairs (inf past the end); level [L] ascending; light counts at each level."""
+class _BoundProblem:
+    """The quantities of the bound that do not depend on m: times [n], loads [n, w] of band pairs (inf past the end), levels [L] ascending,
+    light counts."""
 
     gpus: int
     alpha: float
@@ -69,7 +71,8 @@ class _Problem:
     coverable: Ints  # groups that some seat of load < level can hold
 
     @classmethod
-    def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _Problem:
+    def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _BoundProblem:
+        """Return the problem of these benefits. Raises UserError where a pair saves more than it takes."""
         times, n = benefits.times, len(benefits.times)
         loads = _band_loads(benefits)
         if (loads < 0).any():
@@ -91,7 +94,7 @@ class _Problem:
         return cls(gpus, alpha, times, near, float(reach.sum()) / 2, level, pairs, coverable)
 
     def least(self, m: int, exact: bool) -> float:
-        """Bound for schedules of m iterations (exact), or of m or more."""
+        """Return the bound for schedules of exactly m iterations, or of m or more."""
         n, gpus = len(self.times), self.gpus
         seats = (m - 1) * gpus + 1
         heavy = np.maximum(seats - self.coverable, -((self.coverable - n) // 2))
@@ -99,23 +102,24 @@ class _Problem:
             heavy = np.maximum(heavy, n - m * gpus - self.pairs)
         count = -(-np.maximum(heavy, 0) // gpus).astype(np.float64)
         step = np.diff(self.level, prepend=0.0)
-        few, many = (max(n - m * gpus, 0) if exact else 0), n - seats
+        fewest_pairs, most_pairs = (max(n - m * gpus, 0) if exact else 0), n - seats
         best = float((count * step).sum())
         mix = np.zeros(len(step))
         price = 0.0
         for turn in range(ROUNDS):
-            value, price, seen = self._priced(mix, step, few, many, price)
+            value, price, counts = self._best_price(mix, step, fewest_pairs, most_pairs, price)
             best = max(best, value + float((mix * count * step).sum()))
-            wanted = (count * gpus > seen).astype(np.float64)
+            wanted = (count * gpus > counts).astype(np.float64)
             mix += (wanted - mix) / (turn + 2)
         return best + self.alpha * m
 
-    def _priced(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
-        """Best Lagrangian value over a few multipliers, that multiplier, and N(level) of its matching."""
+    def _best_price(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
+        """Return the best Lagrangian value over a few multipliers, that multiplier, and N(level) of its matching."""
         knots = np.concatenate([[0.0], np.cumsum((1 - mix) * step)]) / self.gpus
         levels = np.concatenate([[0.0], self.level])
 
         def seat(load: Floats) -> Floats:
+            """Return the price of seats by their load."""
             return np.interp(load, levels, knots)
 
         half = _halves(self.times, levels, knots, self.gpus)
@@ -145,16 +149,18 @@ class _Problem:
         return best
 
     def _counts(self, mate: NDArray[np.int32], halved: NDArray[np.bool_]) -> Floats:
+        """Return N(level), the seats of at least each level, of a matching; groups in `halved` count half, with twice their load."""
         unit = np.arange(len(mate))
         lead = unit[mate > unit]
         loads = [self.loads[lead, mate[lead] - lead - 1], self.times[(mate < 0) & ~halved], 2 * self.times[halved]]
         weight = np.concatenate([np.ones(len(loads[0]) + len(loads[1])), np.full(len(loads[2]), 0.5)])
         place = np.searchsorted(self.level, np.concatenate(loads), side="right")
-        seen: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
-        return seen
+        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
+        return counts
 
 
 def _band_loads(benefits: Benefit) -> Floats:
+    """Return the loads of pairs in the band, float64 [n, w] ns; inf past the end."""
     n, width = benefits.reuse.shape
     loads = np.full((n, min(width, max(n - 1, 0))), np.inf)
     for k in range(loads.shape[1]):
@@ -164,7 +170,7 @@ def _band_loads(benefits: Benefit) -> Floats:
 
 
 def _levels(times: Floats, loads: Floats) -> Floats:
-    """Loads that seats may have, thinned to `LEVELS`. Those of pairs outside the band by their extremes."""
+    """Return loads that seats may have, thinned to `LEVELS`; loads of pairs outside the band by their extremes."""
     ordered = np.sort(times)
     apart = ordered[: len(ordered) // 2] + ordered[::-1][: len(ordered) // 2]
     every = np.unique(np.concatenate([times, loads[np.isfinite(loads)], apart]))
@@ -177,6 +183,7 @@ def _levels(times: Floats, loads: Floats) -> Floats:
 
 
 def _cheapest_seat(times: Floats, loads: Floats) -> Floats:
+    """Return the smallest load of a seat that holds each group, float64 [n] ns."""
     least = times.copy()
     for k in range(loads.shape[1]):
         rows = len(times) - k - 1
@@ -186,7 +193,8 @@ def _cheapest_seat(times: Floats, loads: Floats) -> Floats:
 
 
 def _light_pairs(ordered: Floats, loads: Floats, x: float) -> int:
-    """An upper bound on the number of disjoint pairs of load < x: those in the band and those outside it, each at most; times ascending."""
+    """Return an upper bound on the number of disjoint pairs of load < x: those in the band and those outside it, each at most; times
+    ascending."""
     weight = np.where(loads < x, 1.0, 0.0)
     inside = band_matching(weight)[1]
     half = int(np.searchsorted(ordered, x / 2))
@@ -197,7 +205,7 @@ def _light_pairs(ordered: Floats, loads: Floats, x: float) -> int:
 
 
 def _halves(times: Floats, levels: Floats, knots: Floats, gpus: int) -> Floats:
-    """h with h_i + h_j <= the price of a seat of load t_i + t_j, for all i and j."""
+    """Return h with h_i + h_j <= the price of a seat of load t_i + t_j, for all i and j; float64 [n]."""
     ordered = np.sort(times)
     low, high = ordered[:2].sum(), ordered[-2:].sum()
     points = np.concatenate([[low, high], levels[(levels > low) & (levels < high)]])

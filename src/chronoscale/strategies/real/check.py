@@ -1,4 +1,4 @@
-"""Check: a placement, or a whole schedule, against REAL eq. 9-12, by plain loops that share nothing with the planners."""
+"""Check of a placement, or a whole schedule, against REAL eq. 9-12, by plain loops that share nothing with the planners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
-    """The makespan, sum over iterations of (largest load + alpha), ns.
+    """Return the makespan of a placement, sum over iterations of (largest load + alpha), ns.
 
     Raises UserError, naming the group or the GPU, unless every group of `benefits` is placed once, on a GPU that is there, with at most one
     other.
@@ -23,15 +23,18 @@ def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
 
 
 def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:
-    """As `check`, of the backward passes that a schedule of kind "groups" really has: one a group. Raises UserError too for a group with a
-    row in another place."""
-    _together(schedule)
+    """Return the makespan of a schedule of kind "groups" from the places of its backward passes, one a group, ns.
+
+    Raises UserError unless every group is placed once, at most two a GPU and iteration, and for a group with a row in another place.
+    """
+    _require_one_place(schedule)
     rows = schedule.tasks(Op.BACKWARD)
     places = zip(schedule.unit[rows].tolist(), schedule.iteration[rows].tolist(), schedule.rank[rows].tolist(), strict=True)
     return _makespan(places, schedule.ranks, benefits, alpha)
 
 
-def _together(schedule: Schedule) -> None:
+def _require_one_place(schedule: Schedule) -> None:
+    """Raise UserError for a group with rows in several places."""
     rows = np.flatnonzero(schedule.unit >= 0)
     unit, site = schedule.unit[rows], schedule.iteration[rows].astype(np.int64) * schedule.ranks + schedule.rank[rows]
     home = np.zeros(int(unit.max(initial=-1)) + 1, np.int64)
@@ -39,11 +42,15 @@ def _together(schedule: Schedule) -> None:
     stray = np.flatnonzero(site != home[unit])
     if len(stray):
         group = int(unit[stray[0]])
-        (one, gpu), (two, other) = divmod(int(home[group]), schedule.ranks), divmod(int(site[stray[0]]), schedule.ranks)
-        raise UserError(f"schedule: group {group} is on GPU {gpu} in iteration {one} and on GPU {other} in iteration {two}")
+        (iteration, gpu), (other_iteration, other) = divmod(int(home[group]), schedule.ranks), divmod(int(site[stray[0]]), schedule.ranks)
+        raise UserError(
+            f"schedule: group {group} is on GPU {gpu} in iteration {iteration} and on GPU {other} in iteration {other_iteration}"
+        )
 
 
 def _makespan(places: Iterable[tuple[int, int, int]], gpus: int, benefits: Benefit, alpha: float) -> float:
+    """Return the makespan of groups at (group, iteration, GPU), ns. Raises UserError for a group that is missing, there twice or out of
+    range."""
     times, reuse = benefits.times.tolist(), benefits.reuse.tolist()
     held: dict[tuple[int, int], list[int]] = {}
     seen: set[int] = set()

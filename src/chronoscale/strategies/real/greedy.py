@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.strategies.real.benefit import Benefit
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.scheduled import ScheduledStrategy
 from chronoscale.strategies.snapshots.groups import Placement
 
 EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 is O(n^3)
@@ -15,10 +15,17 @@ THINNED = 64  # targets tried beyond that, evenly spaced in rank
 
 
 def place(benefits: Benefit, ranks: int) -> Placement:
-    """Algorithm 1. Above `EXACT` groups its candidate targets are thinned to `THINNED`. Raises UserError for 0 ranks."""
+    """Place groups by REAL's Algorithm 1; above `EXACT` groups its candidate targets are thinned to `THINNED`. Raises UserError for 0
+    ranks."""
     targets = 0 if len(benefits.times) <= EXACT else THINNED
     pairing = pair_groups(benefits.times, benefits.reuse, ranks, targets)
     return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))
 
 
-REAL_G = Scheduled("real-g", "REAL-G", "REAL §5.3, Algorithm 1", place)
+REAL_G = ScheduledStrategy(
+    "real-g",
+    "REAL-G",
+    "REAL §5.3, Algorithm 1",
+    place,
+    summary="As real-type1; groups are paired greedily so that the GPUs of an iteration finish together.",
+)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from chronoscale.cuda_ext.scheduling.matching import MAX_WIDTH, Mates, band_matching, exchange
-from chronoscale.cuda_ext.scheduling.search import Walk
+from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.scheduled import ScheduledStrategy
 from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.snapshots.groups import Placement
 
@@ -26,26 +26,33 @@ THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean
 
 
 def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
-    """Partners int32 [n] (-1: alone), never of a larger makespan than Algorithm 1's. Deterministic: bounded by work, not by seconds."""
-    times, reuse, n = benefits.times, benefits.reuse, len(benefits.times)
+    """Search for partners of all groups, int32 [n] (-1: alone), whose makespan is never larger than Algorithm 1's.
+
+    Deterministic: bounded by `work` (units of exchange work), not by seconds.
+    """
+    times = benefits.times
+    reuse = benefits.reuse
+    n = len(benefits.times)
     if not n:
         return np.empty(0, np.int32)
     budget = min(WORK, LEAST_WORK + GROUP_WORK * n) if work is None else work
 
     def improve(start: Mates, share: int, pull: float, threshold: float, seed: int = 0) -> tuple[float, Mates]:
-        walk = Walk(budget // share, pull, threshold * float(times.mean()), seed)
+        """Exchange groups from a start with a share of the budget; return the makespan and the matching."""
+        walk = ThresholdSearch(budget // share, pull, threshold * float(times.mean()), seed)
         mate, value = exchange(times, reuse, gpus, start, walk, alpha)
         return value, mate
 
-    begun = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])
-    tried = [(start, pull, threshold) for _, start in begun[:STARTS] for pull in PULLS for threshold in THRESHOLDS]
-    found = [improve(start, 30, pull, threshold, seed) for seed, (start, pull, threshold) in enumerate(tried)]
-    best = min([*begun, *found], key=lambda found: found[0])
+    starts = sorted((improve(start, 60, PULLS[1], THRESHOLDS[0]) for start in _starts(benefits, gpus)), key=lambda found: found[0])
+    settings = [(start, pull, threshold) for _, start in starts[:STARTS] for pull in PULLS for threshold in THRESHOLDS]
+    results = [improve(start, 30, pull, threshold, seed) for seed, (start, pull, threshold) in enumerate(settings)]
+    best = min([*starts, *results], key=lambda found: found[0])
     return min([best, *(improve(best[1], 10, pull, THRESHOLDS[0]) for pull in PULLS)], key=lambda found: found[0])[1]
 
 
 def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
-    """Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats in use."""
+    """Yield Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats
+    in use."""
     n = len(benefits.times)
     yield mates(greedy.place(benefits, gpus))
     saving = band_matching(benefits.reuse[:, :MAX_WIDTH])[0]
@@ -56,7 +63,7 @@ def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
 
 
 def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
-    """As many seats as `count`: the heaviest pairs are parted, or the shortest lone groups folded into pairs."""
+    """Return a matching with `count` seats: the heaviest pairs are parted, or the shortest lone groups folded into pairs."""
     mate = mate.copy()
     first, second, load = seats(benefits, mate)
     if len(first) > count:
@@ -72,7 +79,8 @@ def _fill(benefits: Benefit, mate: Mates, count: int) -> Mates:
 
 
 def _fold(times: Floats, count: int) -> Mates:
-    """The longest groups alone, the rest paired long with short: the least largest load of `count` seats without reuse."""
+    """Return the matching of `count` seats with the least largest load without reuse: the longest groups alone, the rest paired long with
+    short."""
     mate = np.full(len(times), -1, np.int32)
     rest = np.argsort(times, kind="stable")[: 2 * max(len(times) - count, 0)].astype(np.int32)
     mate[rest] = rest[::-1]
@@ -80,8 +88,14 @@ def _fold(times: Floats, count: int) -> Mates:
 
 
 def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
-    """`search`, seated. Raises UserError for 0 ranks."""
+    """Place groups by `search`. Raises UserError for 0 ranks."""
     return seat(benefits, search(benefits, ranks, alpha), ranks)
 
 
-REAL_G_PLUS = Scheduled("real-g+", "REAL-G+", "REAL §5.1; the search is this project's", place)
+REAL_G_PLUS = ScheduledStrategy(
+    "real-g+",
+    "REAL-G+",
+    "REAL §5.1; the search is this project's",
+    place,
+    summary="As real-g, with a search that weighs shared snapshots and balance at once.",
+)

@@ -1,4 +1,4 @@
-"""Gurobi."""
+"""Gurobi as a solver of integer programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from chronoscale.errors import MachineError
-from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.ilp_model import IntegerProgram
 from chronoscale.strategies.real.solver import BeyondLicence, Solution
 
 
-def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
-    """As `solver.solve`. Raises BeyondLicence, and MachineError when Gurobi fails."""
+def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
+    """Solve an integer program by Gurobi, within `seconds` or to a relative `gap`. Raises BeyondLicence, and MachineError when Gurobi
+    fails."""
     try:
         return _solve(model, seconds, gap, threads)
     except gurobipy.GurobiError as error:
@@ -21,15 +22,16 @@ def solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
         raise (BeyondLicence if beyond else MachineError)(message) from error
 
 
-def _solve(model: Model, seconds: float, gap: float, threads: int) -> Solution:
+def _solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
+    """Solve by Gurobi. Raises GurobiError."""
     rows = sparse.csr_array((model.rows.value, (model.rows.row, model.rows.column)), shape=model.rows.shape)
     with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as grb:
         kinds = np.where(model.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)
         x = grb.addMVar(len(model.cost), lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
         for limit, sense in ((model.row_lower, ">"), (model.row_upper, "<")):
-            kept = np.flatnonzero(np.isfinite(limit) & (model.row_lower != model.row_upper))
-            if len(kept):
-                grb.addMConstr(rows[kept], x, sense, limit[kept])
+            limited = np.flatnonzero(np.isfinite(limit) & (model.row_lower != model.row_upper))
+            if len(limited):
+                grb.addMConstr(rows[limited], x, sense, limit[limited])
         equal = np.flatnonzero(model.row_lower == model.row_upper)
         grb.addMConstr(rows[equal], x, "=", model.row_lower[equal])
         x.setAttr(gurobipy.GRB.Attr.Start, model.start)

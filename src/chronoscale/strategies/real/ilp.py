@@ -10,11 +10,11 @@ from typing import Literal
 from chronoscale.cuda_ext.scheduling.matching import Mates
 from chronoscale.errors import ChronoscaleWarning, MachineError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.greedy_plus import search
-from chronoscale.strategies.real.ilp_model import compact, published
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.ilp_model import compact_program, published_program
+from chronoscale.strategies.real.scheduled import certify
 from chronoscale.strategies.real.seats import makespan, seat
 from chronoscale.strategies.real.solver import Name, Status, solve
 from chronoscale.strategies.schedule import Schedule
@@ -32,12 +32,12 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """What a solver made of a problem: times in ns. `status` is the model's, whose loads may be rounded; 'certified': not solved, since
-    the start was good enough; 'too large': not built.
+class ILPResult:
+    """The result of solving REAL-L's program; times in ns.
 
-    objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without one;
-    certified: the one that was given. improved: the start was not the best.
+    status: the solver's, of a model whose loads may be rounded; 'certified': not solved, since the start was good enough; 'too large': not
+    built. objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without
+    one; certified: the bound that was passed in. improved: whether the start was improved on.
     """
 
     status: Status | Literal["certified", "too large"]
@@ -52,26 +52,26 @@ class Answer:
 
     @property
     def bound(self) -> float:
-        """The better of the two lower bounds."""
+        """The better of the two lower bounds, ns."""
         return max(self.proved, self.certified)
 
     @property
     def gap(self) -> float:
-        """Of the better bound, relative to the objective, as in REAL §5.2."""
+        """The gap of the better bound, relative to the objective, as in REAL §5.2."""
         return self.to(self.bound)
 
     def to(self, bound: float) -> float:
-        """The gap to one of the bounds."""
+        """Return the gap to one of the bounds, relative to the objective."""
         return (self.objective - bound) / self.objective if self.objective > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Solving:
-    """How the program is solved: until the makespan is within `gap` of the optimum, or for `seconds`; not at all where a certified bound
-    puts the start within `gap`, unless `always`.
+class ILPSettings:
+    """The settings of a solve: it ends within `gap` of the optimum, or after `seconds`; a certified bound within `gap` of the start ends it
+    at once, unless `always`.
 
-    levels 0 keeps all loads apart in `compact`; otherwise the model alone rounds them down, and the gap asked of the solver is tightened by
-    what that costs. threads 0: as the solver likes.
+    levels 0 keeps all loads apart in the compact program; otherwise the model alone rounds them down, and the gap asked of the solver is
+    tightened by what that costs. threads 0: as the solver likes.
     """
 
     seconds: float
@@ -83,34 +83,34 @@ class Solving:
     always: bool = False
 
 
-def optimise(benefits: Benefit, gpus: int, start: Mates, how: Solving, alpha: float = 0.0, certified: float = 0.0) -> Answer:
-    """The program solved from `start`. certified > 0 adds the cut "objective >= certified" to a model of true loads: rounded ones may cost
-    less.
+def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
+    """Solve REAL-L's program from the matching `start`; certified > 0 adds the cut "objective >= certified" to a model of unrounded loads.
 
-    Raises MachineError as `solve` does.
+    Raises MachineError when the solver fails or is not installed.
     """
     gap, formulation = how.gap, how.formulation
     value = makespan(benefits, start, gpus, alpha)
     if not how.always and certified > 0 and value - certified <= gap * value:
-        return Answer("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
+        return ILPResult("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
-        return Answer("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
-    build = partial(compact, levels=how.levels) if formulation == "compact" else published
+        return ILPResult("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
+    build = partial(compact_program, levels=how.levels) if formulation == "compact" else published_program
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
     if certified > 0 and (formulation == "published" or not how.levels):
         model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
-    found = solve(model, how.seconds, allowed, how.solver, how.threads)
-    proved = 0.0 if found.status == "infeasible" else max(found.bound * model.unit, 0.0)
-    if found.values is not None:
-        mate = model.mates(found.values)
+    solution = solve(model, how.seconds, allowed, how.solver, how.threads)
+    proved = 0.0 if solution.status == "infeasible" else max(solution.bound * model.unit, 0.0)
+    if solution.values is not None:
+        mate = model.mates(solution.values)
         if (better := makespan(benefits, mate, gpus, alpha)) < value:
-            return Answer(found.status, mate, better, proved, certified, found.seconds, found.solver, formulation, True)
-    return Answer(found.status, start, value, proved, certified, found.seconds, found.solver, formulation, False)
+            return ILPResult(solution.status, mate, better, proved, certified, solution.seconds, solution.solver, formulation, True)
+    return ILPResult(solution.status, start, value, proved, certified, solution.seconds, solution.solver, formulation, False)
 
 
 def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
+    """Return the number of variables that a formulation would have."""
     n = len(benefits.times)
     if formulation == "compact":
         return n * (n + 1) // 2
@@ -119,8 +119,8 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RealL(GroupStrategy):
-    """The ILP from REAL-G+'s schedule on; that schedule itself where the certified bound puts it within 10 %, and where the ILP is too
-    large or fails.
+    """A strategy that improves REAL-G+'s placement by an integer program; the placement itself where a certified bound puts it within 10 %,
+    and where the program is too large or fails.
 
     floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
@@ -130,46 +130,50 @@ class RealL(GroupStrategy):
     name = "real-l"
     title = "REAL-L"
     source = "REAL §5.2, §5.4"
+    summary = "As real-g+, improved by an integer program within a time limit."
     reuse = Reuse(snapshots=True, groups=True)
     solves = True
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`: what `plan` settles for."""
-        return self._settled(benefit(workload, costs), ranks)[0]
+        return self._solve_placement(compute_benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks.
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks.
 
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
         """
-        found = benefit(workload, costs)
-        placement, least, note = self._settled(found, ranks)
-        return planned(lower(self.name, workload, placement, self.reuse, costs), found, least, note)
+        benefits = compute_benefit(workload, costs)
+        placement, least, note = self._solve_placement(benefits, ranks)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), benefits, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """As `Strategy.sketch`: REAL-G+'s placement, from which the ILP goes on."""
-        placement = seat(found := benefit(workload, costs), search(found, ranks), ranks)
-        return planned(lower(self.name, workload, placement, self.reuse, costs), found)
+        """Plan REAL-G+'s placement, from which the program would go on."""
+        placement = seat(benefits := compute_benefit(workload, costs), search(benefits, ranks), ranks)
+        return certify(lower(self.name, workload, placement, self.reuse, costs), benefits)
 
-    def _settled(self, found: Benefit, ranks: int) -> tuple[Placement, float, str]:
-        """The placement, the best lower bound known, and how the two came about."""
-        start = search(found, ranks)
-        limit = max(EPOCHS * makespan(found, start, ranks) / 1e9, self.floor_s)
-        certified = bound(found, ranks)
+    def _solve_placement(self, benefits: Benefit, ranks: int) -> tuple[Placement, float, str]:
+        """Return the placement, the best lower bound known (ns), and a note on how the two came about."""
+        start = search(benefits, ranks)
+        limit = max(EPOCHS * makespan(benefits, start, ranks) / 1e9, self.floor_s)
+        certified = lower_bound(benefits, ranks)
         try:
-            answer = optimise(found, ranks, start, Solving(limit, always=self.always), certified=certified)
+            answer = optimise(benefits, ranks, start, ILPSettings(limit, always=self.always), certified=certified)
         except MachineError as error:
-            fallback, mate, least = f"ILP failed: {error}; REAL-G+ instead", start, certified
+            fallback = f"ILP failed: {error}; REAL-G+ instead"
+            mate = start
+            least = certified
         else:
-            fallback, mate, least = _fallback(answer, limit), answer.mate, answer.bound
+            fallback = _fallback(answer, limit)
+            mate = answer.mate
+            least = answer.bound
         if fallback:
             warnings.warn(f"{self.name} on {ranks} GPUs: {fallback}", ChronoscaleWarning, stacklevel=3)
-        return seat(found, mate, ranks), least, fallback or _note(answer)
+        return seat(benefits, mate, ranks), least, fallback or _note(answer)
 
 
-def _fallback(answer: Answer, limit: float) -> str:
-    """Why the ILP did not answer; '' where it did."""
+def _fallback(answer: ILPResult, limit: float) -> str:
+    """Return why the program gave no answer; '' where it did."""
     if answer.status == "too large":
         return f"ILP not built: more than {MAX_COLUMNS:,} variables; REAL-G+ instead"
     if answer.status == "infeasible":
@@ -180,7 +184,8 @@ def _fallback(answer: Answer, limit: float) -> str:
     return f"ILP timed out after {limit:.1f} s at a gap of {_percent(answer.gap)} ({answer.solver}, {answer.formulation}); {used}"
 
 
-def _note(answer: Answer) -> str:
+def _note(answer: ILPResult) -> str:
+    """Return the note of a schedule whose program was solved, or not needed."""
     certified = _percent(answer.to(answer.certified))
     if answer.status == "certified":
         return f"ILP: gap {certified} (certified bound) of REAL-G+; {UNNEEDED}"
@@ -192,6 +197,7 @@ def _note(answer: Answer) -> str:
 
 
 def _percent(share: float) -> str:
+    """Write a share as a percentage."""
     return f"{100 * share:z.1f} %"
 
 

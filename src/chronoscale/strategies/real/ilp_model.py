@@ -19,8 +19,8 @@ INF = float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entries:
-    """A sparse matrix of `shape`, by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
+class SparseMatrix:
+    """A sparse matrix of `shape` by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
 
     row: Ints
     column: Ints
@@ -28,28 +28,28 @@ class Entries:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> Entries:
-        """Entries in any order; those of one place are added up."""
+    def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> SparseMatrix:
+        """Return the matrix of entries in any order; those of one place are added up."""
         place, which = np.unique(column * shape[0] + row, return_inverse=True)
         return cls(place % shape[0], place // shape[0], np.bincount(which, value, len(place)).astype(np.float64), shape)
 
-    def above(self, other: Entries) -> Entries:
-        """The rows of this matrix, then those of another of the same width."""
+    def above(self, other: SparseMatrix) -> SparseMatrix:
+        """Return the rows of this matrix, then those of another of the same width."""
         row, column = np.concatenate([self.row, other.row + self.shape[0]]), np.concatenate([self.column, other.column])
-        return Entries.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
+        return SparseMatrix.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
 
     def __matmul__(self, x: Floats) -> Floats:
-        """The product with a vector, float64 [rows]."""
+        """Return the product with a vector, float64 [rows]."""
         product: Floats = np.bincount(self.row, self.value * x[self.column], self.shape[0]).astype(np.float64)
         return product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
-    """min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; all float64 but that.
+class IntegerProgram:
+    """An integer program: min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; float64.
 
-    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down (`compact`):
-    then the optimum is a lower bound on the makespan.
+    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down
+    (`compact_program`): then the optimum is a lower bound on the makespan.
     """
 
     formulation: str
@@ -58,27 +58,31 @@ class Model:
     lower: Floats
     upper: Floats
     integer: NDArray[np.bool_]
-    rows: Entries
+    rows: SparseMatrix
     row_lower: Floats
     row_upper: Floats
     start: Floats
     mates: Callable[[Floats], Mates]
 
-    def at_least(self, makespan_ns: float) -> Model:
-        """With a valid cut: the objective is not below a certified bound."""
-        below = Entries(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
+    def at_least(self, makespan_ns: float) -> IntegerProgram:
+        """Return the program with a valid cut: the objective is not below a certified bound."""
+        below = SparseMatrix(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
         low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
         return replace(self, rows=self.rows.above(below), row_lower=low, row_upper=high)
 
 
-class _Rows:
-    """Constraints added in blocks: entries (row within the block, column, value), and limits a row."""
+class _Constraints:
+    """A collector of constraints in blocks: entries (row within the block, column, value), and limits a row."""
 
     def __init__(self) -> None:
-        self.count, self.row, self.column, self.value = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+        self.count = 0
+        self.row = [np.empty(0, np.int64)]
+        self.column = [np.empty(0, np.int64)]
+        self.value = [np.empty(0)]
         self.lower, self.upper = [np.empty(0)], [np.empty(0)]
 
     def add(self, count: int, entries: list[tuple[Ints, Ints, float | Floats]], lower: float, upper: float) -> None:
+        """Add `count` constraints with their entries and limits."""
         for row, column, value in entries:
             self.row.append(row + self.count)
             self.column.append(column)
@@ -87,16 +91,18 @@ class _Rows:
         self.upper.append(np.full(count, upper))
         self.count += count
 
-    def matrix(self, columns: int) -> tuple[Entries, Floats, Floats]:
-        rows = Entries.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
+    def matrix(self, columns: int) -> tuple[SparseMatrix, Floats, Floats]:
+        """Return the matrix of all constraints, and their lower and upper limits."""
+        rows = SparseMatrix.of(np.concatenate(self.row), np.concatenate(self.column), np.concatenate(self.value), (self.count, columns))
         return rows, np.concatenate(self.lower), np.concatenate(self.upper)
 
 
-def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model:
-    """x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14).
+def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> IntegerProgram:
+    """Build the program of the paper (REAL eq. 9-14).
 
-    As many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where
-    alpha > 0 an iteration costs it only when it is used.
+    x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14). As
+    many iterations as groups could need alone. y is made for the pairs that save something: others do not enter eq. 14. Where alpha > 0 an
+    iteration costs it only when it is used.
     """
     n = len(benefits.times)
     m = -(-n // gpus)
@@ -111,14 +117,14 @@ def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model
     group, place = (grid.ravel() for grid in np.meshgrid(np.arange(n), np.arange(places), indexing="ij"))
     pair, spot = (grid.ravel() for grid in np.meshgrid(np.arange(pairs), np.arange(places), indexing="ij"))
     x, y = group * places + place, y0 + pair * places + spot
-    one, two = near[pair] * places + spot, far[pair] * places + spot
+    at_first, at_second = near[pair] * places + spot, far[pair] * places + spot
     each, iteration = np.arange(pairs * places), np.arange(places) // gpus
-    rows = _Rows()
+    rows = _Constraints()
     rows.add(n, [(group, x, 1.0)], 1, 1)
     rows.add(places, [(place, x, 1.0)], -INF, CAPACITY)
-    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0)], -INF, 0)
-    rows.add(len(each), [(each, y, 1.0), (each, two, -1.0)], -INF, 0)
-    rows.add(len(each), [(each, y, 1.0), (each, one, -1.0), (each, two, -1.0)], -1, INF)
+    rows.add(len(each), [(each, y, 1.0), (each, at_first, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, at_second, -1.0)], -INF, 0)
+    rows.add(len(each), [(each, y, 1.0), (each, at_first, -1.0), (each, at_second, -1.0)], -1, INF)
     load = [(place, x, -benefits.times[group] / unit), (spot, y, saved[pair] / unit)]
     rows.add(places, [(np.arange(places), t0 + iteration, 1.0), *load], 0, INF)
     rows.add(m, [(place // gpus, x, -1.0), (np.arange(m), u0 + np.arange(m), float(CAPACITY * gpus))], 0, INF)
@@ -135,27 +141,29 @@ def published(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> Model
     first[np.arange(n) * places + placed.site] = 1
     together = placed.site[near] == placed.site[far]
     first[y0 + np.flatnonzero(together) * places + placed.site[near][together]] = 1
-    one_load = seats(benefits, start)
-    np.maximum.at(first, t0 + placed.iteration[one_load[0]], one_load[2] / unit)
+    start_seats = seats(benefits, start)
+    np.maximum.at(first, t0 + placed.iteration[start_seats[0]], start_seats[2] / unit)
     first[u0 + placed.iteration] = 1
 
     def decode(values: Floats) -> Mates:
+        """Return the partners that a solution means."""
         site = np.argmax(values[:y0].reshape(n, places), axis=1)
         order = np.argsort(site, kind="stable")
-        found = np.full(n, -1, np.int32)
+        partners = np.full(n, -1, np.int32)
         same = np.flatnonzero(site[order][1:] == site[order][:-1])
-        found[order[same]], found[order[same + 1]] = order[same + 1], order[same]
-        return found
+        partners[order[same]], partners[order[same + 1]] = order[same + 1], order[same]
+        return partners
 
-    return Model("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
+    return IntegerProgram("published", unit, cost, np.zeros(total), upper, integer, matrix, low, high, first, decode)
 
 
-def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> Model:
-    """z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
+    """Build a program without the symmetry of GPUs and iterations, which it does not name: there is nothing to permute.
 
-    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says, and names
-    neither GPUs nor iterations: there is nothing to permute. Objective: alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g,
-    which is eq. 10 when every load is a level (levels 0). Otherwise loads are rounded down to `levels` of them: smaller, and a bound.
+    z_p: seat p (a group alone, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
+    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says. Objective:
+    alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads
+    are rounded down to `levels` of them: smaller, and a bound.
     """
     n = len(benefits.times)
     near, far = np.triu_indices(n, 1)
@@ -164,14 +172,16 @@ def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: in
     load = benefits.load(first, second)
     level = _levels(load, seats(benefits, start)[2], levels)
     cell = np.searchsorted(level, load, side="right") - 1
-    count, taken = len(level), np.arange(len(first))
-    n0, u0, total = len(first), len(first) + count, len(first) + 2 * count
+    count, seat_columns = len(level), np.arange(len(first))
+    n0 = len(first)
+    u0 = len(first) + count
+    total = len(first) + 2 * count
     unit = makespan(benefits, start, gpus, alpha) or 1.0
     up, rise = np.arange(count), np.arange(count - 1)
-    rows = _Rows()
+    rows = _Constraints()
     paired = second >= 0
-    rows.add(n, [(first, taken, 1.0), (second[paired], taken[paired], 1.0)], 1, 1)
-    rows.add(count, [(cell, taken, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
+    rows.add(n, [(first, seat_columns, 1.0), (second[paired], seat_columns[paired], 1.0)], 1, 1)
+    rows.add(count, [(cell, seat_columns, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
     rows.add(count, [(up, u0 + up, float(gpus)), (up, n0 + up, -1.0)], 0, INF)
     rows.add(count - 1, [(rise, u0 + rise, 1.0), (rise, u0 + rise + 1, -1.0)], 0, INF)
     matrix, low, high = rows.matrix(total)
@@ -184,21 +194,23 @@ def compact(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: in
     integer[n0:u0] = False
 
     begin = np.zeros(total)
-    one, two, _ = seats(benefits, start)
-    begin[np.flatnonzero(np.isin(first * (n + 1) + second, one * (n + 1) + two))] = 1
+    start_first, start_second, _ = seats(benefits, start)
+    begin[np.flatnonzero(np.isin(first * (n + 1) + second, start_first * (n + 1) + start_second))] = 1
     begin[n0:u0] = np.bincount(cell, begin[:n0], count)[::-1].cumsum()[::-1]
     begin[u0:] = np.ceil(begin[n0:u0] / gpus)
 
     def decode(values: Floats) -> Mates:
-        found = np.full(n, -1, np.int32)
+        """Return the partners that a solution means."""
+        partners = np.full(n, -1, np.int32)
         pairs = np.flatnonzero((values[:n0] > 0.5) & paired)
-        found[first[pairs]], found[second[pairs]] = second[pairs], first[pairs]
-        return found
+        partners[first[pairs]], partners[second[pairs]] = second[pairs], first[pairs]
+        return partners
 
-    return Model("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
+    return IntegerProgram("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
 
 
 def _levels(load: Floats, used: Floats, most: int) -> Floats:
+    """Return the levels that loads are rounded down to, ascending: all loads, or `most` of them."""
     every = np.unique(load)
     if not most or len(every) <= most:
         return every

@@ -7,32 +7,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.bound import bound
-from chronoscale.strategies.real.plan import planned
-from chronoscale.strategies.real.scheduled import Scheduled
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
+from chronoscale.strategies.real.scheduled import ScheduledStrategy, certify
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse
-from chronoscale.strategies.snapshots.strategy import Dealt, GroupStrategy
+from chronoscale.strategies.snapshots.strategy import GroupStrategy, RoundRobinStrategy
 from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class RealType1(Dealt):
-    """PSG's placement; difference maps where they are cheaper, selective transformation, three lanes (REAL §4.1)."""
+class RealType1(RoundRobinStrategy):
+    """A strategy with PSG's placement and REAL's type I reuse: difference maps where they are cheaper, selective transformation, three
+    lanes (REAL §4.1)."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        schedule, found = GroupStrategy.plan(self, workload, ranks, costs), benefit(workload, costs)
-        apart = Benefit(found.times, np.zeros_like(found.reuse))  # what neighbours could share is done twice, and bounded as if it were not
-        return planned(schedule, apart, bound(found, ranks))
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        schedule, benefits = GroupStrategy.plan(self, workload, ranks, costs), compute_benefit(workload, costs)
+        apart = Benefit(
+            benefits.times, np.zeros_like(benefits.reuse)
+        )  # what neighbours could share is done twice, and bounded as if it were not
+        return certify(schedule, apart, lower_bound(benefits, ranks))
 
 
-def pairs(benefits: Benefit, ranks: int) -> Placement:
-    """Two consecutive groups a GPU and iteration. Raises UserError for 0 ranks."""
+def pair_consecutive(benefits: Benefit, ranks: int) -> Placement:
+    """Place two consecutive groups on a GPU in an iteration. Raises UserError for 0 ranks."""
     return deal(len(benefits.times), ranks, 2)
 
 
-REAL_TYPE1 = RealType1("real-type1", "REAL type I", "REAL §4.1", Reuse(snapshots=True))
-REAL_REUSE = Scheduled("real-reuse", "REAL type I + II", "REAL §4.2, §7.3", pairs)
+REAL_TYPE1 = RealType1(
+    "real-type1",
+    "REAL type I",
+    "REAL §4.1",
+    Reuse(snapshots=True),
+    summary="As psg, but only the changes between the snapshots of a group are sent and computed.",
+)
+REAL_REUSE = ScheduledStrategy(
+    "real-reuse",
+    "REAL type I + II",
+    "REAL §4.2, §7.3",
+    pair_consecutive,
+    summary="As real-type1, and each GPU trains two consecutive groups together, which share snapshots.",
+)

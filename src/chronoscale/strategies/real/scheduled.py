@@ -1,35 +1,53 @@
-"""Scheduled: groups placed by what they take and what they share; the schedule carries its makespan and a bound on it (REAL §5)."""
+"""ScheduledStrategy: groups placed by their times and by what pairs of them share; schedules carry a makespan and a bound on it (REAL
+§5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.real.benefit import Benefit, benefit
-from chronoscale.strategies.real.plan import planned
+from chronoscale.strategies.real.benefit import Benefit, compute_benefit
+from chronoscale.strategies.real.bound import lower_bound
+from chronoscale.strategies.real.check import check_schedule
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.strategy import GroupStrategy
 from chronoscale.strategies.workload import Workload
 
+TOLERANCE = 1e-6  # relative: what solvers take for equal
+
+
+def certify(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
+    """Return `schedule` with its makespan by eq. 10, recomputed from its rows, a certified lower bound on it (`certified`, or computed),
+    and a note.
+
+    alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError for a schedule that
+    `check_schedule` refuses, ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
+    """
+    makespan = check_schedule(schedule, benefits)
+    least = lower_bound(benefits, schedule.ranks) if certified is None else certified
+    if least > makespan * (1 + TOLERANCE):
+        raise ValueError(f"schedule '{schedule.name}': its makespan of {makespan} ns is below a lower bound of {least} ns")
+    return replace(schedule, planned_ns=round(makespan), bound_ns=min(int(least), round(makespan)), note=note)
+
 
 @dataclass(frozen=True, slots=True)
-class Scheduled(GroupStrategy):
-    """Type I reuse in every group, type II in pairs; `seated(benefits, ranks)` places the groups."""
+class ScheduledStrategy(GroupStrategy):
+    """A strategy with type I reuse in every group and type II in pairs, whose groups are placed by `seated(benefits, ranks)`."""
 
     name: str
     title: str
     source: str
     seated: Callable[[Benefit, int], Placement]
+    summary: str = ""
     reuse = Reuse(snapshots=True, groups=True)
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`."""
-        return self.seated(benefit(workload, costs), ranks)
+        return self.seated(compute_benefit(workload, costs), ranks)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
-        found = benefit(workload, costs)
-        return planned(lower(self.name, workload, self.seated(found, ranks), self.reuse, costs), found)
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        benefits = compute_benefit(workload, costs)
+        return certify(lower(self.name, workload, self.seated(benefits, ranks), self.reuse, costs), benefits)

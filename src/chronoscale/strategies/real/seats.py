@@ -13,16 +13,16 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def mates(placement: Placement) -> Mates:
-    """Who shares a GPU and iteration with whom; int32 [groups], -1 for nobody."""
-    found = np.full(len(placement.slot), -1, np.int32)
+    """Return who shares a GPU and iteration with whom; int32 [groups], -1 for nobody."""
+    partners = np.full(len(placement.slot), -1, np.int32)
     second = np.flatnonzero(placement.slot == 1)
     lead = placement.first()[second]
-    found[second], found[lead] = lead, second
-    return found
+    partners[second], partners[lead] = lead, second
+    return partners
 
 
 def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
-    """First and second group (-1: none; the first is the earlier one) of every seat, and its load, ns."""
+    """Return the first and second group (-1: none; the first is the earlier one) of every seat, int64, and its load, float64 ns."""
     unit = np.arange(len(mate))
     first = unit[(mate < 0) | (mate > unit)]
     second = mate[first].astype(np.int64)
@@ -30,7 +30,8 @@ def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
 
 
 def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> float:
-    """Sum over iterations of the largest load + alpha (eq. 10) when the seats, by falling load, fill one iteration after another.
+    """Return the sum over iterations of the largest load + alpha (eq. 10) when the seats, by falling load, fill one iteration after
+    another; ns.
 
     No other way to spread these seats is shorter: the (i gpus + 1)-th largest load is a lower bound on the (i + 1)-th longest iteration.
     """
@@ -39,7 +40,7 @@ def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> f
 
 
 def seat(benefits: Benefit, mate: Mates, gpus: int) -> Placement:
-    """Seats by falling load, one a GPU, iteration after iteration. Raises UserError for 0 GPUs."""
+    """Place seats by falling load, one a GPU, iteration after iteration. Raises UserError for 0 GPUs."""
     if gpus < 1:
         raise UserError(f"at least one GPU is needed, got {gpus}")
     first, second, load = seats(benefits, mate)

@@ -1,4 +1,4 @@
-"""Solver: an integer program given to Gurobi where it is there and its licence covers it, else to HiGHS."""
+"""Solver: an integer program given to Gurobi where it is installed and its licence covers it, else to HiGHS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 from chronoscale.errors import MachineError
 from chronoscale.strategies.costs import Floats
-from chronoscale.strategies.real.ilp_model import Model
+from chronoscale.strategies.real.ilp_model import IntegerProgram
 
 Name = Literal["auto", "highs", "gurobi"]
 Status = Literal["optimal", "gap", "time limit", "infeasible"]  # gap: stopped within the relative gap asked for
@@ -23,7 +23,8 @@ LICENCES = ("/opt/gurobi/gurobi.lic", "/opt/gurobi1300/gurobi.lic", str(Path.hom
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """`values` None where none was found; `bound` in the model's unit, a lower bound on its optimum; `solver`: name and version."""
+    """The result of a solver. values: the solution, None without one; bound: a lower bound on the optimum, in the model's unit; solver:
+    name and version."""
 
     status: Status
     values: Floats | None
@@ -32,41 +33,41 @@ class Solution:
     solver: str
 
 
-class Absent(MachineError):
-    """A solver that is not installed."""
+class SolverNotInstalled(MachineError):
+    """An error: the solver is not installed."""
 
 
 class BeyondLicence(Exception):
-    """Gurobi has no licence for a model of this size."""
+    """An error: Gurobi has no licence for a model of this size."""
 
 
-def covered(model: Model) -> bool:
-    """Whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
+def licence_covers(model: IntegerProgram) -> bool:
+    """Return whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
     own = "GRB_LICENSE_FILE" in os.environ or any(Path(path).is_file() for path in LICENCES)
     return own or max(model.rows.shape) <= BUNDLED
 
 
-def solve(model: Model, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
-    """From `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
+def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
+    """Solve an integer program from `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
 
-    auto: Gurobi where it is installed, `covered` and its licence agrees, else HiGHS. threads 0: the solver's choice. Raises MachineError
+    auto: Gurobi where it is installed and its licence covers the model, else HiGHS. threads 0: the solver's choice. Raises MachineError
     when the solver itself fails or is not installed, and for 'gurobi' when the model is beyond its licence (its error 10010).
     """
-    if solver != "highs" and (solver == "gurobi" or covered(model)):
+    if solver != "highs" and (solver == "gurobi" or licence_covers(model)):
         try:
-            return _installed("gurobi")(model, seconds, gap, threads)
-        except (Absent, BeyondLicence) as error:
+            return _import_solver("gurobi")(model, seconds, gap, threads)
+        except (SolverNotInstalled, BeyondLicence) as error:
             if solver == "gurobi":
                 raise MachineError(str(error)) from error
-    return _installed("highs")(model, seconds, gap, threads)
+    return _import_solver("highs")(model, seconds, gap, threads)
 
 
-def _installed(name: str) -> Callable[[Model, float, float, int], Solution]:
-    """The solver, either of which will do and may be absent: imported when it is asked for. Raises Absent."""
+def _import_solver(name: str) -> Callable[[IntegerProgram, float, float, int], Solution]:
+    """Return the solve function of a solver, imported now, as either may be absent. Raises SolverNotInstalled."""
     try:
-        solve: Callable[[Model, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
+        solve: Callable[[IntegerProgram, float, float, int], Solution] = import_module(f"chronoscale.strategies.real.{name}").solve
     except ModuleNotFoundError as error:
         if error.name != PACKAGES[name]:
             raise
-        raise Absent(f"the solver '{name}' is not installed ({error})") from error
+        raise SolverNotInstalled(f"the solver '{name}' is not installed ({error})") from error
     return solve

@@ -1,1 +1,1 @@
-"""How work on signals becomes rows."""
+"""Planning for signals: how batches of windows become rows."""

@@ -19,9 +19,12 @@ Count = TypeVar("Count", int, Ints)
 DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above, sparse products step by step
 
 
-class Parts(NamedTuple):
-    """Parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none. All read every value at every step of a window;
-    of the calendar every step, or, with `clock`, the last one, which they cannot do without."""
+class ForecasterModel(NamedTuple):
+    """The parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none.
+
+    All read every value at every step of a window; of the calendar every step, or, with `clock`, the last one, which they cannot do
+    without.
+    """
 
     spatial: str
     temporal: str
@@ -29,33 +32,34 @@ class Parts(NamedTuple):
     clock: bool = False
 
 
-FORECASTERS: Mapping[str, Parts] = {
-    "dcrnn": Parts("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
-    "pgt-dcrnn": Parts("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
-    "a3t-gcn": Parts("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
-    "st-transformer": Parts("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)", clock=True),
+FORECASTERS: Mapping[str, ForecasterModel] = {
+    "dcrnn": ForecasterModel("diffusion", "gru", "Li, Yu, Shahabi, Liu; ICLR 2018; encoder-decoder"),
+    "pgt-dcrnn": ForecasterModel("diffusion", "gru", "PGT-I §3.1; the single recurrent layer of PyTorch Geometric Temporal's examples"),
+    "a3t-gcn": ForecasterModel("gcn", "gru", "Zhu et al., 2020 (arXiv 2006.11583)"),
+    "st-transformer": ForecasterModel("attention", "none", "after ST-LLM; Liu et al., 2024 (arXiv 2401.10134)", clock=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values `fixed` read."""
+class ForecasterWork:
+    """The work of a forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values
+    `fixed` read."""
 
     flops: int = 0
     moved: int = 0
     saved: int = 0
     fixed: int = 0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
+    def __add__(self, other: ForecasterWork) -> ForecasterWork:
+        return ForecasterWork(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
 
-    def __mul__(self, times: int) -> Work:
-        return Work(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
+    def __mul__(self, times: int) -> ForecasterWork:
+        return ForecasterWork(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """The operations of forecasters on a graph; each reads its operands from memory and writes its result once."""
+class GraphOperations:
+    """The operations of forecasters on a graph, as work; each reads its operands from memory and writes its result once."""
 
     nodes: int
     edges: int
@@ -63,37 +67,44 @@ class Graph:
 
     @property
     def terms(self) -> int:
-        """The signal itself and each of its diffusions."""
+        """The number of diffusion terms: the signal itself and each of its diffusions."""
         return 1 + 2 * self.hops
 
-    def diffusion(self, width: int) -> Work:
-        """`hops` steps in both directions."""
+    def diffusion(self, width: int) -> ForecasterWork:
+        """Return the work of `hops` diffusion steps in both directions."""
         dense = self.nodes <= DENSE_NODES
         entries = self.nodes**2 if dense else self.edges
         moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
-        return Work(4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3))  # int64 column, value
+        return ForecasterWork(
+            4 * self.hops * entries * width, moved, 0, 2 * self.hops * entries * (1 if dense else 3)
+        )  # int64 column, value
 
-    def product(self, inner: int, outer: int) -> Work:
-        """Rows times a matrix, added to what is there."""
-        return Work(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
+    def product(self, inner: int, outer: int) -> ForecasterWork:
+        """Return the work of rows times a matrix, added to a result that is there."""
+        return ForecasterWork(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
 
-    def convolution(self, inner: int, outer: int) -> Work:
-        """Diffusion and product; the backward pass needs its input alone, which is counted where it is made."""
+    def convolution(self, inner: int, outer: int) -> ForecasterWork:
+        """Return the work of a diffusion and its product; the backward pass needs its input alone, which is counted where it is
+        computed."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
-    def made(self, width: int, read: int = 0) -> Work:
-        """An elementwise result that is kept for the backward pass, from `read` values."""
-        return Work(0, self.nodes * (width + read), self.nodes * width)
+    def elementwise(self, width: int, read: int = 0) -> ForecasterWork:
+        """Return the work of an elementwise result that is kept for the backward pass, from `read` values."""
+        return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
 
 def forecaster_shape(
     choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact", calendar: int = 0
 ) -> ModelShape:
-    """Sizes of a forecaster by choice; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
+    """Return the sizes of a forecaster; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
 
     Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
     """
-    name, hidden, layers, hops, heads = choice.name, choice.hidden, choice.layers, choice.hops, choice.heads
+    name = choice.name
+    hidden = choice.hidden
+    layers = choice.layers
+    hops = choice.hops
+    heads = choice.heads
     if name not in FORECASTERS:
         raise unknown("forecaster", name, FORECASTERS)
     if min(nodes, channels, hidden, layers, window, horizon, hops, heads) < 1:
@@ -114,7 +125,7 @@ def forecaster_shape(
     terms = 2 * (hops + 1) if variant == "as-published" else 1 + 2 * hops
 
     def stack(inputs: int) -> int:
-        """Parameters of recurrent layers: each has three gates on input and state."""
+        """Return the parameters of recurrent layers: each has three gates on input and state."""
         return sum((terms * ((hidden if layer else inputs) + hidden) + 1) * 3 * hidden for layer in range(layers))
 
     parameters = stack(channels) + (stack(1) if name == "dcrnn" else 0) + hidden + 1
@@ -127,17 +138,24 @@ def forecaster_shape(
     return ModelShape(name, spatial, temporal, layers, channels, hidden, 1, parameters, heads, hops=hops, calendar=calendar)
 
 
-def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`dcrnn` and `pgt-dcrnn`: see `real_exec.signals.forecast.dcrnn`."""
+def _diffusion_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
+    """Count the work of `dcrnn` and `pgt-dcrnn` (`real_exec.signals.forecast.dcrnn`), a window."""
     wide, terms = shape.hidden, graph.terms
 
-    def narrow(inputs: int) -> Work:
-        """The first layer's input: diffused, kept, multiplied for three gates."""
-        return graph.diffusion(inputs) + graph.made(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
+    def narrow(inputs: int) -> ForecasterWork:
+        """Count the work on the first layer's input: diffused, kept, multiplied for three gates."""
+        return graph.diffusion(inputs) + graph.elementwise(terms * inputs, terms * inputs) + graph.product(terms * inputs, 3 * wide)
 
-    first = graph.made(wide, wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)  # update gate, candidate, state
+    first = (
+        graph.elementwise(wide, wide) + graph.elementwise(wide, wide) + graph.elementwise(wide, 3 * wide)
+    )  # update gate, candidate, state
     later = graph.convolution(wide, 2 * wide) + graph.convolution(wide, wide)
-    later += graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide) + graph.made(wide, wide) + graph.made(wide, 3 * wide)
+    later += (
+        graph.elementwise(2 * wide, 2 * wide)
+        + graph.elementwise(wide, 2 * wide)
+        + graph.elementwise(wide, wide)
+        + graph.elementwise(wide, 3 * wide)
+    )
     upper = graph.convolution(wide, 3 * wide) * (shape.layers - 1)
     encoder = (narrow(shape.inputs) + upper) * window + (first + later * (window - 1)) * shape.layers
     readout = graph.product(wide, 1) * horizon
@@ -146,51 +164,65 @@ def _diffusion_work(shape: ModelShape, graph: Graph, window: int, horizon: int) 
     return encoder + (narrow(1) + upper + later * shape.layers) * horizon + readout
 
 
-def _attention_gru_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`a3t-gcn`: see `real_exec.signals.forecast.a3t`."""
-    wide, inputs, nodes = shape.hidden, shape.inputs, graph.nodes
+def _attention_gru_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
+    """Count the work of `a3t-gcn` (`real_exec.signals.forecast.a3t`), a window."""
+    wide = shape.hidden
+    inputs = shape.inputs
+    nodes = graph.nodes
     entries = nodes**2 if nodes <= DENSE_NODES else graph.edges + nodes
-    given = Work(2 * entries * inputs, 2 * nodes * inputs, 0, entries) + graph.made(inputs, inputs) + graph.product(inputs, 3 * wide)
-    first = graph.made(wide, wide) * 2 + graph.made(wide, 3 * wide)
-    later = graph.product(wide, 3 * wide) + graph.made(2 * wide, 2 * wide) + graph.made(wide, 2 * wide)
-    later += graph.made(wide, wide) + graph.made(wide, 3 * wide)
-    attention = Work(0, 3 * nodes * wide) * window
-    return given * window + first + later * (window - 1) + attention + graph.made(wide, wide) + graph.product(wide, horizon)
+    gates = (
+        ForecasterWork(2 * entries * inputs, 2 * nodes * inputs, 0, entries)
+        + graph.elementwise(inputs, inputs)
+        + graph.product(inputs, 3 * wide)
+    )
+    first = graph.elementwise(wide, wide) * 2 + graph.elementwise(wide, 3 * wide)
+    later = graph.product(wide, 3 * wide) + graph.elementwise(2 * wide, 2 * wide) + graph.elementwise(wide, 2 * wide)
+    later += graph.elementwise(wide, wide) + graph.elementwise(wide, 3 * wide)
+    attention = ForecasterWork(0, 3 * nodes * wide) * window
+    return gates * window + first + later * (window - 1) + attention + graph.elementwise(wide, wide) + graph.product(wide, horizon)
 
 
-def _transformer_work(shape: ModelShape, graph: Graph, window: int, horizon: int) -> Work:
-    """`st-transformer`: see `real_exec.signals.forecast.transformer`; attention keeps no N x N matrix."""
+def _transformer_work(shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
+    """Count the work of `st-transformer` (`real_exec.signals.forecast.transformer`), a window; attention keeps no N x N matrix."""
     wide, nodes = shape.hidden, graph.nodes
-    norm = graph.made(wide + 2, wide)
-    attention = Work(4 * nodes**2 * wide, 3 * nodes * wide) + graph.made(wide + shape.heads)
-    block = norm + graph.product(wide, 3 * wide) + graph.made(3 * wide) + attention + graph.product(wide, wide) + graph.made(wide, wide)
-    block += norm + graph.product(wide, 4 * wide) + graph.made(4 * wide) + graph.made(4 * wide, 4 * wide)
-    block += graph.product(4 * wide, wide) + graph.made(wide, wide)
+    norm = graph.elementwise(wide + 2, wide)
+    attention = ForecasterWork(4 * nodes**2 * wide, 3 * nodes * wide) + graph.elementwise(wide + shape.heads)
+    block = (
+        norm
+        + graph.product(wide, 3 * wide)
+        + graph.elementwise(3 * wide)
+        + attention
+        + graph.product(wide, wide)
+        + graph.elementwise(wide, wide)
+    )
+    block += norm + graph.product(wide, 4 * wide) + graph.elementwise(4 * wide) + graph.elementwise(4 * wide, 4 * wide)
+    block += graph.product(4 * wide, wide) + graph.elementwise(wide, wide)
     read = window * (shape.inputs - shape.calendar)
-    tokens = graph.made(read, read) + graph.product(read, wide) + graph.made(wide, wide)
+    tokens = graph.elementwise(read, read) + graph.product(read, wide) + graph.elementwise(wide, wide)
     clock = graph.product(shape.calendar, wide)
     return tokens + clock + block * shape.layers + norm + graph.product(wide, horizon)
 
 
-def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> Work:
+def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> ForecasterWork:
+    """Count the work of a forecaster by its name, a window."""
     if shape.name == "a3t-gcn":
-        return _attention_gru_work(shape, Graph(nodes, edges, 0), window, horizon)
+        return _attention_gru_work(shape, GraphOperations(nodes, edges, 0), window, horizon)
     if shape.name == "st-transformer":
-        return _transformer_work(shape, Graph(nodes, edges, 0), window, horizon)
-    return _diffusion_work(shape, Graph(nodes, edges, shape.hops), window, horizon)
+        return _transformer_work(shape, GraphOperations(nodes, edges, 0), window, horizon)
+    return _diffusion_work(shape, GraphOperations(nodes, edges, shape.hops), window, horizon)
 
 
 def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Multiply-adds, times 2, of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
+    """Return the floating-point operations of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
     return _work(shape, nodes, edges, window, horizon).flops * windows
 
 
 def forward_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Bytes that a forward pass moves through device memory, were nothing cached between two operations."""
+    """Return the bytes that a forward pass moves through device memory, were nothing cached between two operations."""
     work = _work(shape, nodes, edges, window, horizon)
     return 4 * (work.moved * windows + work.fixed)
 
 
 def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
+    """Return the bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
     return 4 * _work(shape, nodes, edges, window, horizon).saved * windows

@@ -1,4 +1,4 @@
-"""Kernels of schedules on a signal's windows."""
+"""Counts of kernels for schedules on a signal's windows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 from chronoscale.strategies.workload import Workload
 
 
-def name_of(workload: Workload) -> str:
-    """What tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
+def model_key(workload: Workload) -> str:
+    """Return the key that tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
     published, sparse = workload.hyper.variant == "as-published", workload.signal.sensors > DENSE_NODES
     return workload.model.name + " as-published" * published + " sparse" * sparse
 
 
 def kernels_of(workload: Workload, ranks: int) -> Kernels:
-    """Of epochs. Raises UserError for a model that was not counted."""
+    """Return the counts of kernels of epochs on a signal. Raises UserError for a model that was not counted."""
     model, hyper = workload.model, workload.hyper
     sizes = {
         "window": hyper.window,
@@ -30,4 +30,4 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "calendar": model.calendar,
         "parameters": model.parameters,
     }
-    return Kernels.counted("windows", name_of(workload), sizes)
+    return Kernels.of_model("windows", model_key(workload), sizes)

@@ -19,8 +19,8 @@ IN_FLIGHT = 2  # batches whose readings are held at once
 MEASURE, SETTLE = 0, 1  # `step` of MATERIALISE in a preparation: moments of a part; standardise, and copy where windows are copied
 
 
-class Sizes(NamedTuple):
-    """Bytes: of one step's readings, of all steps, of every window copied out (PGT-I eq. 1), of one array and an index (eq. 2)."""
+class ReadingBytes(NamedTuple):
+    """Bytes of readings: of one step, of all steps, of every window copied out (PGT-I eq. 1), of one array and an index (eq. 2)."""
 
     row: int
     whole: int
@@ -28,8 +28,8 @@ class Sizes(NamedTuple):
     indexed: int
 
     @classmethod
-    def of(cls, workload: Workload) -> Sizes:
-        """Raises UserError for another family or a series that is too short."""
+    def of(cls, workload: Workload) -> ReadingBytes:
+        """Return the bytes of a workload. Raises UserError for another family or a series that is too short."""
         data, windows = workload.signal, workload.windows
         of_windows = (size(data.sensors, data.channels, data.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
         row = data.sensors * data.channels * data.itemsize
@@ -37,10 +37,11 @@ class Sizes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batches:
-    """Batches of an epoch: a site is a batch and rank, rank by rank; `count` int64 [sites] windows of each, 0 where a rank has none.
+class WindowBatches:
+    """The batches of an epoch, one site for each (batch, rank), rank by rank; `count` int64 [sites]: windows of each, 0 where a rank has
+    none.
 
-    `local`: from a fixed part of the windows a rank.
+    local: they come from a fixed part of the windows a rank.
     """
 
     workload: Workload
@@ -51,21 +52,22 @@ class Batches:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Sites that have windows, bool [sites]."""
+        """Whether a site has windows, bool [sites]."""
         return self.count > 0
 
     def readings(self, steps: Ints) -> Columns:
-        """Work columns of so many steps' readings."""
+        """Return the work columns of rows that move so many steps' readings, int64 [sites]."""
         data = self.workload.signal
-        return {"nodes": data.sensors, "rows": steps, "width": data.channels, "bytes": steps * Sizes.of(self.workload).row}
+        return {"nodes": data.sensors, "rows": steps, "width": data.channels, "bytes": steps * ReadingBytes.of(self.workload).row}
 
     def windows(self) -> Columns:
-        """Of every window of a batch by itself."""
+        """Return the work columns of rows that move every window of a batch by itself."""
         return self.readings(self.count * self.workload.windows.reach)
 
 
-class Brought(NamedTuple):
-    """int64 [sites]: handles of what reads first, of what the forward pass waits for; device bytes that a batch takes until it is over."""
+class Arrival(NamedTuple):
+    """How a batch arrives: handles of the row that reads first and of those that the forward pass waits for; device bytes held until the
+    batch is over; int64 [sites]."""
 
     read: Ints
     after: tuple[Ints, ...]
@@ -73,7 +75,7 @@ class Brought(NamedTuple):
 
 
 class Store(ABC):
-    """A subclass says where readings lie.
+    """A place where a signal's readings lie, which knows its memory and the rows that bring a batch from there to the device.
 
     ahead: how many batches are read before the one that trains is over; 0: on demand, None: on the device, in the order of its stream.
     """
@@ -83,37 +85,41 @@ class Store(ABC):
 
     @abstractmethod
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        """The most that a rank holds in host memory (PGT-I eq. 1 and 2).
+        """Return the most that a rank holds in host memory (PGT-I eq. 1 and 2).
 
         as-published: Algorithm 1 standardises inputs into a new array (line 19) while the data as read are still there; index-batching,
         too, standardises into a new array while the file's one channel is there; and what goes to the device is loaded whole first.
         """
 
     def device_bytes(self, workload: Workload) -> int:
-        """What stays on the device from the preparation on."""
+        """Return the bytes that stay on the device from the preparation on."""
         return 0
 
     @abstractmethod
-    def bring(self, builder: Builder, batches: Batches) -> Brought:
-        """Rows that bring every batch to the device."""
+    def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
+        """Add the rows that bring every batch to the device."""
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        """Rows of what happens once; a site is a rank. One array, standardised in host memory."""
-        self.settle(builder, site, Sizes.of(workload).whole, Sizes.of(workload).row)
+        """Add the rows of the preparation, a site a rank: by default one array is standardised in host memory."""
+        self.settle(builder, site, ReadingBytes.of(workload).whole, ReadingBytes.of(workload).row)
 
     def settle(self, builder: Builder, site: Columns, size: int, row: int, after: tuple[Ints, ...] = (), lane: Lane = Lane.HOST) -> None:
-        """Standardise `size` bytes of readings, `row` bytes a step."""
+        """Add the row that standardises `size` bytes of readings, `row` bytes a step."""
         builder.add(Op.MATERIALISE, lane, site, {"bytes": size, "rows": size // row, "step": SETTLE}, after=after)
 
 
-def published(workload: Workload) -> bool:
-    """Whether memory is taken as the published code takes it."""
+def follows_published(workload: Workload) -> bool:
+    """Return whether memory is taken as the published code takes it."""
     return workload.hyper.variant == "as-published"
 
 
-def measured(builder: Builder, workload: Workload, site: Columns, alone: bool) -> tuple[Ints, ...]:
-    """Every rank reads its part of the period whose moments standardise, and they agree; one rank reads it all, if `alone` says so."""
-    data, row = workload.signal, Sizes.of(workload).row
+def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool) -> tuple[Ints, ...]:
+    """Add the rows that compute the moments which standardise, of each rank's part of the period, and all-reduce them; return their
+    handles.
+
+    alone: on one rank it reads the whole period, too.
+    """
+    data, row = workload.signal, ReadingBytes.of(workload).row
     period = data.steps if workload.hyper.standardise == "series" else workload.windows.training_steps
     ranks = builder.ranks
     read = np.diff(-(-period * np.arange(ranks + 1) // ranks))
@@ -125,116 +131,120 @@ def measured(builder: Builder, workload: Workload, site: Columns, alone: bool) -
     return (after,)
 
 
-def carried(builder: Builder, batches: Batches, read: Ints) -> Brought:
-    """The windows of a batch, read, on their way to the device."""
+def add_window_transfer(builder: Builder, batches: WindowBatches, read: Ints) -> Arrival:
+    """Add the H2D rows of windows that `read` has read."""
     windows = batches.windows()
     sent = builder.add(Op.H2D, Lane.H2D, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there, after=(read,))
-    return Brought(read, (sent,), np.asarray(windows["bytes"], np.int64))
+    return Arrival(read, (sent,), np.asarray(windows["bytes"], np.int64))
 
 
-class InHost(Store):
-    """In host memory: GATHER, H2D."""
+class HostStore(Store):
+    """A store in host memory: GATHER, then H2D."""
 
-    def bring(self, builder: Builder, batches: Batches) -> Brought:
+    def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         read = builder.add(Op.GATHER, Lane.HOST, batches.site, batches.windows(), where=batches.there)
-        return carried(builder, batches, read)
+        return add_window_transfer(builder, batches, read)
 
 
-class InWindows(InHost):
-    """Every window copied out."""
+class WindowStore(HostStore):
+    """A store of every window copied out, in host memory."""
 
     name = "windows"
 
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        sizes, windows = Sizes.of(workload), workload.windows
+        sizes, windows = ReadingBytes.of(workload), workload.windows
         inputs = sizes.copied * windows.window // windows.reach
-        return sizes.copied + (inputs + sizes.whole if published(workload) else 0)
+        return sizes.copied + (inputs + sizes.whole if follows_published(workload) else 0)
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        self.settle(builder, site, Sizes.of(workload).copied, Sizes.of(workload).row)
+        self.settle(builder, site, ReadingBytes.of(workload).copied, ReadingBytes.of(workload).row)
 
 
-class InArray(InHost):
-    """One array; windows are gathered by start index."""
+class ArrayStore(HostStore):
+    """A store of one array in host memory, from which windows are gathered by start index."""
 
     name = "array"
 
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        data, sizes = workload.signal, Sizes.of(workload)
-        return sizes.indexed + (sizes.whole + data.steps * data.sensors * data.itemsize if published(workload) else 0)
+        data, sizes = workload.signal, ReadingBytes.of(workload)
+        return sizes.indexed + (sizes.whole + data.steps * data.sensors * data.itemsize if follows_published(workload) else 0)
 
 
-class OnDevice(Store):
-    """One array on the device: GATHER there."""
+class DeviceStore(Store):
+    """A store of one array on the device: GATHER there."""
 
     name = "device"
     ahead = None
 
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        return Sizes.of(workload).indexed if published(workload) else 8 * len(workload.windows)
+        return ReadingBytes.of(workload).indexed if follows_published(workload) else 8 * len(workload.windows)
 
     def device_bytes(self, workload: Workload) -> int:
-        return Sizes.of(workload).whole
+        return ReadingBytes.of(workload).whole
 
-    def bring(self, builder: Builder, batches: Batches) -> Brought:
+    def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         windows = batches.windows()
-        taken: Columns = {"alloc": windows["bytes"], "kernels": 2}  # the steps' numbers go to the device first
-        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, taken, where=batches.there)
-        return Brought(read, (), np.asarray(windows["bytes"], np.int64))
+        memory: Columns = {"alloc": windows["bytes"], "kernels": 2}  # the steps' numbers go to the device first
+        read = builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, memory, where=batches.there)
+        return Arrival(read, (), np.asarray(windows["bytes"], np.int64))
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        sizes = Sizes.of(workload)
+        sizes = ReadingBytes.of(workload)
         sent = builder.add(Op.H2D, Lane.H2D, site, {"bytes": sizes.whole, "rows": workload.signal.steps})
         self.settle(builder, site, sizes.whole, sizes.row, (sent,), Lane.COMPUTE)
 
 
-class Spread(Store):
-    """Every window copied out, over the workers of a data engine: FETCH through it, H2D."""
+class EngineStore(Store):
+    """A store of every window copied out, spread over the workers of a data engine: FETCH through it, then H2D."""
 
     name = "spread"
     ahead = 0
 
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        return -(-Sizes.of(workload).copied // ranks)
+        return -(-ReadingBytes.of(workload).copied // ranks)
 
-    def bring(self, builder: Builder, batches: Batches) -> Brought:
-        own = np.minimum(batches.count, 1) if batches.local else requests(batches.count, batches.ranks)
-        asked: Columns = {"nodes": own, "edges": own.reshape(-1, batches.ranks).sum(1).repeat(batches.ranks)}
-        read = builder.add(Op.FETCH, Lane.COMM, batches.site, batches.windows(), asked, where=batches.there)
-        return carried(builder, batches, read)
+    def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
+        own = np.minimum(batches.count, 1) if batches.local else expected_workers(batches.count, batches.ranks)
+        request_counts: Columns = {"nodes": own, "edges": own.reshape(-1, batches.ranks).sum(1).repeat(batches.ranks)}
+        read = builder.add(Op.FETCH, Lane.COMM, batches.site, batches.windows(), request_counts, where=batches.there)
+        return add_window_transfer(builder, batches, read)
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        sizes, after = Sizes.of(workload), measured(builder, workload, site, alone=False)
+        sizes, after = ReadingBytes.of(workload), add_moments(builder, workload, site, alone=False)
         self.settle(builder, site, sizes.copied // builder.ranks, sizes.row, after)
 
 
-class InParts(Store):
-    """A mapped part a rank: FETCH one block, H2D, windows are cut out on the device."""
+class PartStore(Store):
+    """A store of a mapped part of the array on each rank: FETCH one block, H2D, then windows are cut out on the device."""
 
     name = "part"
 
     def host_bytes(self, workload: Workload, ranks: int) -> int:
         windows = workload.windows
         block = min(workload.hyper.batch_size, len(windows.train)) + windows.reach - 1
-        return IN_FLIGHT * block * Sizes.of(workload).row + 8 * len(windows)
+        return IN_FLIGHT * block * ReadingBytes.of(workload).row + 8 * len(windows)
 
-    def bring(self, builder: Builder, batches: Batches) -> Brought:
+    def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         block = batches.readings(batches.count + batches.workload.windows.reach - 1)
         windows = batches.windows()
         read = builder.add(Op.FETCH, Lane.HOST, batches.site, block, where=batches.there)
         sent = builder.add(Op.H2D, Lane.H2D, batches.site, block, {"alloc": block["bytes"]}, where=batches.there, after=(read,))
         cut: Columns = {"alloc": windows["bytes"], "kernels": 1}
         builder.add(Op.GATHER, Lane.COMPUTE, batches.site, windows, cut, where=batches.there, after=(sent,))
-        return Brought(read, (), np.asarray(windows["bytes"], np.int64) + np.asarray(block["bytes"], np.int64))
+        return Arrival(read, (), np.asarray(windows["bytes"], np.int64) + np.asarray(block["bytes"], np.int64))
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        measured(builder, workload, site, alone=True)  # blocks are standardised as they are read
+        add_moments(builder, workload, site, alone=True)  # blocks are standardised as they are read
 
 
-def requests(count: Ints, workers: int) -> Ints:
-    """Workers that hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
+def expected_workers(count: Ints, workers: int) -> Ints:
+    """Return how many workers hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
     return np.where(count > 0, np.maximum(np.rint(workers * (1 - (1 - 1 / workers) ** count)), 1), 0).astype(np.int64)
 
 
-WINDOWS, ARRAY, DEVICE, SPREAD, PART = InWindows(), InArray(), OnDevice(), Spread(), InParts()
+WINDOWS = WindowStore()
+ARRAY = ArrayStore()
+DEVICE = DeviceStore()
+SPREAD = EngineStore()
+PART = PartStore()
 STORES: Mapping[str, Store] = {store.name: store for store in (WINDOWS, ARRAY, DEVICE, SPREAD, PART)}

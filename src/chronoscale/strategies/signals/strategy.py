@@ -1,4 +1,4 @@
-"""SignalStrategy: a strategy on signals is a name and a way to feed batches; it also plans what happens once, before the first epoch."""
+"""SignalStrategy: a strategy on signals, defined by a name and a way to feed batches."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals import batches
-from chronoscale.strategies.signals.feeding import Feeding
+from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class SignalStrategy(Strategy):
-    """Plans for a signal on a static graph."""
+    """A strategy on signals: a name, and a way to feed batches."""
 
     name: str
     title: str
     source: str
-    feeding: Feeding
+    feeding: SignalFeeding
+    summary: str = ""
     family = "signals"
     kind = "windows"
     prepares = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch on `ranks` ranks. Raises UserError for another family or a series that is too short."""
-        return batches.epoch(self.name, workload, ranks, self.feeding)
+        """Plan one epoch. Raises UserError for another family or a series that is too short."""
+        return batches.plan_epoch(self.name, workload, ranks, self.feeding)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Of every batch of windows its operations, of every rank the ends of training and validation."""
+        """Estimate the rows of a plan: every batch's operations, and every rank's ends of training and validation."""
         hyper, windows = workload.hyper, len(workload.windows)
         batches = -(-windows // hyper.batch_size)
         if hyper.batches:
@@ -37,5 +38,5 @@ class SignalStrategy(Strategy):
         return 6 * batches + 12 * ranks
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """What happens once, before the first epoch (kind "preparation"). Raises UserError as `plan`."""
-        return batches.preparation(self.name, workload, ranks, self.feeding)
+        """Plan the preparation, once before the first epoch. Raises UserError for another family or a series that is too short."""
+        return batches.plan_preparation(self.name, workload, ranks, self.feeding)

@@ -1,1 +1,1 @@
-"""How work on snapshots becomes rows."""
+"""Planning for sequences of snapshots: how groups become rows."""

@@ -1,4 +1,4 @@
-"""Forms: which snapshots come to the device as their difference maps (REAL's adaptive choice, §4.1.1), decided on effective changes."""
+"""Forms: which snapshots are sent as difference maps (REAL's adaptive choice, §4.1.1), decided on effective changes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import Form
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Workload
 
 
 class Forms(NamedTuple):
-    """`form` int8 [T], a `Form` a snapshot. `tracked`: the device keeps the adjacency up to date with edge maps, so that a snapshot may be
-    rebuilt; else increments are all that changes can be used for."""
+    """The form in which each snapshot is sent, int8 [T], a `Form` each.
+
+    tracked: the device keeps the adjacency up to date with edge maps, so that a snapshot may be rebuilt; else increments are all that
+    changes can be used for.
+    """
 
     form: NDArray[np.int8]
     tracked: bool
@@ -27,36 +30,37 @@ class Forms(NamedTuple):
 Load = Callable[[Timer, Forms], None]  # adds the rows that bring every snapshot in and through its first layer
 
 
-def plain(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
-    """Every snapshot in one form but the first, which has no predecessor."""
+def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
+    """Return one form for all snapshots but the first, which is sent in full, as it has no predecessor."""
     forms = np.full(snapshots, form, np.int8)
     forms[:1] = Form.FULL
     return Forms(forms, tracked)
 
 
 def must_track(workload: Workload) -> bool:
-    """Whether changes always come with edge maps: upper layers and attention read the adjacency."""
+    """Return whether changes always come with edge maps: upper layers and attention read the adjacency."""
     return workload.model.layers > 1 or workload.model.spatial == "gat"
 
 
-def choose(workload: Workload, costs: CostModel, load: Load) -> Forms:
-    """For each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
+def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
+    """Return for each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
 
-    Where nothing else needs the adjacency, tracking it is a choice of its own: maps are small, but an increment then needs two. REAL
-    as published knows no maps without increments.
+    load: adds the rows that bring every snapshot in and through its first layer. Where nothing else needs the adjacency, tracking it is a
+    choice of its own: maps are small, but an increment then needs two. REAL as published knows no maps without increments.
     """
     count = len(workload.snapshots.edges)
 
     def spent(form: Form, tracked: bool) -> Ints:
+        """Return the time of every snapshot in one form, int64 [T] ns."""
         timer = Timer(count, costs, kernels_of(workload))
         load(timer, Forms(np.full(count, form, np.int8), tracked))
         return timer.busy
 
-    found = []
+    candidates = []
     for tracked in (True,) if must_track(workload) else (False, True):
         forms = [Form.FULL, Form.MAP, Form.DELTA] if tracked and workload.hyper.variant == "exact" else [Form.FULL, Form.DELTA]
         times = np.stack([spent(form, tracked) for form in forms])
         times[1:, 0] = np.iinfo(np.int64).max
         best = np.argmin(times, axis=0)
-        found.append((int(times.min(0).sum()), Forms(np.array(forms, np.int8)[best], tracked)))
-    return min(found, key=lambda pair: pair[0])[1]
+        candidates.append((int(times.min(0).sum()), Forms(np.array(forms, np.int8)[best], tracked)))
+    return min(candidates, key=lambda pair: pair[0])[1]

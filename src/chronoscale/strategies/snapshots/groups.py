@@ -14,7 +14,7 @@ CAPACITY = 2  # groups a GPU and iteration (REAL §5.1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Entry g of each int64 [groups] array places group g. Slot 0 runs before slot 1 of the same rank and iteration.
+    """Where and when every group is trained: int64 [groups] each. Slot 0 runs before slot 1 of the same rank and iteration.
 
     Raises ValueError unless every rank runs at most two groups an iteration, slot 0 first (REAL eq. 11-12).
     """
@@ -41,21 +41,22 @@ class Placement:
 
     @property
     def site(self) -> Ints:
-        """iteration * ranks + rank, int64 [groups]."""
+        """The rank and iteration of each group as one number, iteration * ranks + rank; int64 [groups]."""
         return self.iteration * self.ranks + self.rank
 
     @property
     def iterations(self) -> int:
+        """The number of iterations."""
         return int(self.iteration.max()) + 1 if len(self.iteration) else 0
 
     def first(self) -> Ints:
-        """For every group, the group in slot 0 of its rank and iteration."""
+        """Return for every group the group in slot 0 of its rank and iteration; int64 [groups]."""
         lead = np.flatnonzero(self.slot == 0)
         order = lead[np.argsort(self.site[lead])]
         return order[np.searchsorted(self.site[order], self.site)]
 
     def previous(self) -> Ints:
-        """The group that the rank runs before this one, -1 for its first; int64 [groups]."""
+        """Return the group that the rank runs before this one, -1 for its first; int64 [groups]."""
         order = np.lexsort((self.slot, self.iteration, self.rank))
         before = np.full(len(order), -1, np.int64)
         same = self.rank[order][1:] == self.rank[order][:-1]
@@ -63,7 +64,7 @@ class Placement:
         return before
 
     def in_time_order(self) -> Placement:
-        """The same pairs, the earlier group of each first, so that the later one can reuse it."""
+        """Return the same pairs with the earlier group of each first, so that the later one can reuse it."""
         lead = self.first()
         swap = np.zeros(len(self.slot), bool)
         second = np.flatnonzero(self.slot == 1)
@@ -74,7 +75,7 @@ class Placement:
 
 
 def deal(groups: int, ranks: int, each: int = 1) -> Placement:
-    """Groups in time order, `each` consecutive ones to a rank, ranks in turn (PSG, REAL §7.3; pairs: type II by default)."""
+    """Place groups in time order, `each` consecutive ones on a rank, ranks in turn (PSG, REAL §7.3; pairs: type II by default)."""
     if ranks < 1:
         raise UserError(f"at least one GPU is needed, got {ranks}")
     unit = np.arange(groups)

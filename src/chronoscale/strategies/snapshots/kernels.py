@@ -1,4 +1,4 @@
-"""Kernels of schedules on snapshots."""
+"""Counts of kernels for schedules on snapshots."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.workload import ModelShape, Workload
 
 
-def structure(model: ModelShape) -> str:
-    """What a model is made of: all that its kernels depend on beside its sizes."""
+def structure_name(model: ModelShape) -> str:
+    """Return the name of a model's structure: all that its kernels depend on beside its sizes."""
     stacked = f"-{model.depth}" * (model.depth > 1) + "-last" * model.recurs_last
     return f"{model.spatial}-{model.temporal}{stacked}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
 
 
 def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kernels:
-    """Of schedules of a kind that is executed. Raises UserError for another family, and for a model that was not counted."""
+    """Return the counts of kernels of schedules of a kind that is executed. Raises UserError for another family, and for a model that was
+    not counted."""
     workload.snapshots  # noqa: B018 (refuses other families)
     model, steps = workload.model, workload.hyper.group_size
     sizes = {
@@ -25,4 +26,4 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
         "spread": int(ranks > 1),
     }
     widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
-    return Kernels.counted(kind, structure(model), {**sizes, **widths})
+    return Kernels.of_model(kind, structure_name(model), {**sizes, **widths})

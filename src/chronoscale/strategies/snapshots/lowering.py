@@ -1,4 +1,4 @@
-"""Lowering: placed snapshot groups to schedule rows. PSG, BLAD and every REAL strategy differ only in placement and in `Reuse`.
+"""Lowering of placed snapshot groups to rows; PSG, BLAD and every REAL strategy differ only in placement and in `Reuse`.
 
 Rows follow SCHEDULES.md. Layers are the outer loop, so that aggregation of snapshot s+1 overlaps the recurrence of snapshot s.
 """
@@ -16,11 +16,12 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.forms import Forms, choose, plain
+from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_forms
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32, Back, Form, Rows, Step, Summed
+from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
 from chronoscale.strategies.workload import Hyper, Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
@@ -29,10 +30,10 @@ SLOTS = 6  # order keys an iteration: two groups forward, their backward passes 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What is reused. `snapshots`: difference maps in a group, three lanes (type I). `groups`: shared snapshots of a pair (type II).
+    """What a strategy reuses. snapshots: difference maps in a group, three lanes (type I). groups: shared snapshots of a pair (type II).
 
-    `pipeline`: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other,
-    and a copy on the device between the stages (BLAD).
+    pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
+    a copy on the device between the stages (BLAD).
     """
 
     snapshots: bool = False
@@ -40,20 +41,21 @@ class Reuse:
     pipeline: bool = False
 
     def refuses(self, hyper: Hyper) -> str:
-        """As `Strategy.refuses`."""
+        """Return why reuse rules out these hyper-parameters: kept aggregates need features that are the same in every snapshot; '' where it
+        does not."""
         if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
             return ""
         return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sites:
-    """Where groups go; int64 [n] each but `keeps`.
+class GroupSites:
+    """The groups of a block and where they go; int64 [n] each but `keeps`.
 
-    `shift` > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it.
-    `keeps` bool [n]: a later group still needs this one's snapshots. `inherits`, `rows`, `edges`, `kernels`, `moved`: device bytes,
-    transformed rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels
-    and bytes. `gate`: handles that its first transfer waits for (-1: none).
+    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the rest with it. keeps bool
+    [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and attended
+    edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate: handles that
+    its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -71,9 +73,13 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Emitted:
-    """Handles int64 [n] of rows that others wait for (`reads`: the first that reads parameters where no aggregation comes before it);
-    device bytes that a group's own snapshots hold, rows transformed for them, edges attended, and kernels and bytes of their gradient."""
+class GroupRows:
+    """What others need of a group's rows: handles and counts, int64 [n] each.
+
+    first, last, backward: handles of its first transfer, last forward and backward row; reads: the first row that reads parameters where no
+    aggregation comes before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these;
+    kernels, moved: of their gradient.
+    """
 
     first: Ints
     reads: Ints
@@ -87,8 +93,9 @@ class Emitted:
 
 
 @dataclass(slots=True)
-class _Loaded:
-    """Of a snapshot's first layer: handles of its transfer and aggregation, bytes that stay allocated, the rest as in `Emitted`."""
+class _FirstLayer:
+    """What the first layer of a snapshot leaves: handles of its transfer and aggregation, bytes that stay allocated, and the counts of
+    `GroupRows`."""
 
     arrived: Ints
     reads: Ints
@@ -101,36 +108,42 @@ class _Loaded:
 
 
 class Lowering:
-    """Emits groups of one workload with one kind of reuse; in the given forms, or in those that `costs` makes cheapest."""
+    """An emitter of the rows of one workload's groups with one kind of reuse; in the given forms, or in those that `costs` makes
+    cheapest."""
 
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
-        self.workload, self.reuse, self.rows, self.kernels = workload, reuse, Rows(workload), kernels_of(workload)
+        self.workload = workload
+        self.reuse = reuse
+        self.rows = Rows(workload)
+        self.kernels = kernels_of(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
-        self.forms = forms or plain(len(workload.snapshots.edges))
+        self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
-            self.forms = choose(workload, costs, self._bring)
+            self.forms = choose_forms(workload, costs, self._add_snapshots)
 
-    def _bring(self, timer: Timer, forms: Forms) -> None:
-        """Every snapshot that groups read, alone, in the given forms, without features: what the choice between them compares. The first
-        has no predecessor and so one form; the last are predicted alone."""
+    def _add_snapshots(self, timer: Timer, forms: Forms) -> None:
+        """Add the rows of every snapshot alone in the given forms, without features: what the choice between forms compares.
+
+        The first snapshot has no predecessor and so one form; the last ones are predicted alone.
+        """
         self.forms = forms
         snapshot = np.arange(len(forms.form))
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
-        self._load(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
+        self._add_first_layer(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
 
     @property
     def incremented(self) -> bool:
-        """Whether any snapshot's sums are incremented, so that those of the others are kept for it."""
+        """Whether the sums of any snapshot are incremented, so that those of the others are kept for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
-    def _stepped(self, step: int) -> Step:
-        """How a recurrence's step is run."""
+    def _temporal_variant(self, step: int) -> TemporalVariant:
+        """Return which implementation runs a recurrent step."""
         first = step == 0 and not self.workload.model.evolves_weights
         if self.reuse.pipeline:
-            return Step.FIRST_BESIDE if first else Step.ON_BESIDE
-        return Step.FIRST if first else Step.ON
+            return TemporalVariant.FIRST_BESIDE if first else TemporalVariant.ON_BESIDE
+        return TemporalVariant.FIRST if first else TemporalVariant.ON
 
-    def _load(
+    def _add_first_layer(
         self,
         sink: Sink,
         site: Columns,
@@ -139,23 +152,25 @@ class Lowering:
         own: NDArray[np.bool_],
         features: NDArray[np.bool_],
         after: Sequence[Ints],
-    ) -> _Loaded:
-        """The first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
+    ) -> _FirstLayer:
+        """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        done = _Loaded(none, none, none, zero, zero, zero, zero, zero)
+        result = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
         # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
         passing = zero if self.reuse.snapshots or model.transforms_first else features * rows.features
-        kept = 2 if self.reuse.snapshots else 1
+        copies = 2 if self.reuse.snapshots else 1
         for kind in Form:
             mask = own & (form == kind)
             if not mask.any():
                 continue
             moved = rows.transfer(snapshot, kind, self.forms.tracked, features)
             arrived = h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
-            held, edges, dense = moved["alloc"] - passing, zero, zero
+            held = moved["alloc"] - passing
+            edges = zero
+            dense = zero
             if kind is not Form.FULL and self.forms.tracked:
                 rebuilt = rows.rebuild(snapshot)
                 sink.add(Op.RECONSTRUCT, Lane.COMPUTE, site, rebuilt, where=mask, after=(h2d,))
@@ -164,11 +179,11 @@ class Lowering:
                 projected = rows.transform(everything, model.inputs)
                 arrived = sink.add(Op.TRANSFORM, self.second, site, projected, where=mask & features, after=(h2d,))
                 held, dense = held + features * projected["alloc"], features * rows.nodes
-                done.reads = np.where(mask, arrived, done.reads)
+                result.reads = np.where(mask, arrived, result.reads)
             incremental = kind is Form.DELTA
-            summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, kept)
+            summed = rows.increment(snapshot) if incremental else rows.aggregate(snapshot, model.inputs, copies)
             op, free = (Op.INCREMENT if incremental else Op.AGGREGATE), {} if model.evolves_weights else {"free": passing}
-            twice = {"variant": Summed.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
+            twice = {"variant": AggregateVariant.TWICE} if self.incremented and not (incremental or model.transforms_first) else {}
             ready = sink.add(op, Lane.COMPUTE, site, summed, twice, free, where=mask, after=(h2d, arrived))
             held = held + summed["alloc"]
             if model.transforms_first:
@@ -177,16 +192,18 @@ class Lowering:
                 product = rows.transform(summed["rows"], model.inputs, incremental)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
                 held, dense = held + product["alloc"], product["rows"]
-            done.arrived, done.ready = np.where(mask, h2d, done.arrived), np.where(mask, ready, done.ready)
-            done.held, done.rows, done.edges = done.held + mask * held, done.rows + mask * dense, done.edges + mask * edges
-            done.kernels = done.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
+            result.arrived, result.ready = np.where(mask, h2d, result.arrived), np.where(mask, ready, result.ready)
+            result.held, result.rows, result.edges = result.held + mask * held, result.rows + mask * dense, result.edges + mask * edges
+            result.kernels = result.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
             sizes = {name: summed[name] for name in ("nodes", "rows", "edges")}
-            done.moved = done.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
-        return done
+            result.moved = result.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
+        return result
 
-    def emit(self, sink: Sink, at: Sites) -> Emitted:
-        """All rows of one group a site, forward and backward."""
-        rows, model, size = self.rows, self.workload.model, self.workload.hyper.group_size
+    def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
+        """Add all rows of one group a site, forward and backward."""
+        rows = self.rows
+        model = self.workload.model
+        size = self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
@@ -205,7 +222,7 @@ class Lowering:
                     features = own & (not self.reuse.snapshots or step == 0)
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
-                    loaded = self._load(sink, here, snapshot, form, own, features, [gate, *waits])
+                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, [gate, *waits])
                     ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -217,7 +234,7 @@ class Lowering:
                     ready = below[step]
                     if model.transforms_first:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
-                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": Summed.TRACKED}, after=(ready,))
+                    ready = sink.add(Op.AGGREGATE, Lane.COMPUTE, here, summed, {"variant": AggregateVariant.TRACKED}, after=(ready,))
                     if not model.transforms_first and not model.evolves_weights:
                         ready = sink.add(Op.TRANSFORM, self.second, here, dense, after=(ready,))
                     active += summed["alloc"] + (0 if model.evolves_weights else dense["alloc"])
@@ -229,7 +246,7 @@ class Lowering:
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
                 cell = rows.recurrence(layer)
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._stepped(step)}, after=(ready,))
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._temporal_variant(step)}, after=(ready,))
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
@@ -238,26 +255,27 @@ class Lowering:
                 outputs.append(output)
             below = outputs
         freed = active + at.inherits + held * ~at.keeps
-        done = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
+        gradient = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        beside = Back.BESIDE if self.reuse.pipeline else Back.ALONE
-        brought = np.where(at.shift > 0, at.shift, size)
-        launched = self.kernels.count(Op.BACKWARD.name, own=brought) + at.kernels + kernels * ~at.keeps
-        whole = self.kernels.bytes(Op.BACKWARD.name, own=brought, nodes=rows.nodes, edges=done["edges"], fresh=fresh)
+        beside = BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE
+        loaded_snapshots = np.where(at.shift > 0, at.shift, size)
+        launched = self.kernels.count(Op.BACKWARD.name, own=loaded_snapshots) + at.kernels + kernels * ~at.keeps
+        group_bytes = self.kernels.bytes(Op.BACKWARD.name, own=loaded_snapshots, nodes=rows.nodes, edges=gradient["edges"], fresh=fresh)
         ends: Columns = {
-            "free": freed + done["alloc"],
+            "free": freed + gradient["alloc"],
             "kernels": launched,
-            "bytes": whole + at.moved + moved * ~at.keeps,
+            "bytes": group_bytes + at.moved + moved * ~at.keeps,
             "variant": beside,
         }
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, done, ends, later, after=(below[-1],))
-        return Emitted(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
+        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, gradient, ends, later, after=(below[-1],))
+        return GroupRows(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
-    """The schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
+    """Return the schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
 
-    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for what `reuse` refuses.
+    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for hyper-parameters that
+    `reuse` refuses.
     """
     if why := reuse.refuses(workload.hyper):
         raise UserError(f"strategy '{name}' {why}")
@@ -266,41 +284,42 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     lowering = Lowering(workload, reuse, costs, forms)
     resident = 4 * workload.model.parameters * FP32  # parameters, gradients, two moments
     builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
-    shift = shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
+    shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
     lead = placement.first()
     keeps = np.zeros(len(lead), bool)
     keeps[lead[shift > 0]] = True
-    done = Emitted(*(np.full(len(lead), NONE, np.int64) for _ in fields(Emitted)))
+    emitted = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows)))
     for slot in (0, 1):
         g = np.flatnonzero(placement.slot == slot)
-        columns = (done.held, done.rows, done.edges, done.kernels, done.moved)
+        columns = (emitted.held, emitted.rows, emitted.edges, emitted.kernels, emitted.moved)
         inherits, dense, attended, launched, moved = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
         order = placement.iteration[g] * SLOTS + slot
         open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
         at = (g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g])
-        sites = Sites(*at, inherits, dense, attended, launched, moved, open_)
+        sites = GroupSites(*at, inherits, dense, attended, launched, moved, open_)
         rows = lowering.emit(builder, sites)
-        for field in fields(Emitted):
-            getattr(done, field.name)[g] = getattr(rows, field.name)
-    _synchronise(builder, placement, workload.model.parameters, reuse, done)
+        for field in fields(GroupRows):
+            getattr(emitted, field.name)[g] = getattr(rows, field.name)
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted)
     return builder.finish()
 
 
-def shifts(workload: Workload, placement: Placement) -> Ints:
-    """Snapshots between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second group."""
+def pair_shifts(workload: Workload, placement: Placement) -> Ints:
+    """Return how many snapshots lie between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second
+    group."""
     apart = (np.arange(len(placement.slot)) - placement.first()) * workload.hyper.stride
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
-def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse, done: Emitted) -> None:
-    """All-reduce and optimiser step of every rank and iteration, and what the next iteration's first transfer waits for."""
+def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse: Reuse, emitted: GroupRows) -> None:
+    """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for."""
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
     site: Columns = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}
     ready = np.full(ranks * iterations, NONE, np.int64)
     for slot in (0, 1):
         g = np.flatnonzero(at.slot == slot)
-        ready[at.site[g]] = done.backward[g]
+        ready[at.site[g]] = emitted.backward[g]
     if ranks > 1:
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
     update = {"rows": parameters, "flops": 10 * parameters}
@@ -308,10 +327,10 @@ def _synchronise(builder: Builder, at: Placement, parameters: int, reuse: Reuse,
     previous = at.previous()
     has = previous >= 0
     earlier = np.where(at.iteration > 0, step[np.maximum(at.site - ranks, 0)], NONE)
-    builder.link(done.reads, earlier)
+    builder.link(emitted.reads, earlier)
     if reuse.snapshots:  # the next group's first transfer overlaps this one's backward pass
-        gate = np.where(has, done.last[previous], NONE)
+        gate = np.where(has, emitted.last[previous], NONE)
     else:  # iterations do not overlap, nor do groups but in a pipeline
         same = has & (at.iteration[previous] == at.iteration)
-        gate = np.where(same, NONE if reuse.pipeline else done.backward[previous], earlier)
-    builder.link(done.first, gate)
+        gate = np.where(same, NONE if reuse.pipeline else emitted.backward[previous], earlier)
+    builder.link(emitted.first, gate)

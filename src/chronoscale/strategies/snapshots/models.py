@@ -9,9 +9,12 @@ from chronoscale.errors import unknown
 from chronoscale.strategies.workload import GATES, ModelShape
 
 
-class Kind(NamedTuple):
-    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru; whose weights the recurrence evolves, and from what; whether the last
-    layer alone has a recurrence, and of how many cells it is."""
+class ModelParts(NamedTuple):
+    """The parts of a model: `spatial` gcn or gat, `temporal` lstm or gru.
+
+    evolves: the recurrence evolves the weights; summarises: from the highest-scored nodes. recurs_last: the last layer alone has a
+    recurrence; depth: cells stacked in it.
+    """
 
     spatial: str
     temporal: str
@@ -22,18 +25,20 @@ class Kind(NamedTuple):
     depth: int = 1
 
 
-MODELS: Mapping[str, Kind] = {
-    "wd-gcn": Kind("gcn", "lstm", source="Manessi, Rozza, Manzo; Pattern Recognition 2020"),
-    "t-gcn": Kind("gcn", "gru", source="Zhao et al.; IEEE T-ITS 2020"),
-    "gat-lstm": Kind("gat", "lstm", source="REAL §2.1; attention of Velickovic et al., ICLR 2018, one head"),
-    "evolvegcn-o": Kind("gcn", "lstm", evolves=True, source="Pareja et al.; AAAI 2020, version -O"),
-    "evolvegcn-h": Kind("gcn", "gru", evolves=True, summarises=True, source="Pareja et al.; AAAI 2020, version -H"),
-    "mpnn-lstm": Kind("gcn", "lstm", source="Panagopoulos, Nikolentzos, Vazirgiannis; AAAI 2021", recurs_last=True, depth=2),
+Kind = ModelParts  # the name that labs imported before
+
+MODELS: Mapping[str, ModelParts] = {
+    "wd-gcn": ModelParts("gcn", "lstm", source="Manessi, Rozza, Manzo; Pattern Recognition 2020"),
+    "t-gcn": ModelParts("gcn", "gru", source="Zhao et al.; IEEE T-ITS 2020"),
+    "gat-lstm": ModelParts("gat", "lstm", source="REAL §2.1; attention of Velickovic et al., ICLR 2018, one head"),
+    "evolvegcn-o": ModelParts("gcn", "lstm", evolves=True, source="Pareja et al.; AAAI 2020, version -O"),
+    "evolvegcn-h": ModelParts("gcn", "gru", evolves=True, summarises=True, source="Pareja et al.; AAAI 2020, version -H"),
+    "mpnn-lstm": ModelParts("gcn", "lstm", source="Panagopoulos, Nikolentzos, Vazirgiannis; AAAI 2021", recurs_last=True, depth=2),
 }
 
 
 def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outputs: int = 1) -> ModelShape:
-    """Sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
+    """Return the sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
     if name not in MODELS:
         raise unknown("model", name, MODELS)
     kind = MODELS[name]

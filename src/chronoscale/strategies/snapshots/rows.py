@@ -8,16 +8,16 @@ computation were counted (`strategies.costing.kernels`). All counts are int64.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.operators.row_blocks import BLOCK_NUMBERS
 from chronoscale.datasets.snapshots.csr import DeltaCSR, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.working import working
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.snapshots.variants import Form, TransformVariant
+from chronoscale.strategies.workload import ModelShape, Workload
 
 FP32 = 4
 ENTRY = 8  # bytes of one stored edge: int32 index, fp32 value
@@ -25,49 +25,21 @@ SCORE = 5  # flops of an attention entry beside its weighted sum: add, leaky ReL
 Columns = dict[str, Ints]
 
 
-class Form(IntEnum):
-    """How a snapshot comes to the device."""
+def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
+    """Return the working memory of a layer's gradient pass for `rows` nodes, beside what earlier rows have left: float32 numbers, int64.
 
-    FULL = 0  # its adjacency
-    MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
-    DELTA = 2  # its changed edges; the aggregation is incremented
-
-
-class Summed(IntEnum):
-    """Implementations of AGGREGATE (`Schedule.variant`)."""
-
-    ALONE = 0  # one result
-    TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
-    TRACKED = 2  # above the first layer, with what its gradient needs
-
-
-class Dense(IntEnum):
-    """Implementations of TRANSFORM."""
-
-    WHOLE = 0  # the rows are the result
-    INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
-
-
-class Step(IntEnum):
-    """Implementations of TEMPORAL: from a state, or from none, which saves the product with it; of a group alone, or in turn with another
-    group's rows, which leave it colder caches."""
-
-    ON = 0
-    FIRST = 1
-    ON_BESIDE = 2
-    FIRST_BESIDE = 3
-
-
-class Back(IntEnum):
-    """Implementations of BACKWARD."""
-
-    ALONE = 0  # of the group that was computed last
-    BESIDE = 1  # of one of two that were computed in turn
+    It holds gradients of a cell's output and of the recurrence's input, predictions and their errors, and blocks of rows between two steps
+    (`cuda_ext.operators.row_blocks`).
+    """
+    recurs = model.recurs(layer) and not model.evolves_weights
+    whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
+    block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), BLOCK_NUMBERS)
+    return np.asarray(rows * whole + (3 if recurs else 1) * block, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Descriptors for models on snapshots; methods take snapshot numbers int64 [n] and return int64 [n] columns.
+    """The row descriptors of groups on one rank: methods take snapshot numbers int64 [n] and return columns of `Schedule`, int64 [n].
 
     Dense rows: every node of the id space has a row in every snapshot. The adjacency carries self-loops (A + I).
     """
@@ -76,6 +48,7 @@ class Rows:
 
     @property
     def nodes(self) -> int:
+        """The number of nodes of the id space."""
         return self.workload.snapshots.num_nodes
 
     @property
@@ -85,21 +58,22 @@ class Rows:
 
     @property
     def features(self) -> int:
-        """Bytes of the input features."""
+        """The bytes of a snapshot's input features."""
         return self.nodes * self.workload.model.inputs * FP32
 
     def edges(self, snapshot: Ints) -> Ints:
-        """Stored entries of the full adjacency, self-loops included."""
+        """Return the stored entries of the full adjacency, self-loops included."""
         return self.workload.snapshots.edges[snapshot] + self.nodes
 
     def graph(self, snapshot: Ints) -> Ints:
-        """Bytes of the adjacency on the device: with weights and row scale, or for attention without."""
+        """Return the bytes of the adjacency on the device: with weights and row scale, or for attention without."""
         if self.attends:
             return 8 * (self.nodes + 1) + FP32 * self.edges(snapshot)
         return np.asarray(WeightedCSR.nbytes_of(self.nodes, self.workload.snapshots.edges[snapshot]), np.int64)
 
     def changed(self, snapshot: Ints) -> tuple[Ints, Ints]:
-        """Rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq. 4).
+        """Return rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq.
+        4).
 
         Attention computes some rows afresh, which depends on their scores: its counts are a lower bound.
         """
@@ -109,8 +83,10 @@ class Rows:
         return stats.touched_rows[snapshot], stats.effective_edges[snapshot]
 
     def transfer(self, snapshot: Ints, form: Form, tracked: bool, features: NDArray[np.bool_]) -> Columns:
-        """H2D of a snapshot in one form; `tracked`: changes come with an edge map, from which the adjacency is rebuilt; `features`
-        bool [n]: the input features travel with it."""
+        """Return the H2D row of a snapshot in one form.
+
+        tracked: changes come with an edge map, from which the adjacency is rebuilt; features bool [n]: the input features travel with it.
+        """
         stats = self.workload.snapshots
         if form is Form.FULL:
             edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
@@ -128,68 +104,78 @@ class Rows:
         return {**sizes, "alloc": moved, "kernels": copies, "variant": np.full_like(edges, form)}
 
     def _tensors(self, form: Form, tracked: bool) -> int:
-        """Arrays that a snapshot consists of, each a copy: pointers and indices, with weights values and scale; those of its changes."""
+        """Return the number of arrays that are copied: pointers and indices, with weights values and scale; for changes those of their
+        maps."""
         if form is Form.FULL:
             return 2 if self.attends else 4
         return 4 * tracked + 6 * (form is Form.DELTA and not self.attends)
 
     def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
-        """Full aggregation of features of one width; `kept` copies of the result stay (two where increments go on from it)."""
+        """Return the AGGREGATE row of features of one width; `kept` copies of the result stay (two where increments go on from it)."""
         edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
         if self.attends:
             return self._attend(edges, rows, rows)
         return self._work(edges, rows, width, 2 * edges * width, kept * rows * width * FP32)
 
     def increment(self, snapshot: Ints) -> Columns:
-        """Incremental aggregation of the first layer (REAL eq. 3, 7-8). GCN leaves the touched rows, and all rows where weights evolve and
-        everything is transformed anew; attention a new state of all rows."""
+        """Return the INCREMENT row of the first layer (REAL eq. 3, 7-8).
+
+        GCN leaves the touched rows, and all rows where weights evolve and everything is transformed anew; attention a new state of all
+        rows.
+        """
         rows, edges = self.changed(snapshot)
         if self.attends:
             return self._attend(edges, rows, np.full_like(rows, self.nodes))
-        width, whole = self.workload.model.inputs, self.workload.model.evolves_weights
-        result = np.full_like(rows, self.nodes) if whole else rows
+        width, all_rows = self.workload.model.inputs, self.workload.model.evolves_weights
+        result = np.full_like(rows, self.nodes) if all_rows else rows
         return self._work(edges, rows, width, 2 * edges * width, result * width * FP32)
 
     def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
+        """Return the row of an attention over `edges` that leaves `result` rows."""
         hidden = self.workload.model.hidden
         # sums, outputs, a row's denominator, maximum and reference; weights for the gradient
         held = (result * (2 * hidden + 3) + edges) * FP32
         return self._work(edges, rows, hidden, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:
-        """Dense transformation of `rows` rows to the hidden width; the result has a row for every node. `into`: those are put into a copy
+        """Return the TRANSFORM row of `rows` rows to the hidden width; the result has a row for every node. into: they are put into a copy
         of the last snapshot's."""
         hidden = self.workload.model.hidden
-        done = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
-        return {**done, "variant": np.full_like(rows, Dense.INTO if into else Dense.WHOLE)}
+        columns = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
+        return {**columns, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
-        """The adjacency of a snapshot from its predecessor's and the edge map (REAL §4.3)."""
+        """Return the RECONSTRUCT row of a snapshot's adjacency from its predecessor's and the edge map (REAL §4.3)."""
         edges = self.edges(snapshot) + self.workload.snapshots.changed_edges[snapshot]
         rows, size = np.full_like(edges, self.nodes), self.graph(snapshot)
         return self._work(edges, rows, 0, np.zeros_like(edges), size)
 
     def copy(self) -> Columns:
-        """Node representations handed from one stage of a pipeline to the next on the device."""
+        """Return the COPY row of node representations from one stage of a pipeline to the next on the device."""
         size = self.nodes * self.workload.model.hidden * FP32 * np.ones(1, np.int64)
         return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 0 * size, size)
 
     def recurrence(self, layer: int) -> Columns:
-        """One step of the recurrence: on every node, or on the columns of a layer's evolving weights."""
+        """Return the TEMPORAL row of one recurrent step: on every node, or on the columns of a layer's evolving weights."""
         model = self.workload.model
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
         saved = rows * width * model.stepped * FP32
         scored = 2 * self.nodes * model.width(layer) * model.summarises
-        one = np.ones(1, np.int64)
+        ones = np.ones(1, np.int64)
         across = model.depth * width
         flops = rows * across * (4 * model.gates * width + 4 * model.gates) + scored
-        return self._work(0 * one, rows * one, across, flops * one, saved * one)
+        return self._work(0 * ones, rows * ones, across, flops * ones, saved * ones)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
-        """A group's backward pass: twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and what
-        the group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones."""
+        """Return the BACKWARD row of a group.
+
+        It does twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and the gradient of what the
+        group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones.
+        """
         model, size = self.workload.model, self.workload.hyper.group_size
-        hidden, nodes, upper = model.hidden, self.nodes, model.layers - 1
+        hidden = model.hidden
+        nodes = self.nodes
+        upper = model.layers - 1
         total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
         scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
         recurrent = [layer for layer in range(model.layers) if model.recurs(layer)]
@@ -199,10 +185,11 @@ class Rows:
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
-        own = FP32 * max(int(working(model, nodes, layer)) for layer in range(model.layers))
+        own = FP32 * max(int(working_numbers(model, nodes, layer)) for layer in range(model.layers))
         return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:
+        """Return the columns of a row of computation."""
         same = np.zeros_like(edges)
         return {
             "nodes": same + self.nodes, "edges": edges, "rows": rows, "width": same + width,

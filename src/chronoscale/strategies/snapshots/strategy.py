@@ -16,52 +16,55 @@ from chronoscale.strategies.workload import Hyper, Workload
 
 
 class SnapshotStrategy(Strategy):
-    """Plans for a sequence of snapshots."""
+    """A strategy that plans for a sequence of snapshots."""
 
     family = "snapshots"
     everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Of every snapshot of a group its layers' operations and their ends; of every rank, and of every group, its synchronisation."""
+        """Estimate the rows of a plan: the operations of every layer of every snapshot of a group, and the synchronisation of every rank
+        and group."""
         hyper, layers = workload.hyper, workload.model.layers
         seats = workload.groups + ranks * self.everywhere
         return seats * hyper.group_size * (8 * layers + 6) + 3 * (workload.groups + ranks)
 
 
 class GroupStrategy(SnapshotStrategy):
-    """A subclass says which rank trains which group when; `reuse` what is kept from snapshot to snapshot and from group to group."""
+    """A strategy that keeps every group whole on a rank: a subclass places groups, `reuse` says what is kept between snapshots and
+    groups."""
 
     kind = "groups"
     reuse: Reuse
 
     def refuses(self, hyper: Hyper) -> str:
-        """What is kept from snapshot to snapshot was aggregated from features that do not change."""
+        """Return why reuse rules out these hyper-parameters: what is kept was aggregated from features that do not change."""
         return self.reuse.refuses(hyper)
 
     @abstractmethod
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """Every group on a rank and in an iteration. Raises UserError for a workload of another family, or 0 ranks."""
+        """Place every group on a rank and in an iteration. Raises UserError for a workload of another family, or 0 ranks."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError as `place`, and for a placement of other groups or ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, 0 ranks, and a placement of other groups or ranks."""
         placed = self.place(workload, ranks, costs)
         columns = (placed.rank, placed.iteration, placed.slot)
-        if placed.ranks != ranks or any(len(one) != workload.groups or one.dtype.kind != "i" for one in columns):
-            found = f"{', '.join(f'{one.dtype} [{len(one)}]' for one in columns)} on {placed.ranks} ranks"
-            raise UserError(f"strategy '{self.name}': expected a place for each of {workload.groups} groups on {ranks} ranks, got {found}")
+        if placed.ranks != ranks or any(len(column) != workload.groups or column.dtype.kind != "i" for column in columns):
+            got = f"{', '.join(f'{column.dtype} [{len(column)}]' for column in columns)} on {placed.ranks} ranks"
+            raise UserError(f"strategy '{self.name}': expected a place for each of {workload.groups} groups on {ranks} ranks, got {got}")
         return lower(self.name, workload, placed, self.reuse, costs)
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt(GroupStrategy):
-    """Groups in time order, `each` consecutive ones to a rank and iteration; without it as many as the experiment says."""
+class RoundRobinStrategy(GroupStrategy):
+    """A strategy that places groups in time order, `each` consecutive ones to a rank and iteration (None: as many as the experiment
+    says)."""
 
     name: str
     title: str
     source: str
     reuse: Reuse
     each: int | None = None
+    summary: str = ""
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """As `GroupStrategy.place`."""
         return deal(workload.groups, ranks, self.each or workload.hyper.groups_per_rank)

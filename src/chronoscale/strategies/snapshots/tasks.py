@@ -17,8 +17,11 @@ DEGREES: tuple[Degree, ...] = (Snapshot.in_degree, Snapshot.out_degree)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """`read`, `predicted`: degrees d of every node, as log(1 + d). Without `read` features are a dataset's own, or generated ones, the
-    same in all snapshots; without `predicted` each node's class is predicted."""
+    """A task on snapshots: which degrees d of every node are read and predicted, as log(1 + d).
+
+    Without `read` features are a dataset's own, or generated ones, the same in all snapshots; without `predicted` each node's class is
+    predicted.
+    """
 
     name: str
     read: tuple[Degree, ...] = ()
@@ -35,25 +38,26 @@ class SnapshotTask:
         return not self.predicted
 
     def inputs(self, asked: int) -> int:
-        """Width of the features, where the task does not give it as `asked`."""
+        """Return the width of the features: the task's own, or the one asked for."""
         return len(self.read) or asked
 
     def outputs(self, classes: int, dataset: str) -> int:
-        """Width of a prediction. Raises UserError for a dataset without classes where they are predicted."""
+        """Return the width of a prediction. Raises UserError for a dataset without classes where they are predicted."""
         if self.classifies and not classes:
             raise UserError(f"training.task: '{self.name}' predicts classes of nodes, dataset '{dataset}' has none")
         return len(self.predicted) or classes
 
     def features(self, snapshot: Snapshot) -> Float32:
-        """What is read of a snapshot, float32 [N, F], where it `varies`."""
+        """Return the features that are read of a snapshot, float32 [N, F]; for a task that `varies`."""
         return _logarithms(snapshot, self.read)
 
     def goal(self, snapshot: Snapshot) -> Float32:
-        """What is predicted of a snapshot, float32 [N, outputs], where numbers are."""
+        """Return the numbers that are predicted of a snapshot, float32 [N, outputs]; for a task that does not classify."""
         return _logarithms(snapshot, self.predicted)
 
 
 def _logarithms(snapshot: Snapshot, degrees: tuple[Degree, ...]) -> Float32:
+    """Return log(1 + degree) of every node, float32 [N, degrees]."""
     return np.stack([np.log1p(degree(snapshot)) for degree in degrees], axis=1).astype(np.float32)
 
 
@@ -64,7 +68,7 @@ TASKS: Mapping[str, SnapshotTask] = {
 
 
 def task_of(name: str) -> SnapshotTask:
-    """By name. Raises UserError for an unknown one, with the nearest."""
+    """Return a task by its name. Raises UserError for an unknown one, with the nearest."""
     if name not in TASKS:
         raise unknown("training.task", name, TASKS)
     return TASKS[name]

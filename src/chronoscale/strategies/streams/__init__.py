@@ -1,1 +1,1 @@
-"""How work on event streams becomes rows."""
+"""Planning for event streams: how batches of events become rows."""

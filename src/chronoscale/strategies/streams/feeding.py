@@ -1,4 +1,4 @@
-"""Feeding: how a strategy brings a batch's rows to the device; a schedule carries it, for whoever executes it."""
+"""StreamFeeding: how a strategy brings a batch's rows to the device, as `Schedule.feeding` carries it to whoever executes a schedule."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from chronoscale.batching.streams.caching.loading import Loading
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.errors import UserError
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import FP32, delivers
+from chronoscale.strategies.streams.models import FP32, StreamShape, delivers
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Hyper
 
-SLOTS, UNIQUE, COMPRESSED, BOUND = "slots", "unique", "compressed", "bound"
+SLOTS = "slots"
+UNIQUE = "unique"
+COMPRESSED = "compressed"
+BOUND = "bound"
 Operators = Literal["", "edges", "nodes"]
 OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 
 @dataclass(frozen=True, slots=True)
-class Feeding:
-    """merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
+class StreamFeeding:
+    """How a strategy brings a batch's rows to the device; `Schedule.feeding` carries it to whoever executes the schedule.
+
+    merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
     compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows lie on the
-    device already, a name of PLACEMENTS, or nothing. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over
-    a target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that
-    sample are bound to processors (FAST §4.4).
+    device already, a name of PLACEMENTS, or nothing. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
+    target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that sample
+    are bound to processors (FAST §4.4).
 
     What a model reads is the same, bit for bit, but for `merged`, which changes what is computed on.
     """
@@ -41,20 +45,21 @@ class Feeding:
         return " ".join(word for word in words if word)
 
     @classmethod
-    def of(cls, schedule: Schedule) -> Feeding:
-        """What `Schedule.feeding` says. Raises UserError for one that does not exist: the schedule is of another version."""
+    def of(cls, schedule: Schedule) -> StreamFeeding:
+        """Return the feeding that `Schedule.feeding` names. Raises UserError for an unknown one: the schedule is of another version."""
         words = schedule.feeding.split()
         placement = next((word for word in words if word in PLACEMENTS), "")
         operators: Operators = next((word for word in OPERATORS if word in words), "")
-        found = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
-        if str(found) != schedule.feeding:
+        feeding = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
+        if str(feeding) != schedule.feeding:
             optional = (COMPRESSED, " or ".join(PLACEMENTS), " or ".join(OPERATORS[1:]), BOUND)
             valid = f"{SLOTS} or {UNIQUE}, then, or not, {', '.join(optional)}"
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {valid}")
-        return found
+        return feeding
 
     def sampling(self, hyper: Hyper, shape: StreamShape) -> Sampling:
-        """Of a model's layers; the last of too few fan-outs serves the layers beyond. Raises UserError where there is none."""
+        """Return how a model's neighbours are sampled; the last of too few fan-outs serves the layers beyond. Raises UserError where there
+        is none."""
         if (shape.layers or shape.neighbours) and not hyper.fanout:
             raise UserError(f"training.fanout: model '{shape.name}' samples neighbours, and needs a number of them")
         fanouts = (*hyper.fanout, *hyper.fanout[-1:] * shape.layers)[: shape.layers]
@@ -63,7 +68,7 @@ class Feeding:
         return Sampling(fanouts, events.policy, events.windows, events.duration, self.merged, delivers(shape, hyper), sources)
 
     def loading(self, hyper: Hyper, shape: StreamShape) -> Loading:
-        """Of a model's features."""
+        """Return how a model's features are loaded."""
         node, edge = FP32 * shape.features, FP32 * shape.edge * bool(shape.layers)
         events = hyper.events
         place = PLACEMENTS.get(self.placement) if events.cache_ratio else None  # without room nothing has a place

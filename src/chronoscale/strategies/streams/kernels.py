@@ -1,27 +1,29 @@
-"""Kernels of schedules on events."""
+"""Counts of kernels for schedules on events."""
 
 from __future__ import annotations
 
 from chronoscale.strategies.costing.kernels import Kernels
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.models import StreamShape
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import shape_of
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import StreamShape, shape_of
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Workload
 
 STATE = "STATE"  # the law of a batch's second H2D row, of node memory and mailbox, and of its rows' way to where they are read
 # Where rows of features are read elsewhere than they arrive: of their sending, of bringing them there, of that and of keeping some.
-SENT, EXPAND, KEEP = "SENT", "EXPAND", "KEEP"
+SENT = "SENT"
+EXPAND = "EXPAND"
+KEEP = "KEEP"
 
 
-def name_of(shape: StreamShape, feeding: Feeding) -> str:
-    """What tells models apart whose kernels differ: its name, its task, and the operators of layers that attend where they are not ours."""
+def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
+    """Return the key that tells models apart whose kernels differ: name, task, and the operators of layers that attend where they are not
+    ours."""
     operators = feeding.operators if shape.spatial == "attention" else ""
     return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
-def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
-    """Of epochs. Raises UserError for a model that was not counted."""
+def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:
+    """Return the counts of kernels of epochs on events. Raises UserError for a model that was not counted."""
     shape = shape_of(workload)
     sizes = {
         "above": max(shape.layers - 1, 0),
@@ -48,4 +50,4 @@ def kernels_of(workload: Workload, ranks: int, feeding: Feeding) -> Kernels:
         "outputs": shape.outputs,
         "parameters": shape.parameters,
     }
-    return Kernels.counted("events", name_of(shape, feeding), sizes)
+    return Kernels.of_model("events", model_key(shape, feeding), sizes)

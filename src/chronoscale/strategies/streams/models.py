@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.streams.kinds.apan import APAN
-from chronoscale.strategies.streams.kinds.base import StreamKind
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
 from chronoscale.strategies.streams.kinds.dysat import DySAT
 from chronoscale.strategies.streams.kinds.jodie import JODIE
-from chronoscale.strategies.streams.kinds.shape import StreamShape
 from chronoscale.strategies.streams.kinds.tgat import TGAT
 from chronoscale.strategies.streams.kinds.tgn import TGN
-from chronoscale.strategies.workload import ModelChoice
+from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
-__all__ = ["CLOCKS", "DEPTHS", "STREAM_MODELS", "StreamShape", "stream_shape"]
+__all__ = ["CLOCKS", "DEPTHS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_for", "shape_of", "stream_shape"]
 
+FP32 = 4  # bytes of a number
 DEPTHS = (1, 2)  # sampled layers that a model may have
 CLOCKS = ("linear", "log", "both")  # scales on which elapsed times are read
 STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN())}
 
 
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
-    """Sizes of a model by choice, for data with `features` of nodes and `edge` of events, 0 where there are none.
+    """Return the sizes of a model for data with `features` of nodes and `edge` features of events, 0 where there are none.
 
     outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
     memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the
@@ -74,7 +75,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
 
 
 def _parameters(shape: StreamShape) -> int:
-    """As many as the module has: see `real_exec.streams.models`."""
+    """Count the parameters of a model's module (`real_exec.streams.models`)."""
     hidden, time = shape.hidden, shape.time
     square = hidden * hidden
     count = 2 * square + 2 * hidden + 1 + 2 * time  # scores of links, the clock
@@ -89,3 +90,30 @@ def _parameters(shape: StreamShape) -> int:
         else:
             count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
     return count + STREAM_MODELS[shape.name].parameters(shape)
+
+
+def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
+    """Return the sizes of a model that is chosen for an event stream.
+
+    Raises UserError for an unknown model, for sizes and windows that it cannot have, and for one that needs windows and has none.
+    """
+    events = hyper.events
+    shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows)
+    windowed = STREAM_MODELS[shape.name].windowed
+    if not windowed and events.windows > 1:
+        raise UserError(f"model '{shape.name}' has no windows; leave training.windows and training.duration out")
+    if windowed and not events.duration:
+        raise UserError(f"model '{shape.name}' attends over windows of time: training.windows says how many, training.duration how long")
+    return shape
+
+
+def shape_of(workload: Workload) -> StreamShape:
+    """Return the sizes of a workload's model. Raises UserError for a model that does not train on event streams."""
+    if not isinstance(workload.model, StreamShape):
+        raise UserError(f"model '{workload.model.name}' does not train on streams of events")
+    return workload.model
+
+
+def delivers(shape: StreamShape, hyper: Hyper) -> int:
+    """Return to how many sampled neighbours of an event's ends its mail goes, beside the ends themselves."""
+    return hyper.fanout[0] if shape.neighbours else 0

@@ -1,4 +1,4 @@
-"""StreamStrategy: a strategy on events is a name, a way to feed batches, and how far ahead they are fetched."""
+"""StreamStrategy: a strategy on events, defined by a name, a way to feed batches, and how far ahead they are fetched."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from dataclasses import dataclass
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams import batches
-from chronoscale.strategies.streams.feeding import Feeding
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.rows import epoch
 from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStrategy(Strategy):
-    """Plans for a stream of events. ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps."""
+    """A strategy on events: a name, a way to feed batches, and how far ahead they are fetched.
+
+    ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps.
+    """
 
     name: str
     title: str
     source: str
-    feeding: Feeding
+    feeding: StreamFeeding
     ahead: int = 1
+    summary: str = ""
     family = "streams"
     kind = "events"
 
     @property
     def way(self) -> str:
-        """What tells its batches from others' where they are timed."""
+        """The text that tells its batches from other strategies' where they are timed."""
         return str(self.feeding)
 
     @property
@@ -35,9 +39,10 @@ class StreamStrategy(Strategy):
         return self.feeding.bound
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch on `ranks` ranks. Raises UserError for another family, and for a model that was not counted."""
-        return batches.epoch(self.name, workload, ranks, self.feeding, self.ahead)
+        """Plan one epoch. Raises UserError for another family, and for a model that was not counted."""
+        return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Without sampling: of every batch its operations on the rank that has it, and what all ranks do in an iteration."""
-        return batches.count(workload, ranks, self.feeding)
+        """Count the rows of a plan without sampling: every batch's operations on the rank that has it, and what all ranks do in an
+        iteration."""
+        return epoch.count_rows(workload, ranks, self.feeding)

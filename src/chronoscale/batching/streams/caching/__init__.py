@@ -1,1 +1,1 @@
-"""Rows of features: how they come to a device, and which of them stay there."""
+"""Caches of feature rows: how rows come to a device, and which of them stay there."""

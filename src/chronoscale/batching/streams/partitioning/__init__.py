@@ -1,1 +1,1 @@
-"""Partitions of an event stream: policies, quality, and what is remote under them."""
+"""Partitions of an event stream: partitioners, quality, and what is remote under them."""

@@ -1,4 +1,4 @@
-"""Parts: a stream cut for several ranks: each event in one part, each node in one, or, of a few that are shared, in all."""
+"""Partition of an event stream: each event in one part, each node in one, or, of a few that are shared, in all."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ import numpy as np
 
 from chronoscale.datasets.archive import read_array
 from chronoscale.datasets.arrays import Bool, Int32, release, require
-from chronoscale.datasets.draft import drafted
+from chronoscale.datasets.atomic import atomic_folder
 from chronoscale.errors import UserError
 from chronoscale.records import read_json, reading
 
 SHARED = -1  # in place of a node's part
 _BLOCK = 1 << 20  # entries that are read at a time
-META, NODE, EVENT = "parts.json", "node.npy", "event.npy"
+META = "parts.json"
+NODE = "node.npy"
+EVENT = "event.npy"
 _AGAIN = "delete the folder and cut the stream again"
 
 
 @dataclass(frozen=True, slots=True)
-class Meta:
-    """META. origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the number of parts."""
+class PartitionMetadata:
+    """Metadata of a stored partition (the file META). origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the
+    number of parts."""
 
     count: int
     nodes: int
@@ -33,8 +36,9 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """node int32 [N]: its part, or SHARED; event int32 [M]: its part, in the order of the stream. count: of parts. origin: how it was made.
+class EventPartition:
+    """Partition of events and nodes. node int32 [N]: its part, or SHARED; event int32 [M]: its part, in the order of the stream. count: of
+    parts. origin: how it was made.
 
     Source: MemShare §3.2. Raises UserError for arrays that do not fit.
     """
@@ -46,10 +50,10 @@ class Parts:
 
     def __post_init__(self) -> None:
         for name, array, least in (("node", self.node, SHARED), ("event", self.event, 0)):
-            require(array, f"Parts.{name}", "int32", (None,))
-            low, high = _range(array)
+            require(array, f"EventPartition.{name}", "int32", (None,))
+            low, high = _value_range(array)
             if array.size and not least <= low <= high < self.count:
-                raise UserError(f"Parts.{name}: expected parts from {least} to {self.count - 1}, got {low} to {high}")
+                raise UserError(f"EventPartition.{name}: expected parts from {least} to {self.count - 1}, got {low} to {high}")
 
     @property
     def shared(self) -> Int32:
@@ -58,8 +62,8 @@ class Parts:
 
     def here(self, part: int) -> Bool:
         """Whether a part has a node's memory, bool [N]."""
-        found: Bool = (self.node == part) | (self.node == SHARED)
-        return found
+        present: Bool = (self.node == part) | (self.node == SHARED)
+        return present
 
     @property
     def digest(self) -> str:
@@ -67,35 +71,35 @@ class Parts:
         return _digest(self.count, self.origin)
 
     def save(self, folder: Path) -> None:
-        """Into a new folder, whole or not at all. Raises UserError if it exists."""
-        with drafted(folder) as draft:
+        """Write to a new folder, whole or not at all. Raises UserError if it exists."""
+        with atomic_folder(folder) as draft:
             np.save(draft / EVENT, self.event)
             self.record(draft, self.node, self.event.size, self.count, self.origin)
 
     @staticmethod
     def record(folder: Path, node: Int32, events: int, count: int, origin: str) -> None:
-        """Everything but the events' parts, which a partitioner may have written by itself."""
+        """Write everything but the events' parts, which a partitioner may have written by itself."""
         np.save(folder / NODE, node)
-        meta = Meta(count, node.size, events, origin, _digest(count, origin))
-        (folder / META).write_text(json.dumps(asdict(meta), indent=2) + "\n")
+        metadata = PartitionMetadata(count, node.size, events, origin, _digest(count, origin))
+        (folder / META).write_text(json.dumps(asdict(metadata), indent=2) + "\n")
 
     @classmethod
-    def load(cls, folder: Path, origin: str | None = None) -> Parts:
-        """What `save` wrote, mapped. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
-        meta = read_json(folder / META, Meta, "record of parts", _AGAIN)
+    def load(cls, folder: Path, origin: str | None = None) -> EventPartition:
+        """Map what `save` wrote. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
+        metadata = read_json(folder / META, PartitionMetadata, "record of parts", _AGAIN)
         with reading(folder / META, "record of parts", _AGAIN):
-            if meta.digest != _digest(meta.count, meta.origin):
+            if metadata.digest != _digest(metadata.count, metadata.origin):
                 raise UserError("its digest is not that of its settings")
-            if origin not in (None, meta.origin):
-                raise UserError(f"these are parts of another stream or other settings: {meta.origin}; expected {origin}")
-        node, event = _mapped(folder / NODE, meta.nodes), _mapped(folder / EVENT, meta.events)
+            if origin not in (None, metadata.origin):
+                raise UserError(f"these are parts of another stream or other settings: {metadata.origin}; expected {origin}")
+        node, event = _map_parts(folder / NODE, metadata.nodes), _map_parts(folder / EVENT, metadata.events)
         with reading(folder / META, "record of parts", _AGAIN):
-            made = cls(node, event, meta.count, meta.origin)
-        return made
+            partition = cls(node, event, metadata.count, metadata.origin)
+        return partition
 
 
-def _range(array: Int32) -> tuple[int, int]:
-    """The least and the most, 0 of none; pages of a mapped array are given back as it is read."""
+def _value_range(array: Int32) -> tuple[int, int]:
+    """Return the least and the most, 0 of none; pages of a mapped array are given back as it is read."""
     ends = []
     for begin in range(0, array.size, _BLOCK):
         block = array[begin : begin + _BLOCK]
@@ -104,7 +108,7 @@ def _range(array: Int32) -> tuple[int, int]:
     return min(ends, default=0), max(ends, default=0)
 
 
-def _mapped(file: Path, length: int) -> Int32:
+def _map_parts(file: Path, length: int) -> Int32:
     with reading(file, "array of parts", _AGAIN):
         array: Int32 = read_array(file, mmap=length > 0)  # nothing to map in an empty one
         require(array, file.name, "int32", (length,))

@@ -1,25 +1,24 @@
-"""Policies: partitioners by name."""
+"""Partitioners by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronoscale.batching.streams.partitioning.metis import by_metis
-from chronoscale.batching.streams.partitioning.one_pass import Streamed
-from chronoscale.batching.streams.partitioning.random_partitioner import at_random
-from chronoscale.batching.streams.partitioning.request import Partitioner
+from chronoscale.batching.streams.partitioning.node_partitioners import partition_at_random, partition_by_metis
+from chronoscale.batching.streams.partitioning.partitioner import Partitioner
+from chronoscale.batching.streams.partitioning.streaming_partitioner import StreamingPartitioner
 from chronoscale.errors import unknown
 
 PARTITIONERS: Mapping[str, Partitioner] = {
-    "shared-nodes": Streamed("attention"),
-    "metis": by_metis,
-    "distgl": Streamed("average"),
-    "random": at_random,
+    "shared-nodes": StreamingPartitioner("attention"),
+    "metis": partition_by_metis,
+    "distgl": StreamingPartitioner("average"),
+    "random": partition_at_random,
 }
 
 
-def partitioner(policy: str) -> Partitioner:
-    """Raises UserError for a name that there is not, with the nearest one."""
+def find_partitioner(policy: str) -> Partitioner:
+    """Return the partitioner of a name. Raises UserError for an unknown one, with the nearest."""
     if policy not in PARTITIONERS:
         raise unknown("partitioner", policy, PARTITIONERS)
     return PARTITIONERS[policy]

@@ -1,4 +1,4 @@
-"""Division: how well parts divide a stream: their load in each batch, and what they need of each other."""
+"""Quality of a partition: the load of its parts in each batch, and what they need of each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
 from chronoscale.datasets.arrays import Float64, Int64, release
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
@@ -15,8 +15,8 @@ _BLOCK = 1 << 20  # events that are looked at together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Division:
-    """Of B global batches, the events in a row that P ranks train on together.
+class PartitionQuality:
+    """Loads and cuts in B global batches, each the events in a row that P ranks train on together.
 
     loads int64 [B, P]: events of a part. cut int64 [B]: events whose ends have different parts, and neither is shared (MemShare §3.1, λ of
     §4.2). remote int64 [B]: ends of events that the event's part does not have, 0 to 2 an event. nodes int64 [P]: that one part alone has;
@@ -30,9 +30,9 @@ class Division:
     shared: int
 
     @classmethod
-    def of(cls, stream: EventStream, parts: Parts, batch: int) -> Division:
-        """In batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1 and for parts of a
-        stream of another size."""
+    def of(cls, stream: EventStream, parts: EventPartition, batch: int) -> PartitionQuality:
+        """Measure a partition in batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1
+        and for parts of a stream of another size."""
         if batch < 1:
             raise UserError(f"batch: expected at least 1 event a part, got {batch}")
         if (parts.node.size, parts.event.size) != (stream.num_nodes, len(stream)):
@@ -42,7 +42,9 @@ class Division:
             )
         size = parts.count * batch
         batches, together = -(-len(stream) // size), max(_BLOCK // size, 1)
-        loads, cut, remote = np.zeros((batches, parts.count), np.int64), np.zeros(batches, np.int64), np.zeros(batches, np.int64)
+        loads = np.zeros((batches, parts.count), np.int64)
+        cut = np.zeros(batches, np.int64)
+        remote = np.zeros(batches, np.int64)
         for first in range(0, batches, together):
             span = slice(first * size, (first + together) * size)
             part, ends = parts.event[span], [parts.node[end[span]] for end in (stream.src, stream.dst)]
@@ -60,7 +62,7 @@ class Division:
 
     @property
     def events(self) -> Int64:
-        """Of a part, int64 [P]."""
+        """Events of each part, int64 [P]."""
         return np.asarray(self.loads.sum(0), np.int64)
 
     @property
@@ -78,7 +80,7 @@ class Division:
 
     @property
     def cut_ratios(self) -> Float64:
-        """Of each batch, float64 [B]."""
+        """Share of each batch's events that are cut, float64 [B]."""
         return np.asarray(self.cut / self.loads.sum(1), np.float64)
 
     @property
@@ -87,5 +89,5 @@ class Division:
         return _share(int(self.remote.sum()), 2 * int(self.loads.sum()))
 
 
-def _share(some: int, of: int) -> float:
-    return some / of if of else float("nan")
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")

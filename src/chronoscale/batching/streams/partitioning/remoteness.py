@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.partition import SHARED, Parts
-from chronoscale.batching.streams.ranks.local_negatives import local_of_training
+from chronoscale.batching.streams.partitioning.partition import SHARED, EventPartition
+from chronoscale.batching.streams.ranks.local_negatives import local_training_negatives
 from chronoscale.datasets.arrays import Int32, Int64, release
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.events import EventStream
@@ -16,15 +16,15 @@ from chronoscale.errors import UserError
 
 _BLOCK = 1 << 18  # events that are looked at together
 _NONE = -2  # in place of a part: no event yet
-HOT, COLD, TOLD = range(3)
+HOT, COLD, NEGATIVE = range(3)
 
-Others = Callable[[Int64], Int32]  # of events [B] ascending, the node that each is told from, int32 [B]
+EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the negative of each, int32 [B]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remoteness:
-    """Of `events` in `parts` parts, whose roots are the two ends of each, and what it is told from, in the event's part, with up to
-    `neighbours` recent neighbours each.
+    """Counts of roots and neighbours that lie in other parts than their event, of `events` in `parts` parts; roots are the two ends of each
+    event and its negative, with up to `neighbours` recent neighbours each.
 
     cut: events whose ends have different parts, neither shared. int64 [3] each, of ends that are HOT (shared), ends that are COLD, and TOLD
     (negatives): roots; those whose row is in another part (`away`); `slots`, neighbours that there are; of these, slots whose event is in
@@ -42,9 +42,11 @@ class Remoteness:
     nodes: Int64
 
     @classmethod
-    def of(cls, stream: EventStream, parts: Parts, neighbours: int, batch: int, others: Others | None = None) -> Remoteness:
-        """In batches of `batch` events of all parts together, of which none sees another; others None: they are told from nothing.
-        Streamed, in 8 N `neighbours` bytes and a block.
+    def of(
+        cls, stream: EventStream, parts: EventPartition, neighbours: int, batch: int, others: EventNegatives | None = None
+    ) -> Remoteness:
+        """Count remote roots and neighbours in batches of `batch` events of all parts together, of which none sees another; others None:
+        without negatives. Streamed, in 8 N `neighbours` bytes and a block.
 
         Raises UserError for neighbours or a batch below 1 and for parts of a stream of another size.
         """
@@ -65,45 +67,47 @@ class Remoteness:
             roots = np.stack(columns, axis=1)
             home = parts.node[roots]
             cut += int(np.count_nonzero((home[:, 0] != home[:, 1]) & (home[:, :2] != SHARED).all(1)))
-            totals += _around(roots, part, home, recent, np.arange(part.size) // batch)
+            totals += _count_block(roots, part, home, recent, np.arange(part.size) // batch)
             for column in (stream.src, stream.dst, parts.event):
                 release(column)
         return cls(parts.count, len(stream), neighbours, cut, *totals)
 
 
-def drawn(stream: EventStream, parts: Parts, remote: float = 1.0, seed: int = 0) -> Others:
-    """Negatives as training on all of a stream draws them first; `remote` of them from all destinations, the others from those that the
-    event's part has (§4.3)."""
+def partition_negatives(stream: EventStream, parts: EventPartition, remote: float = 1.0, seed: int = 0) -> EventNegatives:
+    """Return a function that draws negatives as training on all of a stream draws them first; `remote` of them from all destinations, the
+    others from those that the event's part has (§4.3)."""
     among = negatives.destinations(np.asarray(stream.dst), stream.num_nodes)
     local = [among[parts.here(part)[among]] for part in range(parts.count)] if remote < 1 else []
 
     def others(events: Int64) -> Int32:
         dst, part = np.asarray(stream.dst[events]), parts.event[events]
         if remote >= 1:
-            return negatives.of_training(dst, events, among, seed=seed, epoch=0)[:, 0]
-        found = np.empty(events.size, np.int32)
+            return negatives.training_negatives(dst, events, among, seed=seed, epoch=0)[:, 0]
+        negative = np.empty(events.size, np.int32)
         for number, nodes in enumerate(local):
-            at = np.flatnonzero(part == number)
-            found[at] = local_of_training(dst[at], events[at], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
-        return found
+            places = np.flatnonzero(part == number)
+            negative[places] = local_training_negatives(dst[places], events[places], among, nodes, remote, seed=seed, epoch=0)[0][:, 0]
+        return negative
 
     return others
 
 
-def _around(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
-    """Roots, away, slots, edges, nodes, int64 [5, 3], of events [B]: roots and their homes, int32 [B, 2 or 3], parts, batches. recent
-    [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
-    neighbours, width, node = recent.shape[2], roots.shape[1], roots.ravel()
+def _count_block(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64) -> Int64:
+    """Count roots, away, slots, edges, nodes, int64 [5, 3], of a block of events [B]: roots and their homes, int32 [B, 2 or 3], parts,
+    batches. recent [2, N, n]: part of each node's latest events and home of their other ends, the newest last; brought up to date."""
+    neighbours = recent.shape[2]
+    width = roots.shape[1]
+    node = roots.ravel()
     order = np.argsort(node, kind="stable")
     node, (event, side) = node[order], np.divmod(order, width)
     own, lies = part[event], home.ravel()[order]
-    kind = np.where(side == 2, TOLD, np.where(lies == SHARED, HOT, COLD))
+    kind = np.where(side == 2, NEGATIVE, np.where(lies == SHARED, HOT, COLD))
     remembers = (side == 0) | (side == 1) & (roots[event, 0] != roots[event, 1])  # an event with itself is one neighbour
     new = np.append(True, node[1:] != node[:-1])
-    which = np.cumsum(new) - 1  # of the different nodes
-    place = np.cumsum(remembers) - remembers + neighbours * (which + 1)  # in a row that has each node's history before its events
+    number = np.cumsum(new) - 1  # of the different nodes
+    place = np.cumsum(remembers) - remembers + neighbours * (number + 1)  # in a row that has each node's history before its events
     starts = new | np.append(True, batch[event[1:]] != batch[event[:-1]])
-    seen = np.maximum.accumulate(np.where(starts, place, 0))  # where its batch begins
+    visible_end = np.maximum.accumulate(np.where(starts, place, 0))  # where its batch begins
     last = (place + remembers - 1)[np.append(new[1:], True)]
     begins, kinds = place[new], node[new]
     rows = np.empty((2, int(last[-1]) + 1), np.int32)
@@ -114,8 +118,12 @@ def _around(roots: Int32, part: Int32, home: Int32, recent: Int32, batch: Int64)
     totals = np.zeros((5, 3), np.int64)
     totals[:2] = np.bincount(kind, minlength=3), np.bincount(kind[(lies != own) & (lies != SHARED)], minlength=3)
     for back in range(1, neighbours + 1):
-        where, there = (row[seen - back] for row in rows)
-        found = where != _NONE, (where != own) & (where != _NONE), (there != own) & (there != SHARED) & (there != _NONE)
-        for total, some in zip(totals[2:], found, strict=True):
-            total += np.bincount(kind[some], minlength=3)
+        event_part, node_part = (row[visible_end - back] for row in rows)
+        masks = (
+            event_part != _NONE,
+            (event_part != own) & (event_part != _NONE),
+            (node_part != own) & (node_part != SHARED) & (node_part != _NONE),
+        )
+        for total, mask in zip(totals[2:], masks, strict=True):
+            total += np.bincount(kind[mask], minlength=3)
     return totals

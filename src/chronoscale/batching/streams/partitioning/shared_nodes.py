@@ -1,17 +1,17 @@
-"""Hottest: the nodes that all parts share."""
+"""Choice of the nodes that all parts share: those with most events."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.request import BLOCK
+from chronoscale.batching.streams.partitioning.partitioner import BLOCK
 from chronoscale.datasets.arrays import Bool, release
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 
-def hottest(stream: EventStream, share: float, trained: int | None = None) -> Bool:
-    """The round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
+def most_active_nodes(stream: EventStream, share: float, trained: int | None = None) -> Bool:
+    """Return the round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
 
     Degree: ends of events, of the first `trained` ones (None: of all), so that what is tested on has no say. Raises UserError for a share
     outside [0, 1) and for `trained` outside 0..M.
@@ -21,14 +21,14 @@ def hottest(stream: EventStream, share: float, trained: int | None = None) -> Bo
     trained = len(stream) if trained is None else trained
     if not 0 <= trained <= len(stream):
         raise UserError(f"trained: expected 0..{len(stream)} events, got {trained}")
-    found = np.zeros(stream.num_nodes, np.bool_)
-    if not (many := round(share * stream.num_nodes)):
-        return found
+    shared = np.zeros(stream.num_nodes, np.bool_)
+    if not (count := round(share * stream.num_nodes)):
+        return shared
     degree = np.zeros(stream.num_nodes, np.int64)
     for begin in range(0, trained, BLOCK):
         for end in (stream.src, stream.dst):
             degree += np.bincount(end[begin : min(begin + BLOCK, trained)], minlength=stream.num_nodes)
             release(end)
-    order = np.argsort(-degree, kind="stable")[:many]
-    found[order[degree[order] > 0]] = True
-    return found
+    order = np.argsort(-degree, kind="stable")[:count]
+    shared[order[degree[order] > 0]] = True
+    return shared

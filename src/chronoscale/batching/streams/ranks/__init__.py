@@ -1,1 +1,1 @@
-"""An event stream on several ranks: who has which events and rows, and what ranks read of each other."""
+"""Event streams on several ranks: who has which events and rows, and what ranks read of each other."""

@@ -1,4 +1,4 @@
-"""Deal: which events each rank has in each optimiser step."""
+"""Assignment of events to ranks and optimiser steps, in the order of time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronoscale.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
+class BatchAssignment:
     """Chronological batches of `size` events a rank: iteration i has the next ranks x size events, rank r the r-th `size` of them.
 
     All of an iteration see what was there before its first event, so that P ranks are one rank with batches P times as large.
@@ -29,30 +29,34 @@ class Deal:
         if min(self.ranks, self.size, self.every) < 1 or self.limit < 0:
             raise UserError(f"batches need ranks, events and a stride of at least 1, got {self.ranks}, {self.size} and {self.every}")
 
+    def __str__(self) -> str:
+        """Return the text in keys of counts on disk, which knows this class by its first name."""
+        return repr(self).replace("BatchAssignment(", "Deal(")
+
     @property
     def iterations(self) -> int:
-        """Of all ranks together."""
+        """Iterations of an epoch, the same on every rank."""
         all_of = -(-len(self.part) // (self.ranks * self.size))
         return -(-(min(all_of, self.limit) if self.limit else all_of) // self.every)
 
-    def together(self, iteration: int) -> range:
-        """Events of all ranks."""
+    def all_events(self, iteration: int) -> range:
+        """Return the events of an iteration, of all ranks together."""
         first = self.part.start + iteration * self.every * self.ranks * self.size
         return range(first, min(first + self.ranks * self.size, self.part.stop))
 
-    def own(self, iteration: int, rank: int) -> range:
-        """Events of one rank; none where an iteration has too few."""
-        whole = self.together(iteration)
+    def rank_events(self, iteration: int, rank: int) -> range:
+        """Return the events of one rank in an iteration; an empty range where there are too few."""
+        whole = self.all_events(iteration)
         first = min(whole.start + rank * self.size, whole.stop)
         return range(first, min(first + self.size, whole.stop))
 
     @property
     def batches(self) -> int:
-        """That have events, of all ranks; an iteration but the last has some for each."""
+        """Batches that have events, of all ranks; every iteration but the last has some for each."""
         last = self.iterations - 1
-        return max(last, 0) * self.ranks + (-(-len(self.together(last)) // self.size) if last >= 0 else 0)
+        return max(last, 0) * self.ranks + (-(-len(self.all_events(last)) // self.size) if last >= 0 else 0)
 
     def sizes(self) -> Int64:
-        """Events of each iteration and rank, int64 [iterations, ranks]."""
-        counts = [[len(self.own(i, rank)) for rank in range(self.ranks)] for i in range(self.iterations)]
+        """Return events of each iteration and rank, int64 [iterations, ranks]."""
+        counts = [[len(self.rank_events(i, rank)) for rank in range(self.ranks)] for i in range(self.iterations)]
         return np.array(counts, np.int64).reshape(self.iterations, self.ranks)

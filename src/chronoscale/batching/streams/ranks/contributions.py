@@ -1,4 +1,4 @@
-"""Contributions: what each rank computes in an iteration for the memories and mailboxes of nodes, and who has their rows."""
+"""Contributions to node memories and mailboxes: which rank computes which in an iteration, and who has the rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.ranks.delivery import delivered
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.delivery import deliver_mail
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 
 
 class Contributions(NamedTuple):
-    """Ascending by holder, home and node.
+    """Contributions of an iteration to node memories and mailboxes, ascending by holder, home and node.
 
     holder int64 [n]: the rank that computes it; home int64 [n]: the one that has the node's row, SHARED: all; node int64 [n]. last int64
     [n]: the event after which the node's memory is written, -1 where nothing but mail comes; source bool [n]: it sends that event.
@@ -29,41 +29,47 @@ class Contributions(NamedTuple):
     event: Int64
 
     def of(self, rank: int) -> slice:
-        """Places of a rank's own."""
+        """Return the slice of a rank's own contributions."""
         return slice(int(np.searchsorted(self.holder, rank)), int(np.searchsorted(self.holder, rank, side="right")))
 
     def counts(self, ranks: int) -> Int64:
-        """How many each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
+        """Count the contributions that each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
         width = ranks + 1
         return np.bincount(self.holder * width + self.home - SHARED, minlength=ranks * width).reshape(ranks, width)
 
 
-def contributed(source: Source, whole: range, holder: Int64, home: Int32 | None, newest: bool, delivers: int) -> Contributions:
-    """Of an iteration's events `whole`, each on the rank holder [B]; every rank finds the same. home int32 [N]: where nodes are
-    (`Parts.node`), None: a holder has them all. newest: as of `Spread`. delivers: to how many neighbours of an event's ends its mail goes,
-    too (APAN).
+def compute_contributions(
+    source: IndexedStream, whole: range, holder: Int64, home: Int32 | None, newest: bool, delivers: int
+) -> Contributions:
+    """Compute what each rank contributes to node memories and mailboxes in one iteration; every rank finds the same.
+
+    whole: the iteration's events. holder int64 [B]: the rank that has each. home int32 [N]: the part that has each node's row
+    (`EventPartition.node`); None: a holder has them all. newest: as in `StreamDistribution`. delivers: to how many neighbours of an
+    event's ends its mail goes, too (APAN).
 
     A node's memory is written once, by whoever has its last event: what it becomes follows from what was there before the iteration.
     """
     span = slice(whole.start, whole.stop)
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1).ravel().astype(np.int64)
-    of, event = np.repeat(holder, 2), np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
+    rank_of_end, event = np.repeat(holder, 2), np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
     ranks = int(holder.max(initial=0)) + 1
     apart = np.zeros(ends.size, np.bool_) if home is None or newest else home[ends] == SHARED
-    key = ends * (ranks + 1) + np.where(apart, of + 1, 0)
+    key = ends * (ranks + 1) + np.where(apart, rank_of_end + 1, 0)
     last = ends.size - 1 - np.unique(key[::-1], return_index=True)[1]
-    writes = of[last] + ends[last] * ranks  # who computes what
+    writes = rank_of_end[last] + ends[last] * ranks  # who computes what
     if not delivers:
-        return _placed(of[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
-    found = delivered(source, whole, delivers)
-    mails = holder[found.event - whole.start] + found.nodes[found.to] * ranks
+        return _order_contributions(rank_of_end[last], ends[last], home, (event[last], np.arange(last.size)), (source, event[last]))
+    delivery = deliver_mail(source, whole, delivers)
+    mails = holder[delivery.event - whole.start] + delivery.nodes[delivery.to] * ranks
     keys, place = np.unique(np.concatenate([writes, mails]), return_inverse=True)
     written = np.full(keys.size, -1, np.int64)
     written[place[: last.size]] = event[last]
-    return _placed(keys % ranks, keys // ranks, home, (found.event, place[last.size :]), (source, written))
+    return _order_contributions(keys % ranks, keys // ranks, home, (delivery.event, place[last.size :]), (source, written))
 
 
-def _placed(holder: Int64, node: Int64, home: Int32 | None, mails: tuple[Int64, Int64], written: tuple[Source, Int64]) -> Contributions:
+def _order_contributions(
+    holder: Int64, node: Int64, home: Int32 | None, mails: tuple[Int64, Int64], written: tuple[IndexedStream, Int64]
+) -> Contributions:
     where = holder if home is None else home[node].astype(np.int64)
     order = np.lexsort((node, where, holder))
     place = np.empty(order.size, np.int64)

@@ -1,4 +1,4 @@
-"""Delivery: which nodes get the mails of an iteration's events."""
+"""Delivery of mail: which nodes get the messages of an iteration's events."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Int32, Int64
 
 
-class Delivery(NamedTuple):
-    """Mails of events, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by both: a place among the nodes,
-    and an event's number."""
+class MailDelivery(NamedTuple):
+    """Messages of events by the nodes that get them, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by
+    both: a place among the nodes, and an event's number."""
 
     nodes: Int64
     to: Int64
     event: Int64
 
 
-def delivered(source: Source, whole: range, fanout: int) -> Delivery:
-    """The mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN §3.4,
-    one hop)."""
+def deliver_mail(source: IndexedStream, whole: range, fanout: int) -> MailDelivery:
+    """Deliver the mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN
+    §3.4, one hop)."""
     span = slice(whole.start, whole.stop)
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1)
     nodes, place = np.unique(ends, return_inverse=True)
     place = place.reshape(ends.shape)
-    found = source.tcsr.sample(nodes.astype(np.int32), np.full(nodes.size, whole.start, np.int32), fanout)
+    sampled = source.tcsr.sample(nodes.astype(np.int32), np.full(nodes.size, whole.start, np.int32), fanout)
     event = np.repeat(np.arange(whole.start, whole.stop, dtype=np.int64), 2)
-    around: Int32 = found.neighbor[place.ravel()]
-    to = np.concatenate([ends.ravel(), around.ravel()]).astype(np.int64)
+    neighbours: Int32 = sampled.neighbor[place.ravel()]
+    to = np.concatenate([ends.ravel(), neighbours.ravel()]).astype(np.int64)
     keys = (to << 32) | np.concatenate([event, np.repeat(event, fanout)])
     keys = np.unique(keys[to >= 0])
-    receivers, at = np.unique(keys >> 32, return_inverse=True)
-    return Delivery(receivers, at.astype(np.int64), keys & 0xFFFFFFFF)
+    receivers, positions = np.unique(keys >> 32, return_inverse=True)
+    return MailDelivery(receivers, positions.astype(np.int64), keys & 0xFFFFFFFF)

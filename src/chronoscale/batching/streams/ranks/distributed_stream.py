@@ -1,4 +1,4 @@
-"""Spreading: a prepared stream on several ranks: its parts, its batches, their negatives and their work."""
+"""Distributed stream: a prepared stream on several ranks, with its partition, batches, negatives and work."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from hashlib import sha256
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.divide import divide
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.ranks.local_negatives import Variant, local_of_training
-from chronoscale.batching.streams.ranks.placement import Allotment, Spread
-from chronoscale.batching.streams.ranks.remote_reads import SpreadStatistics, counted
-from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
+from chronoscale.batching.streams.ranks.local_negatives import WeightVariant, local_training_negatives
+from chronoscale.batching.streams.ranks.remote_reads import DistributedStatistics, count_distributed_batches
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64
 from chronoscale.datasets.streams import draws
 
@@ -25,93 +25,96 @@ PARTS = "parts"
 
 
 @dataclass(frozen=True, eq=False)
-class Spreading:
-    """A prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
+class DistributedStream:
+    """Prepared stream on `ranks` ranks. What is cut or counted is kept in the prepared folder, if there is one."""
 
-    data: Prepared
-    spread: Spread
+    data: PreparedStream
+    spread: StreamDistribution
     ranks: int
     variant: str = "exact"
     _found: dict[int, Int32] = field(default_factory=dict)
 
     @cached_property
-    def parts(self) -> Parts | None:
-        """None where every rank has all of the stream. Raises UserError as `divide`."""
-        spread, data = self.spread, self.data
-        if not spread.policy:
+    def parts(self) -> EventPartition | None:
+        """The partition of the stream; None where every rank has all of it. Raises UserError as `partition_stream`."""
+        distribution, data = self.spread, self.data
+        if not distribution.policy:
             return None
         folder = None
         if data.folder is not None:
-            key = f"{self.ranks} {spread.policy} {spread.shared} {spread.decay}"
+            key = f"{self.ranks} {distribution.policy} {distribution.shared} {distribution.decay}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
-        shared = spread.shared if self.ranks > 1 else 0.0  # with nobody
-        given = spread.policy, shared, spread.decay, data.protocol.seed, data.split.train_end
-        return divide(data.whole.stream, self.ranks, *given, folder)
+        shared = distribution.shared if self.ranks > 1 else 0.0  # with nobody
+        settings = distribution.policy, shared, distribution.decay, data.protocol.seed, data.split.train_end
+        return partition_stream(data.whole.stream, self.ranks, *settings, folder)
 
-    def source(self, validates: bool) -> Source:
-        """What batches read."""
+    def source(self, validates: bool) -> IndexedStream:
+        """Return the stream that batches are sampled from: all events for validation, those that may be seen for training."""
         return self.data.whole if validates else self.data.training
 
-    def allotment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> Allotment:
-        """Batches of some events: those of training by their own numbers, others by those of the whole stream."""
-        deal = Deal(part, self.ranks, size, limit, every)
-        return Allotment(deal, self.parts_of(validates), validates)
+    def assignment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> RankAssignment:
+        """Assign some events to ranks and batches: those of training by their own numbers, others by those of the whole stream."""
+        deal = BatchAssignment(part, self.ranks, size, limit, every)
+        return RankAssignment(deal, self.parts_of(validates), validates)
 
-    def parts_of(self, validates: bool) -> Parts | None:
-        """Of the events that batches read, by their own numbers."""
+    def parts_of(self, validates: bool) -> EventPartition | None:
+        """Return the partition of the events that batches are sampled from, numbered as they are there."""
         return self.parts if validates else self._trained
 
     @cached_property
-    def _trained(self) -> Parts | None:
+    def _trained(self) -> EventPartition | None:
         if self.parts is None or (numbers := self.source(False).numbers) is None:
             return self.parts
         return replace(self.parts, event=np.ascontiguousarray(self.parts.event[numbers]))
 
-    def seat(self, validates: bool, rank: int) -> Seat | None:
-        """Of a rank that samples around events that train or that validate; None where it has all of the stream."""
+    def local_part(self, validates: bool, rank: int) -> LocalPart | None:
+        """Return the part that a rank samples from, for training or validation; None where it has all of the stream."""
         parts = self.parts_of(validates)
-        return None if parts is None else Seat(parts, rank)
+        return None if parts is None else LocalPart(parts, rank)
 
     def here(self, rank: int) -> Bool:
-        """Nodes whose rows a rank has, bool [N]."""
+        """Return a mask of the nodes whose rows a rank has, bool [N]."""
         if self.parts is None:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
         return self.parts.here(rank)
 
     def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
-        """What a rank's training events are told from, [B, 1], and what each counts for, [B, 1], None: 1; [B, 0] for a task without.
-        remote: in place of the spread's."""
+        """Draw the negatives of a rank's training events, [B, 1], and their weights in the loss, [B, 1] (None: 1); [B, 0] for a task
+        without.
+
+        remote: the probability of drawing from all destinations, in place of the distribution's.
+        """
         data, remote = self.data, self.spread.remote if remote is None else remote
         if remote >= 1 or self.parts is None or data.protocol.task == "node":
             return data.negatives_of_training(events, epoch, seed), None
         dst, local = np.asarray(data.training.stream.dst[events]), self._local(rank)
-        variant: Variant = "as-published" if self.variant == "as-published" else "exact"
-        return local_of_training(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
+        variant: WeightVariant = "as-published" if self.variant == "as-published" else "exact"
+        return local_training_negatives(dst, events, data.among, local, remote, seed=seed, epoch=epoch, variant=variant)
 
     def _local(self, rank: int) -> Int32:
-        """Destinations that a rank has, ascending."""
+        """Return the destinations that a rank has, ascending, int32."""
         if rank not in self._found:
             self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
         return self._found[rank]
 
-    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> SpreadStatistics:
-        """Of the batches of a part, as the first epoch of the protocol's seed draws them; counted once, then read. edges: whether a model
-        reads features of sampled events."""
+    def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
+        """Count what ranks' batches of the training or validation events read of each other, as the first epoch of the protocol's seed
+        draws them; counted once, then read. edges: whether a model reads features of sampled events."""
         data = self.data
-        part = data.split.validation if validates else range(data.trained)
-        allotment = self.allotment(part, size, limit, every, validates)
+        part = data.split.validation if validates else range(data.training_events)
+        assignment = self.assignment(part, size, limit, every, validates)
         key = f"spread {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
-        return data.counted(
-            key, allotment.iterations * self.ranks, SpreadStatistics, lambda: self._count(allotment, validates, sampling, edges)
+        return data.cache.counts(
+            key, assignment.iterations * self.ranks, DistributedStatistics, lambda: self._count(assignment, validates, sampling, edges)
         )
 
-    def _count(self, allotment: Allotment, validates: bool, sampling: Sampling, edges: bool) -> SpreadStatistics:
+    def _count(self, assignment: RankAssignment, validates: bool, sampling: Sampling, edges: bool) -> DistributedStatistics:
         data, seed = self.data, self.data.protocol.seed
 
-        told = data.told_from(validates, 0, seed)
+        fixed_negatives = data.negatives_of(validates, 0, seed)
 
         def others(events: Int64, rank: int) -> Int32:
-            return told(events) if validates else self.negatives(events, rank, 0, seed)[0]
+            return fixed_negatives(events) if validates else self.negatives(events, rank, 0, seed)[0]
 
-        drawn = draws.key_of(seed, draws.FIXED if validates else 0)
-        return counted(self.source(validates), allotment, self.spread, sampling, others, drawn, edges)
+        sampling_seed = draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
+        return count_distributed_batches(self.source(validates), assignment, self.spread, sampling, others, sampling_seed, edges)

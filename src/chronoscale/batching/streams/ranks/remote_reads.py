@@ -1,4 +1,4 @@
-"""Work of a spread stream: what the ranks' batches read of each other, counted exactly."""
+"""Remote reads: what the batches of ranks read of each other, counted exactly."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.counts import Counts
+from chronoscale.batching.streams.counts import BatchCounts
 from chronoscale.batching.streams.partitioning.partition import SHARED
-from chronoscale.batching.streams.ranks.contributions import Contributions, contributed
-from chronoscale.batching.streams.ranks.placement import Allotment, Spread
+from chronoscale.batching.streams.ranks.contributions import Contributions, compute_contributions
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpreadStatistics(Counts):
-    """One entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or hops.
+class DistributedStatistics(BatchCounts):
+    """Counts of a distributed stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of
+    n levels or hops.
 
-    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from them, and
-    settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
+    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from
+    them, and settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
     """
 
     events: Int64
@@ -44,11 +45,11 @@ class SpreadStatistics(Counts):
     everywhere: Int64
 
 
-class Remote:
+class RowsByOwner:
     """Rows of a batch by where they are: own ones first, then those of other ranks, rank by rank."""
 
     def __init__(self, ids: np.ndarray, home: np.ndarray, rank: int, ranks: int) -> None:
-        """ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
+        """Order rows by owner. ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
         away = (home != rank) & (home != SHARED)
         self.order = np.concatenate([np.flatnonzero(~away), np.flatnonzero(away)[np.argsort(home[away], kind="stable")]])
         self.ids = ids[self.order]
@@ -58,64 +59,77 @@ class Remote:
     @property
     def asked(self) -> np.ndarray:
         """Ids of rows to ask others for, rank by rank."""
-        found: np.ndarray = self.ids[self.own :]
-        return found
+        ids: np.ndarray = self.ids[self.own :]
+        return ids
 
 
-def remotes(found: Neighbourhood, source: Source, seat: Seat, edges: bool) -> tuple[Remote, Remote]:
-    """Of a batch's nodes, and of its edges, by their numbers in the whole stream; `edges`: whether a model reads their features."""
-    parts, rank = seat
-    nodes = Remote(found.nodes, parts.node[found.nodes], rank, parts.count)
-    home = parts.event[found.edges] if edges else np.full(found.edges.size, rank)
-    return nodes, Remote(source.original(found.edges), home, rank, parts.count)
+def rows_by_owner(
+    neighbourhood: Neighbourhood, source: IndexedStream, local_part: LocalPart, edges: bool
+) -> tuple[RowsByOwner, RowsByOwner]:
+    """Order the rows of a batch's nodes and of its edges by owner, edges by their numbers in the whole stream; `edges`: whether a model
+    reads their features."""
+    parts, rank = local_part
+    nodes = RowsByOwner(neighbourhood.nodes, parts.node[neighbourhood.nodes], rank, parts.count)
+    home = parts.event[neighbourhood.edges] if edges else np.full(neighbourhood.edges.size, rank)
+    return nodes, RowsByOwner(source.original(neighbourhood.edges), home, rank, parts.count)
 
 
-def contributions(source: Source, allotment: Allotment, iteration: int, rank: int, spread: Spread, delivers: int) -> Contributions:
-    """Of an iteration, on all ranks; without parts on this one alone."""
-    if allotment.parts is None:
-        own = allotment.own(iteration, rank)
+def iteration_contributions(
+    source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
+) -> Contributions:
+    """Compute the contributions of an iteration: of all ranks, or, without parts, of this one alone."""
+    if assignment.parts is None:
+        own = assignment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
-        return contributed(source, whole, np.full(own.size, rank, np.int64), None, spread.newest, delivers)
-    whole = allotment.deal.together(iteration)
-    return contributed(source, whole, allotment.part_of(whole), allotment.parts.node, spread.newest, delivers)
+        return compute_contributions(source, whole, np.full(own.size, rank, np.int64), None, distribution.newest, delivers)
+    whole = assignment.batches.all_events(iteration)
+    return compute_contributions(source, whole, assignment.part_of(whole), assignment.parts.node, distribution.newest, delivers)
 
 
-Draw = Callable[[Int64, int], np.ndarray]  # nodes [B, k] that a rank's events are told from
+RankNegatives = Callable[[Int64, int], np.ndarray]  # negatives [B, k] of a rank's events
 
 
-def counted(
-    source: Source, allotment: Allotment, spread: Spread, sampling: Sampling, others: Draw, seed: int, edges: bool
-) -> SpreadStatistics:
-    """Of all batches of all ranks. edges: whether a model reads features of sampled events."""
-    hops, ranks = len(sampling.fanouts), allotment.ranks
-    made = SpreadStatistics.zeros(allotment.iterations * ranks, hops)
-    for iteration in range(allotment.iterations):
-        first, apart = iteration * ranks, range(ranks) if allotment.parts is None else range(1)
-        done = (contributions(source, allotment, iteration, rank, spread, sampling.delivers).counts(ranks) for rank in apart)
-        _exchanged(made, np.sum(list(done), axis=0), slice(first, first + ranks), spread.newest)
+def count_distributed_batches(
+    source: IndexedStream,
+    assignment: RankAssignment,
+    distribution: StreamDistribution,
+    sampling: Sampling,
+    negatives: RankNegatives,
+    seed: int,
+    edges: bool,
+) -> DistributedStatistics:
+    """Count what the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
+    hops, ranks = len(sampling.fanouts), assignment.ranks
+    counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
+    for iteration in range(assignment.iterations):
+        first, apart = iteration * ranks, range(ranks) if assignment.parts is None else range(1)
+        contributed = (
+            iteration_contributions(source, assignment, iteration, rank, distribution, sampling.delivers).counts(ranks) for rank in apart
+        )
+        _count_exchanged(counts, np.sum(list(contributed), axis=0), slice(first, first + ranks), distribution.newest)
         for rank in range(ranks):
-            if not len(own := allotment.own(iteration, rank)):
+            if not len(own := assignment.rank_events(iteration, rank)):
                 continue
-            at = first + rank
-            roots = source.roots(own, others(own, rank), allotment.before(iteration, rank), sampling.sources)
-            seat = None if allotment.parts is None else Seat(allotment.parts, rank)
-            found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, seat=seat)
-            made["events"][at], made["roots"][at] = own.size, found.trees[0].levels[0].size
-            made["targets"][at] = [level.size for level in found.trees[0].levels]
-            made["sampled"][at] = [np.count_nonzero(hop.there) for hop in found.trees[0].hops]
-            made["nodes"][at], made["edges"][at] = found.nodes.size, found.edges.size
-            if seat is not None:
-                for what, table in zip(("nodes", "edges"), remotes(found, source, seat, edges), strict=True):
-                    made[f"asked_{what}"][at] = table.counts.sum()
-                    made[f"served_{what}"][first : first + ranks] += table.counts
-    return SpreadStatistics(**made)
+            batch = first + rank
+            roots = source.roots(own, negatives(own, rank), assignment.before(iteration, rank), sampling.sources)
+            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank)
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=local_part)
+            counts["events"][batch], counts["roots"][batch] = own.size, sampled.trees[0].levels[0].size
+            counts["targets"][batch] = [level.size for level in sampled.trees[0].levels]
+            counts["sampled"][batch] = [np.count_nonzero(hop.there) for hop in sampled.trees[0].hops]
+            counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
+            if local_part is not None:
+                for table_name, table in zip(("nodes", "edges"), rows_by_owner(sampled, source, local_part, edges), strict=True):
+                    counts[f"asked_{table_name}"][batch] = table.counts.sum()
+                    counts[f"served_{table_name}"][first : first + ranks] += table.counts
+    return DistributedStatistics(**counts)
 
 
-def _exchanged(made: dict[str, np.ndarray], counts: Int64, at: slice, newest: bool) -> None:
-    """Of an iteration, from `Contributions.counts` of all ranks."""
+def _count_exchanged(arrays: dict[str, np.ndarray], counts: Int64, batches: slice, newest: bool) -> None:
+    """Add the counts of an iteration's exchanged contributions, from `Contributions.counts` of all ranks."""
     shared, placed = counts[:, 0], counts[:, 1:]
     own, settled = placed.diagonal(), placed.sum(0)
-    made["sent"][at], made["come"][at] = placed.sum(1) - own, settled - own
-    made["shared"][at], made["everywhere"][at] = shared, shared.sum()
-    made["computed"][at] = counts.sum(1)
-    made["settled"][at] = settled if newest else settled + shared
+    arrays["sent"][batches], arrays["come"][batches] = placed.sum(1) - own, settled - own
+    arrays["shared"][batches], arrays["everywhere"][batches] = shared, shared.sum()
+    arrays["computed"][batches] = counts.sum(1)
+    arrays["settled"][batches] = settled if newest else settled + shared

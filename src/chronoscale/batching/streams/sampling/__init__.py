@@ -1,1 +1,1 @@
-"""Neighbourhoods of a batch: what samples them, on which threads, and how much of them repeats."""
+"""Sampled neighbourhoods of batches: what samples them, on which threads, and how much of them repeats."""

@@ -16,8 +16,10 @@ SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 Roots = tuple[Int32, Int32]  # nodes [R] and the first event that each does not see [R], as `TCSR.sample` takes them
 
 
-def affinity(tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks") -> Float64:
-    """Between T threads, over these batches: float64 [T, T], symmetric, -1 on the diagonal.
+def thread_affinity(
+    tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks"
+) -> Float64:
+    """Compute how alike T threads sample over these batches: float64 [T, T], symmetric, -1 on the diagonal.
 
     chunks: thread i samples the i-th of T parts of a batch's roots, rounded up, as it does when it is bound; two threads are as similar as
     the sets of nodes that they read (Jaccard), and a batch adds that. as-published: Algorithm 2 as printed. Parts are rounded down; root k
@@ -38,29 +40,30 @@ def affinity(tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequen
         used = node if by_chunk else node[: each * threads]
         if not len(used):
             continue
-        root, found = _met(tcsr, used, before[: len(used)], fanouts)
+        root, node_ids = _neighbourhood_nodes(tcsr, used, before[: len(used)], fanouts)
         thread, position = np.divmod(root, each)
-        total += _jaccard(np.zeros_like(position) if by_chunk else position, thread, found.astype(np.int64), threads)
+        total += _jaccard(np.zeros_like(position) if by_chunk else position, thread, node_ids.astype(np.int64), threads)
     total = np.triu(total, 1)
     total += total.T
     np.fill_diagonal(total, -1.0)
     return total
 
 
-def _met(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
-    """The nodes that roots [R] and their neighbourhoods hold, and the root of each."""
-    roots, nodes, width = [np.arange(len(node))], [node], 1
+def _neighbourhood_nodes(tcsr: TCSR, node: Int32, before: Int32, fanouts: Sequence[int]) -> tuple[Int64, Int32]:
+    """Return the nodes that roots [R] and their neighbourhoods hold, and the root of each."""
+    roots = [np.arange(len(node))]
+    nodes = [node]
+    width = 1
     for fanout, hop in zip(fanouts, tcsr.hops(node, before, fanouts), strict=True):
         width *= fanout
         nodes.append(hop.sampled.neighbor.ravel())
         roots.append(np.repeat(np.arange(len(node)), width))
-    root, found = np.concatenate(roots), np.concatenate(nodes)
-    return root[found >= 0], found[found >= 0]
+    root, node_ids = np.concatenate(roots), np.concatenate(nodes)
+    return root[node_ids >= 0], node_ids[node_ids >= 0]
 
 
 def _jaccard(block: Int64, thread: Int64, node: Int64, threads: int) -> Float64:
-    """Of entries (block, thread, node), of which a set is those of one block and thread: similarities of each two threads' sets, summed
-    over blocks."""
+    """Sum, over blocks, the Jaccard similarities of each two threads' sets, from entries (block, thread, node)."""
     if not node.size:
         return np.zeros((threads, threads))
     from scipy.sparse import csr_array  # noqa: PLC0415 (heavy, and ranks whose threads are not bound do without)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
-from chronoscale.batching.streams.partitioning.partition import Parts
-from chronoscale.cuda_ext.native.arguments import Owned, Weighed
-from chronoscale.cuda_ext.sampling import boundary as kernel
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.cuda_ext.native.arguments import Ownership, WeightedNeighbors
+from chronoscale.cuda_ext.sampling import boundary_decay as kernel
 from chronoscale.datasets.arrays import Int32, Numbers
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -17,9 +17,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local
-    ones alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left
-    free are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
+    """Settings of sampling across the boundary of a part.
+
+    theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: local ones
+    alone; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left free
+    are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
 
     Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it
     reaches beyond them. Raises UserError for a number that is negative or not finite.
@@ -35,23 +37,32 @@ class Boundary:
                 raise UserError(f"Boundary.{name}: expected a finite number of 0 or more, got {number}")
 
 
-class Seat(NamedTuple):
-    """Whose sampling it is: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
+class LocalPart(NamedTuple):
+    """Part that samples: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
 
-    parts: Parts
+    parts: EventPartition
     rank: int
 
 
 def sample(
-    tcsr: TCSR, t: Numbers, seat: Seat, node: Int32, before: Int32, fanout: int, boundary: Boundary, seed: int = 0, threads: int = 0
-) -> Weighed:
-    """Up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as cuda_ext.boundary.sample. t [M]: times of the events.
+    tcsr: TCSR,
+    t: Numbers,
+    local_part: LocalPart,
+    node: Int32,
+    before: Int32,
+    fanout: int,
+    boundary: Boundary,
+    seed: int = 0,
+    threads: int = 0,
+) -> WeightedNeighbors:
+    """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as boundary_decay.sample. t [M]: times of the
+    events.
 
     An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
     that has no part.
     """
-    if not 0 <= seat.rank < seat.parts.count:
-        raise UserError(f"Seat.rank: expected a part from 0 to {seat.parts.count - 1}, got {seat.rank}")
-    owned = Owned(seat.parts.node, seat.parts.event, seat.rank)
+    if not 0 <= local_part.rank < local_part.parts.count:
+        raise UserError(f"LocalPart.rank: expected a part from 0 to {local_part.parts.count - 1}, got {local_part.rank}")
+    owned = Ownership(local_part.parts.node, local_part.parts.event, local_part.rank)
     rows = tcsr.indptr, tcsr.neighbor, tcsr.event
     return kernel.sample(rows, t, owned, node, before, fanout, boundary.theta, boundary.decay, boundary.complete, seed, threads)

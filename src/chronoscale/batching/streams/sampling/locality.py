@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.sampling.affinity import Roots
-from chronoscale.cuda_ext.sampling import caches
-from chronoscale.cuda_ext.sampling.topology import Level, Topology
+from chronoscale.cuda_ext.sampling import processor_caches
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology, Level
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
@@ -22,8 +22,8 @@ LINE = 64  # bytes
 GROUP = 32  # roots that a thread has under way
 
 
-class Cache(NamedTuple):
-    """One for each group of processors that share one of that level."""
+class CacheLevel(NamedTuple):
+    """Caches of one level: one for each group of processors that share it."""
 
     level: Level
     kilobytes: int
@@ -31,19 +31,21 @@ class Cache(NamedTuple):
 
 
 # Of a Xeon Gold 6133 (Skylake-SP), on which FAST was measured: L1 and L2 of a core, L3 of a socket (Intel's datasheet: 27.5 MB).
-XEON = (Cache("core", 32, 8), Cache("l2", 1024, 16), Cache("l3", 28160, 11))
+XEON = (CacheLevel("core", 32, 8), CacheLevel("l2", 1024, 16), CacheLevel("l3", 28160, 11))
 
 
-class Accesses(NamedTuple):
-    """Of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
+class MemoryAccesses(NamedTuple):
+    """Memory accesses of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
 
     thread: Int64
     line: Int64
 
 
-def reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Accesses:
-    """What T bound threads read when they sample the latest `fanout` neighbours of a batch's roots, each its part."""
-    root, steps, lines = [], [], []
+def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
+    """Return the memory accesses of T bound threads that sample the latest `fanout` neighbours of a batch's roots, each its part."""
+    root = []
+    steps = []
+    lines = []
     node, before = (np.asarray(ids, np.int64) for ids in roots)
     there = np.flatnonzero(node >= 0)
 
@@ -58,32 +60,38 @@ def reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Accesses:
     for step in (0, 1):
         read(there, 0, 0, node[there] + step, step)
     begin, end = tcsr.indptr[node[there]], tcsr.indptr[node[there] + 1]
-    searched, left, first, step = there[end > begin], (end - begin)[end > begin], begin[end > begin], 0
+    searched = there[end > begin]
+    left = (end - begin)[end > begin]
+    first = begin[end > begin]
+    step = 0
     while (more := left > 1).any():  # as `earlier` halves a row
         half = left // 2
         read(searched[more], 1, 1, (first + half - 1)[more], step)
         first = np.where(more & (tcsr.event[first + np.maximum(half, 1) - 1] < before[searched]), first + half, first)
         left, step = np.where(more, left - half, left), step + 1
     read(searched, 1, 1, first, step)
-    found = first + (tcsr.event[first] < before[searched])
-    least = np.maximum(found - fanout, tcsr.indptr[node[searched]])
-    found, least, searched = found[found > least], least[found > least], searched[found > least]
+    last = first + (tcsr.event[first] < before[searched])
+    least = np.maximum(last - fanout, tcsr.indptr[node[searched]])
+    last, least, searched = last[last > least], least[last > least], searched[last > least]
     for step, array in enumerate((2, 1), 2):
         for k in range(0, fanout, LINE // 4):  # what is taken, a line at a time, and its last entry
-            some = least + k < found
-            read(searched[some], 2, array, (least + k)[some], step)
-        read(searched, 2, array, found - 1, step)
-    of, step_of, line = np.concatenate(root), np.concatenate(steps), np.concatenate(lines)
+            taken_here = least + k < last
+            read(searched[taken_here], 2, array, (least + k)[taken_here], step)
+        read(searched, 2, array, last - 1, step)
+    of = np.concatenate(root)
+    step_of = np.concatenate(steps)
+    line = np.concatenate(lines)
     thread, position = np.divmod(of, max(1, -(-len(node) // threads)))
     order = np.lexsort((thread, step_of & 255, position % GROUP, step_of >> 8, position // GROUP))
-    return Accesses(thread[order], line[order])
+    return MemoryAccesses(thread[order], line[order])
 
 
 def hit_rates(
-    batches: Iterable[Accesses], cpus: Iterable[Sequence[int]], topology: Topology, levels: Sequence[Cache] = XEON
+    batches: Iterable[MemoryAccesses], cpus: Iterable[Sequence[int]], topology: CpuTopology, levels: Sequence[CacheLevel] = XEON
 ) -> list[float]:
-    """Of each level, the nearest first, the share of what reaches it that it holds. cpus: where each thread runs, batch by batch. A level
-    is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine does not have."""
+    """Return, for each level of cache, the nearest first, the share of the accesses that reach it which hit. cpus: where each thread runs,
+    batch by batch. A level is asked for what the one before did not have; nan where nothing is. Raises UserError for a CPU that the machine
+    does not have."""
     numbers = {cpu.number: at for at, cpu in enumerate(topology.cpus)}
     line, place = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch, where in zip(batches, cpus, strict=True):
@@ -91,12 +99,14 @@ def hit_rates(
             raise UserError(f"locality: CPU {strange[0]} is none of this machine's")
         line.append(batch.line)
         place.append(np.array([numbers[cpu] for cpu in where])[batch.thread])
-    lines, places, rates = np.concatenate(line), np.concatenate(place), []
+    lines = np.concatenate(line)
+    places = np.concatenate(place)
+    rates = []
     for level in levels:
         shared = [getattr(cpu, level.level) for cpu in topology.cpus]
         kinds, of = np.unique(shared, return_inverse=True)
         sets = max(1, level.kilobytes * 1024 // (LINE * level.ways))
-        hit = caches.hits(lines, of[places].astype(np.int32), len(kinds), sets, level.ways)
+        hit = processor_caches.hits(lines, of[places].astype(np.int32), len(kinds), sets, level.ways)
         rates.append(float(hit.mean()) if len(hit) else float("nan"))
         lines, places = lines[~hit], places[~hit]
     return rates

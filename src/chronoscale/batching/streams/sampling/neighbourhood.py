@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.batching.streams.sampling import boundary
-from chronoscale.batching.streams.sampling.boundary import Boundary, Seat
-from chronoscale.cuda_ext.native.arguments import Weighed
-from chronoscale.cuda_ext.sampling.distinct import distinct
-from chronoscale.cuda_ext.sampling.temporal import Policy, Sampled
+from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
+from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
+from chronoscale.cuda_ext.sampling.temporal import Policy, SampledNeighbors
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.tcsr import TCSR
@@ -22,13 +22,13 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
+    """Settings of how the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
 
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
-    sources: roots are the sources of events alone, see `Source.roots`. boundary: recent neighbours, of other parts only some; every hop
-    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
+    sources: roots are the sources of events alone, see `IndexedStream.roots`. boundary: recent neighbours, of other parts only some; every
+    hop samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
     """
 
     fanouts: tuple[int, ...]
@@ -45,12 +45,12 @@ class Sampling:
             raise UserError(f"a boundary is for recent neighbours without windows, got {self.policy}, {self.windows} windows")
 
     def __str__(self) -> str:
-        """What it is known by in files, of which there were some before there were boundaries."""
+        """Return the text in keys of counts on disk, some of which are older than `boundary`."""
         return repr(self).replace(", boundary=None", "")
 
 
 class Hop(NamedTuple):
-    """K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
+    """Hop of a tree: K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
 
     slot: Int64  # [T, K]: a target of the next level
     there: Bool  # [T, K]
@@ -60,7 +60,7 @@ class Hop(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
+    """Tree of sampled neighbours: hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
 
     levels: list[Int64]  # [T]: a row of the batch's nodes
     hops: list[Hop]
@@ -68,7 +68,8 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a window, the oldest first."""
+    """SampledNeighbors neighbourhood of a batch. nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a
+    window, the oldest first."""
 
     nodes: Int32
     edges: Int32
@@ -82,7 +83,7 @@ class _Level(NamedTuple):
     time: Numbers
 
 
-class _Grown(NamedTuple):
+class _SampledLevels(NamedTuple):
     levels: list[_Level]
     events: list[Int32]  # of each hop [T, K]
     slots: list[Int64]
@@ -97,43 +98,47 @@ def sample(
     sampling: Sampling,
     seed: int = 0,
     threads: int = 0,
-    seat: Seat | None = None,
+    local_part: LocalPart | None = None,
 ) -> Neighbourhood:
-    """Around roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]: times of the events.
-    seat: whose boundary it is, where `sampling` has one.
+    """Sample the neighbourhoods of roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]:
+    times of the events. local_part: the part that samples, where `sampling` has a boundary.
 
-    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a seat.
+    Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a local part.
     """
-    windows = _windows(t, roots, sampling)
-    grown = [_grow(tcsr, t, level, sampling, draws.key_of(seed, number), threads, seat) for number, level in enumerate(windows)]
-    ids, place = compacted(np.concatenate([level.node for one in grown for level in one.levels]), sampling.unique)
-    filled = [event[there] for one in grown for event, there in zip(one.events, one.there, strict=True)]
-    edges, edge_place = compacted(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
-    trees, node_at, edge_at = [], 0, 0
-    for one in grown:
+    windows = _window_roots(t, roots, sampling)
+    grown = [
+        _sample_tree(tcsr, t, level, sampling, draws.derive_key(seed, number), threads, local_part) for number, level in enumerate(windows)
+    ]
+    ids, place = compact(np.concatenate([level.node for tree in grown for level in tree.levels]), sampling.unique)
+    filled = [event[there] for tree in grown for event, there in zip(tree.events, tree.there, strict=True)]
+    edges, edge_place = compact(np.concatenate([*filled, np.empty(0, np.int32)]), sampling.unique)
+    trees = []
+    node_at = 0
+    edge_at = 0
+    for tree in grown:
         levels, hops = [], []
-        for level in one.levels:
+        for level in tree.levels:
             levels.append(place[node_at : node_at + level.node.size])
             node_at += level.node.size
-        for number, (event, slot, there, weight) in enumerate(zip(one.events, one.slots, one.there, one.weights, strict=True)):
+        for number, (event, slot, there, weight) in enumerate(zip(tree.events, tree.slots, tree.there, tree.weights, strict=True)):
             edge, count = np.zeros(there.shape, np.int64), int(np.count_nonzero(there))
             edge[there] = edge_place[edge_at : edge_at + count]
             edge_at += count
-            elapsed = (one.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
+            elapsed = (tree.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
             hops.append(Hop(slot, there, edge, elapsed, weight))
         trees.append(Tree(levels, hops))
     return Neighbourhood(ids, edges, trees)
 
 
-def compacted(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
-    """Rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
+def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
+    """Return rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
     if not unique:
         return ids, np.arange(ids.size)
-    return distinct(ids)
+    return unique_ids(ids)
 
 
-def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
-    """The roots once a window, the oldest first; one without bounds where there are no windows."""
+def _window_roots(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling) -> Sequence[_Level]:
+    """Return the roots once a window, the oldest first; one without bounds where there are no windows."""
     node, before, time = roots
     if sampling.windows == 1 and not sampling.duration:
         return [_Level(node, before, None, time)]
@@ -146,59 +151,63 @@ def _windows(t: Numbers, roots: tuple[Int32, Int32, Numbers], sampling: Sampling
     return [_Level(node, bounds[number], bounds[number + 1], time) for number in reversed(range(sampling.windows))]
 
 
-def _grow(tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, seat: Seat | None) -> _Grown:
-    """Levels and hops of one tree."""
-    grown = _Grown([roots], [], [], [], [])
+def _sample_tree(
+    tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, local_part: LocalPart | None
+) -> _SampledLevels:
+    """Sample the levels and hops of one tree."""
+    grown = _SampledLevels([roots], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
-        found = _found(tcsr, t, level, fanout, sampling, draws.key_of(seed, hop), threads, seat)
-        there = np.arange(fanout) < found.counts[:, None]
-        event, node = found.event[there], found.neighbor[there]
-        since = None if level.since is None else np.repeat(level.since, found.counts)
+        sampled = _sample_level(tcsr, t, level, fanout, sampling, draws.derive_key(seed, hop), threads, local_part)
+        there = np.arange(fanout) < sampled.counts[:, None]
+        event, node = sampled.event[there], sampled.neighbor[there]
+        since = None if level.since is None else np.repeat(level.since, sampled.counts)
         index = np.arange(event.size)
         if sampling.unique:
-            index = _targets(node, event, since, hop + 1 == len(sampling.fanouts))
+            index = _number_targets(node, event, since, hop + 1 == len(sampling.fanouts))
         slot = np.zeros(there.shape, np.int64)
         slot[there] = index
-        node, event = _of_each(node, index), _of_each(event, index)
-        since = None if since is None else _of_each(since, index)
+        node, event = _values_by_number(node, index), _values_by_number(event, index)
+        since = None if since is None else _values_by_number(since, index)
         if not node.size:  # a row that no slot means
-            node, event, since = level.node[:1], np.zeros(1, np.int32), None if since is None else np.zeros(1, np.int32)
+            node = level.node[:1]
+            event = np.zeros(1, np.int32)
+            since = None if since is None else np.zeros(1, np.int32)
         grown.levels.append(_Level(node, event, since, t[event]))
-        grown.events.append(found.event)
+        grown.events.append(sampled.event)
         grown.slots.append(slot)
         grown.there.append(there)
-        grown.weights.append(found.weight if isinstance(found, Weighed) else None)
+        grown.weights.append(sampled.weight if isinstance(sampled, WeightedNeighbors) else None)
     return grown
 
 
-def _found(
-    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, seat: Seat | None
-) -> Sampled | Weighed:
+def _sample_level(
+    tcsr: TCSR, t: Numbers, level: _Level, fanout: int, sampling: Sampling, key: int, threads: int, local_part: LocalPart | None
+) -> SampledNeighbors | WeightedNeighbors:
     if sampling.boundary is None:
         return tcsr.sample(level.node, level.before, fanout, sampling.policy, key, threads, level.since)
-    if seat is None:
-        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a seat")
-    return boundary.sample(tcsr, t, seat, level.node, level.before, fanout, sampling.boundary, key, threads)
+    if local_part is None:
+        raise UserError("neighbours are sampled across a boundary, and nothing says which part is the own; expected a local part")
+    return boundary.sample(tcsr, t, local_part, level.node, level.before, fanout, sampling.boundary, key, threads)
 
 
-def _targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
-    """Of slots [n], the number of the target that each leads to, int64 [n]: one for slots that are alike. Of the last level the node alone
-    is read; of others also when it was met, and how far back is seen."""
+def _number_targets(node: Int32, event: Int32, since: Int32 | None, last: bool) -> Int64:
+    """Number the targets that slots [n] lead to, int64 [n], one for slots that are alike. Of the last level the node alone is read; of
+    others also when it was met, and how far back is seen."""
     if last:
-        return distinct(node)[1]
-    met, index = distinct(event)
-    end = np.empty(met.size, np.int32)
+        return unique_ids(node)[1]
+    events, index = unique_ids(event)
+    end = np.empty(events.size, np.int32)
     end[index] = node
-    alike = distinct((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
+    alike = unique_ids((2 * index + (end[index] != node)).astype(np.int32))[1]  # an event has two ends
     if since is None:
         return alike
-    bounds, bound = distinct(since)
+    bounds, bound = unique_ids(since)
     return np.asarray(np.unique(alike * bounds.size + bound, return_inverse=True)[1], np.int64)
 
 
-def _of_each(values: Int32, index: Int64) -> Int32:
-    """The value of each number in index [n], of which those that are alike have one."""
-    found = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
-    found[index] = values
-    return found
+def _values_by_number(values: Int32, index: Int64) -> Int32:
+    """Return the value of each number in index [n], of which those that are alike have one."""
+    distinct_values = np.empty(int(index.max(initial=-1)) + 1, values.dtype)
+    distinct_values[index] = values
+    return distinct_values

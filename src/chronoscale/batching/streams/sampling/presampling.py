@@ -1,4 +1,4 @@
-"""Presampled: batches that are sampled before they are trained on, to see what they will ask for."""
+"""Presampling: batches are sampled before they are trained on, to see which rows they will ask for."""
 
 from __future__ import annotations
 
@@ -6,45 +6,50 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.caching.loading import CachedRows, RowFrequencies
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling import neighbourhood
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.source import Source
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32
-from chronoscale.datasets.streams.spans import Events
+from chronoscale.datasets.streams.event_numbers import EventNumbers
 
-Others = Callable[[Events], Int32]  # nodes [B] or [B, k] that the events of a batch are told from
+BatchNegatives = Callable[[EventNumbers], Int32]  # negatives [B] or [B, k] of the events of a batch
 
 
-def sampled(
-    source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, ranks: range | None = None
+def sample_batches(
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, ranks: range | None = None
 ) -> Iterator[tuple[int, Neighbourhood]]:
-    """Batches that have events, of these ranks (None: all), each with its number, iteration x ranks + rank."""
-    for iteration in range(deal.iterations):
-        before = deal.together(iteration).start
-        for rank in ranks or range(deal.ranks):
-            if own := deal.own(iteration, rank):
-                roots = source.roots(own, others(own), before, sampling.sources)
-                found = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
-                yield iteration * deal.ranks + rank, found
+    """Sample batches that have events, one by one, of these ranks (None: all), each with its number, iteration x ranks + rank."""
+    for iteration in range(assignment.iterations):
+        before = assignment.all_events(iteration).start
+        for rank in ranks or range(assignment.ranks):
+            if own := assignment.rank_events(iteration, rank):
+                roots = source.roots(own, negatives(own), before, sampling.sources)
+                sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed)
+                yield iteration * assignment.ranks + rank, sampled
 
 
-def asked(source: Source, deal: Deal, sampling: Sampling, others: Others, seed: int, rank: int) -> list[Cached]:
-    """The different nodes and events that each of a rank's batches reads, ascending."""
-    return [different(found, source) for _, found in sampled(source, deal, sampling, others, seed, range(rank, rank + 1))]
+def rows_by_batch(
+    source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, rank: int
+) -> list[CachedRows]:
+    """Return the different nodes and events that each of a rank's batches reads, ascending."""
+    return [
+        distinct_rows(sampled, source)
+        for _, sampled in sample_batches(source, assignment, sampling, negatives, seed, range(rank, rank + 1))
+    ]
 
 
-def different(found: Neighbourhood, source: Source) -> Cached:
-    """The different nodes of a batch, and its different events by their numbers in the whole stream; ascending."""
-    return Cached(distinct(found.nodes)[0], source.original(distinct(found.edges)[0]))
+def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
+    """Return the different nodes of a sampled batch, and its different events by their numbers in the whole stream; ascending."""
+    return CachedRows(unique_ids(sampled.nodes)[0], source.original(unique_ids(sampled.edges)[0]))
 
 
-def frequencies(batches: Iterable[Cached], nodes: int, events: int) -> Frequencies:
-    """In how many of the batches each is (FAST, Algorithm 1, lines 1 to 5)."""
-    seen = Frequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
+def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
+    """Count in how many of the batches each node and each event is (FAST, Algorithm 1, lines 1 to 5)."""
+    frequencies = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
     for batch in batches:
-        seen.nodes[batch.nodes] += 1
-        seen.edges[batch.edges] += 1
-    return seen
+        frequencies.nodes[batch.nodes] += 1
+        frequencies.edges[batch.edges] += 1
+    return frequencies

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.arrays import Float64, Int32, Int64
 from chronoscale.errors import UserError
 
@@ -17,13 +17,13 @@ FANOUT, BATCH = 10, 2_000  # FAST §6.1
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What FAST §3.1 leaves open, set to what agrees with most of Table 1.
+class RedundancyDefinition:
+    """Definition of redundancy: what FAST §3.1 leaves open, set to what agrees with most of Table 1.
 
     fanouts: of each hop, the nearest first. One hop: two of LastFM's 1,980 nodes would repeat at 99 %, not 93.5. roots: whether a batch's
     own nodes count among its node ids. Without them: with them LastFM's R of 93.5 % would be all of its nodes in every batch, and M not
     91.8 but 100 %. lag: pairs are batches i and i + lag; edges of batches far apart have nothing in common. Negatives are not roots, unless
-    they are given to `redundancy`: with them R of LastFM is 95 % at least.
+    they are given to `measure_redundancy`: with them R of LastFM is 95 % at least.
     """
 
     fanouts: tuple[int, ...] = (FANOUT,)
@@ -35,11 +35,11 @@ class Reading:
             raise UserError(f"redundancy: expected fan-outs and a lag of at least 1, got {list(self.fanouts)} and {self.lag}")
 
 
-DEFAULT = Reading()
+DEFAULT = RedundancyDefinition()
 
 
-class Rates(NamedTuple):
-    """Shares of 1; NaN where no batch has an id."""
+class RedundancyRates(NamedTuple):
+    """Rates of nodes and of edges, shares of 1; NaN where no batch has an id."""
 
     node: float
     edge: float
@@ -47,14 +47,14 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redundancy:
-    """match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1 - R). repeat: R_i = 1 - N_u / N_i,
-    N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
+    """Rates at which sampled ids repeat. match: M_ij = N_o / min(N_i, N_j), N counting different ids (with repetitions it could not pass 1
+    - R). repeat: R_i = 1 - N_u / N_i, N_i with repetitions. Both are means over batches, or pairs of them, that have ids.
 
     degrees int64 [fan-out + 1]: roots of all batches by how many neighbours the first hop found for them, as often as they are roots.
     """
 
-    match: Rates
-    repeat: Rates
+    match: RedundancyRates
+    repeat: RedundancyRates
     degrees: Int64
 
     @property
@@ -72,8 +72,8 @@ class Redundancy:
     @property
     def degree_of_found(self) -> float:
         """Mean over the roots that have a neighbour; NaN where none has."""
-        found = int(self.degrees[1:].sum())
-        return float(self.degrees @ np.arange(self.degrees.size)) / found if found else float("nan")
+        roots = int(self.degrees[1:].sum())
+        return float(self.degrees @ np.arange(self.degrees.size)) / roots if roots else float("nan")
 
     @property
     def distribution(self) -> Float64:
@@ -81,40 +81,47 @@ class Redundancy:
         return np.asarray(self.degrees / max(int(self.degrees.sum()), 1), np.float64)
 
 
-class _Found(NamedTuple):
-    """Ids of one batch: how many, and the different ones, for nodes and edges; and its roots' degrees."""
+class _BatchIds(NamedTuple):
+    """Sampled ids of one batch: how many, and the different ones, for nodes and edges; and its roots' degrees."""
 
     total: tuple[int, int]
     different: tuple[Int32, Int32]
     degrees: Int64
 
 
-def redundancy(source: Source, deal: Deal, reading: Reading = DEFAULT, others: Callable[[range], Int32] | None = None) -> Redundancy:
-    """Exact, of the deal's batches (`every`: of one in so many) and of each and the one `reading.lag` later; most recent neighbours.
+def measure_redundancy(
+    source: IndexedStream,
+    assignment: BatchAssignment,
+    reading: RedundancyDefinition = DEFAULT,
+    negatives: Callable[[range], Int32] | None = None,
+) -> Redundancy:
+    """Measure, exactly, how much repeats within each batch and from it to the one `reading.lag` later, with most recent neighbours.
 
-    others: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError where
-    the deal is of several ranks, or has no batch.
+    negatives: negatives [B] or [B, k] of a batch, as roots beside its events' ends. Two batches are in memory at once. Raises UserError
+    where the assignment is of several ranks, or has no batch.
     """
-    if deal.ranks != 1 or not deal.iterations:
-        raise UserError(f"redundancy: expected batches of one rank, got {deal.iterations} of {deal.ranks}")
-    repeats, matches, degrees = [], [], np.zeros(reading.fanouts[0] + 1, np.int64)
-    ahead: dict[int, _Found] = {}
-    for iteration in range(deal.iterations):
-        part = deal.together(iteration)
-        one = ahead.pop(part.start, None) or _found(source, part, reading, others)
-        degrees += one.degrees
-        repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(one.different, one.total, strict=True)])
-        start = part.start + reading.lag * deal.size
-        if start < deal.part.stop:
-            later = _found(source, range(start, min(start + deal.size, deal.part.stop)), reading, others)
-            matches.append([_match(*pair) for pair in zip(one.different, later.different, strict=True)])
+    if assignment.ranks != 1 or not assignment.iterations:
+        raise UserError(f"redundancy: expected batches of one rank, got {assignment.iterations} of {assignment.ranks}")
+    repeats = []
+    matches = []
+    degrees = np.zeros(reading.fanouts[0] + 1, np.int64)
+    ahead: dict[int, _BatchIds] = {}
+    for iteration in range(assignment.iterations):
+        part = assignment.all_events(iteration)
+        current = ahead.pop(part.start, None) or _sample_ids(source, part, reading, negatives)
+        degrees += current.degrees
+        repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(current.different, current.total, strict=True)])
+        start = part.start + reading.lag * assignment.size
+        if start < assignment.part.stop:
+            later = _sample_ids(source, range(start, min(start + assignment.size, assignment.part.stop)), reading, negatives)
+            matches.append([_match_rate(*pair) for pair in zip(current.different, later.different, strict=True)])
             ahead = {start: later}  # the next one, where every batch is looked at
-    return Redundancy(_mean(matches), _mean(repeats), degrees)
+    return Redundancy(_mean_rates(matches), _mean_rates(repeats), degrees)
 
 
-def _found(source: Source, part: range, reading: Reading, others: Callable[[range], Int32] | None) -> _Found:
-    negatives = np.empty((len(part), 0), np.int32) if others is None else others(part)
-    node, before, _ = source.roots(part, negatives, part.start)
+def _sample_ids(source: IndexedStream, part: range, reading: RedundancyDefinition, negatives: Callable[[range], Int32] | None) -> _BatchIds:
+    negative = np.empty((len(part), 0), np.int32) if negatives is None else negatives(part)
+    node, before, _ = source.roots(part, negative, part.start)
     nodes, edges = [node] if reading.roots else [], []
     hops = source.tcsr.hops(node, before, reading.fanouts)
     for hop in hops:
@@ -123,14 +130,14 @@ def _found(source: Source, part: range, reading: Reading, others: Callable[[rang
         edges.append(hop.sampled.event[there])
     ids = np.concatenate(nodes), np.concatenate(edges)
     degrees = np.bincount(hops[0].sampled.counts, minlength=reading.fanouts[0] + 1)
-    return _Found((ids[0].size, ids[1].size), (np.unique(ids[0]), np.unique(ids[1])), degrees)
+    return _BatchIds((ids[0].size, ids[1].size), (np.unique(ids[0]), np.unique(ids[1])), degrees)
 
 
-def _match(one: Int32, other: Int32) -> float:
-    least = min(one.size, other.size)
-    return np.intersect1d(one, other, assume_unique=True).size / least if least else float("nan")
+def _match_rate(first: Int32, second: Int32) -> float:
+    least = min(first.size, second.size)
+    return np.intersect1d(first, second, assume_unique=True).size / least if least else float("nan")
 
 
-def _mean(rates: list[list[float]]) -> Rates:
+def _mean_rates(rates: list[list[float]]) -> RedundancyRates:
     known = np.array(rates, np.float64).reshape(-1, 2)
-    return Rates(*(float(column[~np.isnan(column)].mean()) if not np.isnan(column).all() else float("nan") for column in known.T))
+    return RedundancyRates(*(float(column[~np.isnan(column)].mean()) if not np.isnan(column).all() else float("nan") for column in known.T))

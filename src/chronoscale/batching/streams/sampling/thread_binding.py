@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.topology import LEVELS, Cpu, Level, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import LEVELS, Cpu, CpuTopology, Level
 from chronoscale.datasets.arrays import Float64
 from chronoscale.errors import UserError
 
@@ -16,22 +16,23 @@ Place = tuple[Cpu, ...]  # two CPUs, or the one that is left over
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs: of threads that belong
-    together."""
+class ThreadBinding:
+    """Binding of threads to CPUs. cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs:
+    of threads that belong together."""
 
     cpus: tuple[int, ...]
     pairs: tuple[Pair, ...]
     note: str = ""
 
 
-def by_affinity(affinity: Float64, topology: Topology) -> Binding:
-    """Of T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `placed`."""
-    return placed(matched(affinity), affinity, topology)
+def bind_by_affinity(affinity: Float64, topology: CpuTopology) -> ThreadBinding:
+    """Bind T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
+    return place_pairs(match_threads(affinity), affinity, topology)
 
 
-def matched(affinity: Float64) -> tuple[Pair, ...]:
-    """Threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes last.
+def match_threads(affinity: Float64) -> tuple[Pair, ...]:
+    """Match threads in pairs, so that the affinity within pairs adds up to the most there is; of an odd number one stays alone, and comes
+    last.
 
     Blossom algorithm (Edmonds 1965). Raises UserError for what is not a symmetric matrix of finite numbers.
     """
@@ -49,8 +50,8 @@ def matched(affinity: Float64) -> tuple[Pair, ...]:
     return (*pairs, *((thread,) for thread in alone))
 
 
-def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Binding:
-    """Pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
+def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: CpuTopology) -> ThreadBinding:
+    """Place pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
     affinity to them, within the L3, then within the node. Threads stay where the system puts them where no two CPUs share a core or an L2
@@ -59,22 +60,25 @@ def placed(pairs: Sequence[Pair], affinity: Float64, topology: Topology) -> Bind
     threads = sum(len(pair) for pair in pairs)
     if threads > len(topology):
         raise UserError(f"{threads} sampling threads for {len(topology)} CPUs; one CPU a thread, so at most {len(topology)} can be bound")
-    if note := unbound(topology):
-        return Binding((), tuple(pairs), note)
+    if note := reason_unbound(topology):
+        return ThreadBinding((), tuple(pairs), note)
     of_pairs = np.array([[affinity[np.ix_(a, b)].sum() if a != b else 0.0 for b in pairs] for a in pairs])
     places, order = _places(topology)[: len(pairs)], list[int]()
     for place in places:
         order.append(_next(place, places, order, pairs, of_pairs))
     cpus = {thread: cpu.number for pair, place in zip(order, places, strict=True) for thread, cpu in zip(pairs[pair], place, strict=False)}
-    return Binding(tuple(cpus[thread] for thread in range(threads)), tuple(pairs))
+    return ThreadBinding(tuple(cpus[thread] for thread in range(threads)), tuple(pairs))
 
 
 def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Sequence[Pair], affinity: Float64) -> int:
-    """The pair for a place: of those that are left, the one with most affinity to its neighbours; where they are alike, to all pairs."""
+    """Return the pair for a place: of those that are left, the one with most affinity to its neighbours; where they are alike, to all
+    pairs."""
 
     def to_neighbours(pair: int, level: Level) -> float:
         shared = getattr(place[0], level)
-        return sum(float(affinity[pair, other]) for other, held in zip(order, places, strict=False) if getattr(held[0], level) == shared)
+        return sum(
+            float(affinity[pair, other]) for other, neighbour in zip(order, places, strict=False) if getattr(neighbour[0], level) == shared
+        )
 
     def rank(pair: int) -> tuple[float, ...]:
         return len(pairs[pair]), to_neighbours(pair, "l3"), to_neighbours(pair, "node"), float(affinity[pair].sum()), -pair
@@ -82,32 +86,34 @@ def _next(place: Place, places: Sequence[Place], order: Sequence[int], pairs: Se
     return max(set(range(len(pairs))) - set(order), key=rank)
 
 
-def _places(topology: Topology) -> list[Place]:
-    """All CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest first."""
-    left, found = topology, list[tuple[int, Place]]()
-    for at, level in enumerate((*LEVELS, None)):
-        groups = [list(left.cpus)] if level is None else left.groups(level)
-        made = [(group[n], group[n + 1]) for group in groups for n in range(0, len(group) - 1, 2)]
-        found += [(at, place) for place in made]
-        taken = {cpu for place in made for cpu in place}
-        rest = tuple(cpu for cpu in left.cpus if cpu not in taken)
-        if not rest:
+def _places(topology: CpuTopology) -> list[Place]:
+    """Return all CPUs in pairs, and the one that is left over, those that share most first; among equals by node and L3, the largest
+    first."""
+    remaining, ranked = topology, list[tuple[int, Place]]()
+    for step, level in enumerate((*LEVELS, None)):
+        groups = [list(remaining.cpus)] if level is None else remaining.groups(level)
+        pairs = [(group[n], group[n + 1]) for group in groups for n in range(0, len(group) - 1, 2)]
+        ranked += [(step, place) for place in pairs]
+        taken = {cpu for place in pairs for cpu in place}
+        unpaired = tuple(cpu for cpu in remaining.cpus if cpu not in taken)
+        if not unpaired:
             break
-        left = Topology(rest)
+        remaining = CpuTopology(unpaired)
     else:
-        found.append((len(LEVELS) + 1, (left.cpus[0],)))
+        ranked.append((len(LEVELS) + 1, (remaining.cpus[0],)))
     size = {level: {getattr(group[0], level): -len(group) for group in topology.groups(level)} for level in LEVELS}
 
     def rank(of: tuple[int, Place]) -> tuple[int, ...]:
-        at, (cpu, *_) = of
-        return at, size["node"][cpu.node], cpu.node, size["l3"][cpu.l3], cpu.l3, cpu.number
+        step, (cpu, *_) = of
+        return step, size["node"][cpu.node], cpu.node, size["l3"][cpu.l3], cpu.l3, cpu.number
 
-    return [place for _, place in sorted(found, key=rank)]
+    return [place for _, place in sorted(ranked, key=rank)]
 
 
-def unbound(topology: Topology) -> str:
-    """Why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are bound."""
+def reason_unbound(topology: CpuTopology) -> str:
+    """Return why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are
+    bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""
-    told = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
-    return f"{told}, so that it makes no difference where a thread runs"
+    finding = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
+    return f"{finding}, so that it makes no difference where a thread runs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chronoscale.batching.streams.caching.loading import Frequencies
+from chronoscale.batching.streams.caching.loading import RowFrequencies
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.reproduce.fast.volumes import GIB, PRESAMPLE, RATIO
 from chronoscale.harness.study.findings import NAN, beside
@@ -22,7 +22,7 @@ CURVE, CURVE_EVENTS = "wikitalk", 1_000_000  # SIMPLE holds an epoch's batches a
 
 def curve(one: Epoch, speeds: Rates) -> pd.DataFrame:
     """(a): a row a strategy and ratio."""
-    seen: Frequencies = one.data.seen(1, BATCH, SAMPLING, 0, PRESAMPLE)
+    seen: RowFrequencies = one.data.row_frequencies(1, BATCH, SAMPLING, 0, PRESAMPLE)
     ways = {f"{name} {ratio:g}": loading(name, ratio, one.width) for name in RIVALS for ratio in RATIOS}
     sent = traffic(one, ways, seen)
     points = [(name, ratio, sent[f"{name} {ratio:g}"]) for name in RIVALS for ratio in RATIOS]

@@ -10,12 +10,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.caching.residents import NOTHING, Load, Loads
+from chronoscale.batching.streams.caching.resident_rows import NO_ROWS, BatchLoads, TableLoad
 from chronoscale.batching.streams.sampling.redundancy import FANOUT
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.graph import CSR
-from chronoscale.cuda_ext.sampling.topology import Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.harness.reproduce.fast.sampling import roots
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.harness.study.hooks.fast import QUICK
@@ -39,9 +39,9 @@ REPEATS, QUICK_REPEATS, THREADS = 7, 3, (1, 2, 3, 4)
 def batch(one: Epoch) -> Batch:
     """The last whole one of an epoch, with features drawn at random, sent."""
     events, found = one.last()
-    source, others = one.data.training, one.data.told_from(False, 0, 0)(events)
+    source, others = one.data.training, one.data.negatives_of(False, 0, 0)(events)
     times = source.roots(events, others, events.start)[2]
-    made = Batch.of(source, events, others, times, found, Loads(Load(found.nodes), Load(found.edges), Load(NOTHING)))
+    made = Batch.of(source, events, others, times, found, BatchLoads(TableLoad(found.nodes), TableLoad(found.edges), TableLoad(NO_ROWS)))
     drawn = torch.Generator().manual_seed(0)
     made.features, made.edges = (torch.randn(ids.size, one.width, generator=drawn) for ids in (found.nodes, found.edges))
     made.send(torch.device("cpu"))
@@ -120,7 +120,7 @@ def run(told: Told, quick: bool) -> Findings:
     told(SAMPLED)
     spent = by_threads(epoch(SAMPLED, most(quick, SAMPLED)), repeats, 20 if quick else 100)
     rows += [beside(f"(b) {n} threads, times as fast as 1", NAN, spent[1] / spent[n], "processors, no siblings") for n in THREADS[1:]]
-    siblings = Topology.here().shares("core")
+    siblings = CpuTopology.detect().shares("core")
     said = (
         *((f"Quick: {DATASET}'s stand-in of {QUICK:,} events, fewer repeats."),) * quick,
         f"(a) TGAT of two layers, {MODEL.hidden} wide, {MODEL.heads} heads, on a late batch of {DATASET}'s stand-in with negatives, "
@@ -130,8 +130,8 @@ def run(told: Told, quick: bool) -> Findings:
         "the sum and the softmax alone, without the making of messages.",
         "(b) is not reached: " + ("this machine has SMT siblings, but the study does not turn them off" if siblings else "no two "
         "processors "
-        "of this machine share a core") + f". Shown is what threads, up to {THREADS[-1]}, do for the sampler; on {len(Topology.here())} "
-        "processors.",
+        "of this machine share a core") + f". Shown is what threads, up to {THREADS[-1]}, do for the sampler; on "
+        f"{len(CpuTopology.detect())} processors.",
     )  # fmt: skip
     details = pd.DataFrame({"what": list(found), "ms": [seconds * 1e3 for seconds in found.values()]})
     return Findings(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.protocol import Protocol
@@ -19,7 +19,7 @@ from chronoscale.harness.study.hooks.fast_footprint import SLOT, held
 from chronoscale.harness.study.hooks.fast_points import SIMPLE_RATIO, TGL, Point, iterations, ratio, simulate, widths_of
 from chronoscale.harness.study.hooks.fast_rates import solved
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 DATASET, MODEL = "bitcoin", "tgn"
 GB = 1e9
@@ -34,7 +34,7 @@ def stored(events: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", stand_in(DATASET).shortened(events).stream())
-        Prepared.make(folder / "prepared", Path("..") / "stream", Protocol())
+        PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
         return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / events
 
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, affinity
-from chronoscale.batching.streams.sampling.locality import hit_rates, reads
+from chronoscale.batching.streams.sampling.affinity import SIMILARITIES, Roots, thread_affinity
+from chronoscale.batching.streams.sampling.locality import hit_rates, sampler_reads
 from chronoscale.batching.streams.sampling.redundancy import FANOUT
-from chronoscale.batching.streams.sampling.thread_binding import by_affinity
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity
 from chronoscale.cuda_ext.sampling import bound_threads as crew
-from chronoscale.cuda_ext.sampling.topology import Cpu, Topology
+from chronoscale.cuda_ext.sampling.cpu_topology import Cpu, CpuTopology
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside
 from chronoscale.harness.study.hooks.fast import NAMES, QUICK
 from chronoscale.harness.study.hooks.fast_epochs import Epoch, epoch, most
@@ -24,13 +24,13 @@ THREADS = 40  # §6.3
 BATCHES, QUICK_BATCHES, REPEATS, QUICK_REPEATS = 100, 20, 9, 3
 UNBOUND = "tgl"
 # FAST §6.1: two sockets of a Xeon Gold 6133 of 20 cores of two threads, an L2 a core, an L3 a socket.
-SERVER = Topology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
+SERVER = CpuTopology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n % 40 // 20) for n in range(80)))
 LEVELS = ("L1", "L2", "L3")
 
 
 def roots(one: Epoch, batches: int) -> list[Roots]:
     """Of an epoch's last batches: sources, destinations and negatives, and the first event that they do not see."""
-    part, size, told = one.deal.part, one.deal.size, one.data.told_from(False, 0, 0)
+    part, size, told = one.deal.part, one.deal.size, one.data.negatives_of(False, 0, 0)
     found = []
     for start in range(max(part.start, part.start + (len(part) // size - batches) * size), part.start + len(part) // size * size, size):
         events = range(start, start + size)
@@ -38,7 +38,7 @@ def roots(one: Epoch, batches: int) -> list[Roots]:
     return found
 
 
-def scattered(topology: Topology, threads: int, batches: int, seed: int) -> list[list[int]]:
+def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> list[list[int]]:
     """Where threads that nothing binds run in each batch, by a model of the system: on different cores, drawn anew. Raises ValueError for
     more threads than cores."""
     rng = np.random.default_rng(seed)
@@ -49,10 +49,10 @@ def scattered(topology: Topology, threads: int, batches: int, seed: int) -> list
 def modelled(one: Epoch, batches: int) -> dict[str, list[float]]:
     """Hit rates of L1, L2 and L3 of the paper's server, by who places its threads."""
     graph, asked = one.data.training.tcsr, roots(one, batches)
-    read = [reads(graph, batch, FANOUT, THREADS) for batch in asked]
+    read = [sampler_reads(graph, batch, FANOUT, THREADS) for batch in asked]
     places = {UNBOUND: scattered(SERVER, THREADS, len(asked), 0)}
     for similarity in SIMILARITIES:
-        bound = by_affinity(affinity(graph, asked, THREADS, similarity=similarity), SERVER)
+        bound = bind_by_affinity(thread_affinity(graph, asked, THREADS, similarity=similarity), SERVER)
         places[f"topology-aware, {similarity}"] = [list(bound.cpus)] * len(asked)
     return {who: hit_rates(read, where, SERVER) for who, where in places.items()}
 
@@ -60,13 +60,13 @@ def modelled(one: Epoch, batches: int) -> dict[str, list[float]]:
 def executed(one: Epoch, batches: int, repeats: int) -> tuple[float, str]:
     """How much faster bound threads sample here, medians of batches, and in what order they are bound: by affinity where this machine has
     something to share."""
-    graph, asked, here = one.data.training.tcsr, roots(one, batches), Topology.here()
-    bound = by_affinity(affinity(graph, asked, len(here)), here)
+    graph, asked, here = one.data.training.tcsr, roots(one, batches), CpuTopology.detect()
+    bound = bind_by_affinity(thread_affinity(graph, asked, len(here)), here)
     cpus: Sequence[int] = bound.cpus or [cpu.number for cpu in here.cpus]
     taken: dict[bool, list[float]] = {False: [], True: []}
     for repeat in range(repeats + 1):
         for binds in taken:
-            with crew.bound(list(cpus) if binds else []):
+            with crew.threads_bound_to(list(cpus) if binds else []):
                 for node, before in asked:
                     start = time.perf_counter()
                     graph.sample(node, before, FANOUT, threads=0 if binds else len(here))
@@ -100,8 +100,8 @@ def run(told: Told, quick: bool) -> Findings:
             )
     said = (
         *((f"Quick: stand-ins of {QUICK:,} events, {QUICK_BATCHES} batches, fewer repeats.",) if quick else ()),
-        "(a) What binding gains is not reached by execution" + (": " if not Topology.here().shares("core") else ", or not alone: ")
-        + f"{Topology.here().told()}; bound threads have a fixed part of a batch each, unbound ones take what comes next, and "
+        "(a) What binding gains is not reached by execution" + (": " if not CpuTopology.detect().shares("core") else ", or not alone: ")
+        + f"{CpuTopology.detect().summary()}; bound threads have a fixed part of a batch each, unbound ones take what comes next, and "
         "other work on a bound thread's "
         "processor is waited for: medians of single batches.",
         f"(b) is a model of caches that forget what was used least recently, on the server of §6.1, {THREADS} threads, {batches} batches "

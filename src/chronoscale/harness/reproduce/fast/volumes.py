@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chronoscale.batching.streams.caching.loading import Frequencies
+from chronoscale.batching.streams.caching.loading import RowFrequencies
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.harness.study.findings import NAN, beside
 from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, epoch, most
 from chronoscale.harness.study.hooks.fast_splits import best, chosen
 from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.placements.even import Even
-from chronoscale.strategies.streams.placements.greedy import Greedy
+from chronoscale.strategies.streams.placements import Even, Greedy
 from chronoscale.strategies.workload import EventHyper
 
 GIB = 2.0**30
@@ -36,15 +35,15 @@ class Counted:
 def counted(name: str, quick: bool) -> Counted:
     """An epoch of a data set. Raises UserError where real data are not at hand."""
     one = epoch(name, most(quick, name))
-    seen = one.data.seen(1, BATCH, SAMPLING, 0, PRESAMPLE)
+    seen = one.data.row_frequencies(1, BATCH, SAMPLING, 0, PRESAMPLE)
     ways = {stage: loading(of, ratio, one.width) for stage, (of, ratio) in STAGES.items()}
     sent = traffic(one, ways, seen)
-    real = one.data.seen(1, BATCH, SAMPLING, 0, 2**31)
-    fewer = one.data.seen(1, BATCH, SAMPLING, 0, FEWER)
+    real = one.data.row_frequencies(1, BATCH, SAMPLING, 0, 2**31)
+    fewer = one.data.row_frequencies(1, BATCH, SAMPLING, 0, FEWER)
     room, hits = ways["compressed and cached"].room(*one.sizes), {}
     for what, known in ((f"{FEWER} batches", fewer), (f"{PRESAMPLE} batches", seen), ("all batches", real)):
         most_of = best(known, real, room).hits
-        turned = Frequencies(2 * known.nodes + 1, 2 * known.edges)  # of rows asked for alike, nodes first
+        turned = RowFrequencies(2 * known.nodes + 1, 2 * known.edges)  # of rows asked for alike, nodes first
         splits = {"greedy": chosen(Greedy(), known, real, room), "even": chosen(Even(), known, real, room)}
         splits["greedy, ties to nodes"] = chosen(Greedy(), turned, real, room)
         hits[what] = {split: found.hits / most_of for split, found in splits.items()}

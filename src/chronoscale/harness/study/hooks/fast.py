@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronoscale.batching.streams.ranks.assignment import Deal
-from chronoscale.batching.streams.sampling.redundancy import BATCH, redundancy
-from chronoscale.batching.streams.sampling.source import Source
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import BATCH, measure_redundancy
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.sessions import SessionStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 NAMES = ("lastfm", "wikitalk", "bitcoin", "gdelt")
 MOST, BATCHES = 8_000_000, 200  # events that are generated; batches that are sampled, and as many after them
@@ -20,7 +20,7 @@ QUICK, QUICK_BATCHES = 400_000, 40
 
 def stand_in(dataset: str) -> SessionStream:
     """The generator of what stands for a data set."""
-    made = catalogue.generator(f"{dataset}_like")
+    made = catalogue.load_generator(f"{dataset}_like")
     assert isinstance(made, SessionStream)
     return made
 
@@ -45,8 +45,8 @@ def sampled(point: StudyPoint) -> dict[str, Any]:
     most = QUICK if short and not whole.items else MOST
     made = whole.shortened(most) if len(whole) > most else whole
     events = made.stream()
-    deal = Deal(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // (QUICK_BATCHES if short else BATCHES), 1))
-    found = redundancy(Source(events, TCSR.of(events)), deal)
+    deal = BatchAssignment(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // (QUICK_BATCHES if short else BATCHES), 1))
+    found = measure_redundancy(IndexedStream(events, TCSR.of(events)), deal)
     names = [f"{what}, {of}" for what in ("match", "repeat") for of in ("node", "edge")]
     rates = dict(zip([*names, "unbalance"], (*found.match, *found.repeat, found.unbalance), strict=True))
     return {

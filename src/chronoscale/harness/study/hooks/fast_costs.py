@@ -8,11 +8,11 @@ import numpy as np
 
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.roofline import occupied
+from chronoscale.strategies.costing.roofline import occupied_shares
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.trace import Source
 
 EFFICIENCY = 0.6  # of a datasheet's peak, as in the other papers' studies
@@ -85,14 +85,14 @@ class ServerCosts:
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         """As in `CostModel`."""
-        return occupied(self.rates.cluster.device, schedule, rows, ns)
+        return occupied_shares(self.rates.cluster.device, schedule, rows, ns)
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:
         ns, source = DatasheetCosts(self.rates.cluster.device, self.rates.efficiency).predict(schedule, rows)
         return ns / 1e9, source
 
     def _host(self, schedule: Schedule, rows: Ints) -> Floats:
-        rates, feeding = self.rates, Feeding.of(schedule)
+        rates, feeding = self.rates, StreamFeeding.of(schedule)
         if Op(schedule.op[rows[0]]) is not Op.SAMPLE:
             near = rates.near if Op(schedule.op[rows[0]]) is not Op.GATHER and schedule.host <= L3 else 1.0
             return np.asarray(schedule.bytes[rows] / (rates.gather * near), np.float64)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.events import EventStream
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, ids: Int32) -> Asked:
         """Of rows ids [n]."""
-        once, place = distinct(ids)
+        once, place = unique_ids(ids)
         return cls(once, np.bincount(place, minlength=once.size))
 
 
@@ -46,8 +46,8 @@ class Epoch:
 
     name: str
     whole: int
-    data: Prepared
-    deal: Deal
+    data: PreparedStream
+    deal: BatchAssignment
     width: int
 
     @property
@@ -63,13 +63,13 @@ class Epoch:
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Of every batch, in their order."""
-        return (found for _, found in self.data.sampled(self.deal, False, SAMPLING))
+        return (found for _, found in self.data.sample_batches(self.deal, False, SAMPLING))
 
     def last(self) -> tuple[range, Neighbourhood]:
         """Events of the last whole batch, and what it reads."""
         size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
         events = range(stop - size, stop)
-        ((_, found),) = self.data.sampled(Deal(events, 1, size), False, SAMPLING)
+        ((_, found),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)
         return events, found
 
     def batches(self) -> Iterator[tuple[Asked, Asked]]:
@@ -94,8 +94,8 @@ def epoch(name: str, most: int = MOST) -> Epoch:
 
 def of(name: str, events: EventStream, whole: int = 0, batch: int = BATCH) -> Epoch:
     """Of a stream, split as training splits it."""
-    data = Prepared.of(events, Protocol())
-    return Epoch(name, whole or len(events), data, data.deal(False, 1, batch), WIDTHS.get(name, WIDTH))
+    data = PreparedStream.of(events, Protocol())
+    return Epoch(name, whole or len(events), data, data.assignment(False, 1, batch), WIDTHS.get(name, WIDTH))
 
 
 def most(quick: bool, name: str = "") -> int:

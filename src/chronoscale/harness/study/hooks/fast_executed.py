@@ -10,23 +10,24 @@ from pathlib import Path
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.sampling.presampling import sampled
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling.presampling import sample_batches
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
 from chronoscale.datasets import store
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.study.hooks.fast import stand_in
 from chronoscale.harness.study.hooks.fast_points import HEADS, HIDDEN, LAYERS, TIME, widths_of
-from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.shapes import shape_for, shape_of
+from chronoscale.strategies.streams.models import shape_for, shape_of
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
@@ -58,12 +59,12 @@ def stream(dataset: str, events: int) -> EventStream:
     return replace(cut, features=widths["edge_width"], node_features=widths["node_width"]).stream()
 
 
-def workload(one: Executed, data: Prepared) -> Workload:
+def workload(one: Executed, data: PreparedStream) -> Workload:
     """As in `points`, at the part's own widths."""
-    every = max(-(-data.trained // BATCH) // one.batches, 1)
+    every = max(-(-data.training_events // BATCH) // one.batches, 1)
     events = EventHyper(Protocol(), every=every, cache_ratio=one.ratio, presample=min(100, one.batches * every))
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
-    return Workload(one.dataset, statistics_of(data), shape_for(choice(one), statistics_of(data), hyper), hyper)
+    return Workload(one.dataset, stream_statistics(data), shape_for(choice(one), stream_statistics(data), hyper), hyper)
 
 
 def choice(one: Executed) -> ModelChoice:
@@ -77,9 +78,11 @@ def passes(one: Executed) -> dict[str, list[Pass]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", stream(one.dataset, one.events))
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", Protocol())
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
         work = workload(one, data)
-        items = [item(folder, label, strategy(label).plan(work, 1, UNUSED), folder / "prepared", work.hyper) for label in one.strategies]
+        items = [
+            make_item(folder, label, strategy(label).plan(work, 1, UNUSED), folder / "prepared", work.hyper) for label in one.strategies
+        ]
         settings = Settings(one.threads, 1e-4, device="cpu", bus=one.bus)
         launch(Job("study", tuple(items), str(folder), choice(one), one.epochs, 1, settings), 1, folder)
         return {label: load_passes(folder, label) for label in one.strategies}
@@ -103,17 +106,17 @@ class Sampled:
 @cache
 def timed(one: Executed, name: str) -> Sampled:
     """Of one strategy's batches, in this process."""
-    data = Prepared.of(stream(one.dataset, one.events), Protocol())
+    data = PreparedStream.of(stream(one.dataset, one.events), Protocol())
     work, planner = workload(one, data), strategy(name)
     assert isinstance(planner, StreamStrategy)
     sampling, loading = planner.feeding.sampling(work.hyper, shape_of(work)), planner.feeding.loading(work.hyper, shape_of(work))
     begun = time.perf_counter()
     residents = data.residents(1, BATCH, sampling, 0, loading)
     filled = time.perf_counter() - begun
-    deal = data.deal(False, 1, BATCH, 0, work.hyper.events.every)
-    others, seed, compress = data.told_from(False, 0, 0), draws.key_of(0, 0), 0.0
+    deal = data.assignment(False, 1, BATCH, 0, work.hyper.events.every)
+    others, seed, compress = data.negatives_of(False, 0, 0), draws.derive_key(0, 0), 0.0
     begun = time.perf_counter()
-    for _, found in sampled(data.training, deal, sampling, others, seed):
+    for _, found in sample_batches(data.training, deal, sampling, others, seed):
         at = time.perf_counter()
         residents.load(found, data.training)
         compress += time.perf_counter() - at

@@ -9,8 +9,8 @@ from chronoscale.harness.study.findings import NAN, UNKNOWN, beside
 from chronoscale.harness.study.hooks.fast_points import TGL, Point, planned, widths_of
 from chronoscale.harness.study.hooks.fast_rates import filled
 from chronoscale.reports.published import published
-from chronoscale.strategies.streams.phase import state_bytes
-from chronoscale.strategies.streams.shapes import FP32, shape_of
+from chronoscale.strategies.streams.models import FP32, shape_of
+from chronoscale.strategies.streams.rows.phase import state_bytes
 
 HOST = 512e9  # bytes, §6.1
 ENTRY, EVENT = 8, 16  # of a T-CSR's entry, two int32; of an event: two int32 ids and its time

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32
 from chronoscale.harness.study.hooks.fast_traffic import Sent
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.models import FP32
 
 PCIE = 32e9  # bytes a second, FAST §1: PCIe 4.0 with 16 lanes
 TABLE, PICKED, REPEATS = 1 << 29, 100_000, 7  # bytes of the table that is gathered from, rows at once
@@ -42,7 +42,7 @@ def rates(width: int, ids: Int32) -> Rates:
     table = torch.zeros(TABLE // (width * FP32), width)
     rows, into = torch.from_numpy(np.random.default_rng(0).integers(0, len(table), PICKED)), torch.empty(PICKED, width)
     picked = _median(lambda: torch.index_select(table, 0, rows, out=into))
-    return Rates(PICKED * width * FP32 / picked, ids.size / _median(lambda: distinct(ids)))
+    return Rates(PICKED * width * FP32 / picked, ids.size / _median(lambda: unique_ids(ids)))
 
 
 def _median(call: Callable[[], object]) -> float:

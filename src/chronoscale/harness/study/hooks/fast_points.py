@@ -9,12 +9,12 @@ from functools import cache, partial
 import numpy as np
 
 from chronoscale.batching.streams.caching.loading import Loading
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
-from chronoscale.batching.streams.statistics import BatchStatistics, counted
+from chronoscale.batching.streams.statistics import BatchStatistics, count_batches
 from chronoscale.datasets.streams import draws
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.study.hooks.fast import MOST, QUICK, stand_in
@@ -26,8 +26,8 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.evaluation.metrics import time_by_op
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.shapes import FP32, shape_for
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import FP32, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
@@ -65,11 +65,11 @@ class Outcome:
 
 
 @cache
-def prepared(dataset: str, quick: bool) -> Prepared:
+def prepared(dataset: str, quick: bool) -> PreparedStream:
     """A stand-in's events, without features, split by time; no more of them than `MOST`."""
     whole, most = stand_in(dataset), QUICK if quick else MOST
     short = len(whole) > most and not (quick and whole.items)
-    return Prepared.of((whole.shortened(most) if short else whole).stream(), Protocol())
+    return PreparedStream.of((whole.shortened(most) if short else whole).stream(), Protocol())
 
 
 def iterations(dataset: str) -> int:
@@ -86,39 +86,39 @@ def widths_of(dataset: str) -> dict[str, int]:
 def planned(point: Point) -> Workload:
     """A workload of Table 3's widths, whose batches are counted on the stand-in, evenly over its training events."""
     data = prepared(point.dataset, point.quick)
-    batches, of = (QUICK_BATCHES if point.quick else BATCHES), -(-data.trained // BATCH)
+    batches, of = (QUICK_BATCHES if point.quick else BATCHES), -(-data.training_events // BATCH)
     presample = 1 if point.ratio == 1 else point.presample or (QUICK_PRESAMPLE if point.quick else PRESAMPLE)
     windows = WINDOWS if point.model == "dysat" else 1
-    span = float(np.asarray(data.whole.stream.t[data.trained - 1]) - np.asarray(data.whole.stream.t[0]))
+    span = float(np.asarray(data.whole.stream.t[data.training_events - 1]) - np.asarray(data.whole.stream.t[0]))
     events = EventHyper(
         Protocol(), every=max(of // batches, 1), cache_ratio=point.ratio, presample=presample,
-        windows=windows, duration=span * WINDOW_EVENTS / data.trained if windows > 1 else 0.0,
+        windows=windows, duration=span * WINDOW_EVENTS / data.training_events if windows > 1 else 0.0,
     )  # fmt: skip
     hyper = Hyper(batch_size=BATCH, fanout=(FANOUT,) * LAYERS, validate=False, events=events)
     widths = widths_of(point.dataset)
     stats = replace(
-        statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
+        stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"], work=partial(_work, data, batches)
     )
     choice = ModelChoice(point.model, HIDDEN, LAYERS, HIDDEN, heads=HEADS, time=TIME)
     return Workload(point.dataset, stats, shape_for(choice, stats, hyper), hyper)
 
 
 def _work(
-    data: Prepared, batches: int, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading
+    data: PreparedStream, batches: int, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int, every: int, loading: Loading
 ) -> BatchStatistics:
-    """As `Prepared.work`; where what is cached changes from batch to batch, of consecutive batches from the middle of the training events:
-    three times as many as are planned, of which the first third fills the cache and the last gives it something to keep."""
+    """As `PreparedStream.work`; where what is cached changes from batch to batch, of consecutive batches from the middle of the training
+    events: three times as many as are planned, of which the first third fills the cache and the last gives it something to keep."""
     if loading.placement is None or not loading.placement.dynamic:
         return data.work(validates, ranks, size, sampling, limit, every, loading)
     key = f"middle {batches} {sampling} {loading}"
-    if key not in data.made:
-        first = max(data.trained // 2 - 3 * batches * size // 2, 0)
-        deal = Deal(range(first, min(first + 3 * batches * size, data.trained)), ranks, size)
-        others, seed = data.told_from(False, 0, data.protocol.seed), draws.key_of(data.protocol.seed, 0)
-        found = counted(data.training, deal, sampling, others, seed, data.residents(ranks, size, sampling, limit, loading))
+    if key not in data.cache.values:
+        first = max(data.training_events // 2 - 3 * batches * size // 2, 0)
+        deal = BatchAssignment(range(first, min(first + 3 * batches * size, data.training_events)), ranks, size)
+        others, seed = data.negatives_of(False, 0, data.protocol.seed), draws.derive_key(data.protocol.seed, 0)
+        found = count_batches(data.training, deal, sampling, others, seed, data.residents(ranks, size, sampling, limit, loading))
         third = slice(len(found) // 3, len(found) // 3 + batches)
-        data.made[key] = BatchStatistics(**{field.name: getattr(found, field.name)[third] for field in fields(found)})
-    one = data.made[key]
+        data.cache.values[key] = BatchStatistics(**{field.name: getattr(found, field.name)[third] for field in fields(found)})
+    one = data.cache.values[key]
     assert isinstance(one, BatchStatistics)
     return one
 
@@ -137,7 +137,7 @@ def schedule_of(point: Point) -> Schedule:
 def simulate(point: Point, rates: Rates) -> Outcome:
     """An epoch of the paper's length: that of the planned batches, as many times as long as it has batches."""
     schedule = schedule_of(point)
-    costs = ServerCosts(rates, Feeding.of(schedule).operators == "edges" or point.strategy == "fast")
+    costs = ServerCosts(rates, StreamFeeding.of(schedule).operators == "edges" or point.strategy == "fast")
     trace = replay(schedule, rates.cluster, costs)
     factor = iterations(point.dataset) / schedule.iterations
     spent = {str(op): factor * float(s) for op, s in time_by_op(trace).items()}

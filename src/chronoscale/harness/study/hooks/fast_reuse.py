@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.cuda_ext.sampling.caches import hits
+from chronoscale.cuda_ext.sampling.processor_caches import hits
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.harness.study.hooks.fast_subgraphs import Subgraph
 from chronoscale.harness.study.hooks.fast_warps import A100, LANES, Gpu

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Placement, Room
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, CachePlacement, RowFrequencies
 from chronoscale.datasets.arrays import Int32, Int64
 
 
@@ -18,14 +18,14 @@ class Split(NamedTuple):
     hits: int
 
 
-def chosen(placement: Placement, seen: Frequencies, real: Frequencies, room: Room) -> Split:
+def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
     """What a placement that has `seen` some batches makes of the room, and how often batches as they are, `real`, find its rows."""
-    cached: Cached = placement.fill(seen, room)
+    cached: CachedRows = placement.fill(seen, room)
     hits = sum(int(asked[ids].sum(dtype=np.int64)) for asked, ids in zip(real, cached, strict=True))
     return Split(cached.nodes.size, cached.edges.size, hits)
 
 
-def best(seen: Frequencies, real: Frequencies, room: Room) -> Split:
+def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
     """Of all splits, those of every count of nodes, each side filled by falling frequency as `seen`, the one of most hits; of several the
     one of fewest nodes. Rows of 0 bytes are in neither. O(rows log rows)."""
     nodes, edges = (_hits(*pair, size) for pair, size in ((_pair(seen, real, 0), room.node), (_pair(seen, real, 1), room.edge)))
@@ -37,7 +37,7 @@ def best(seen: Frequencies, real: Frequencies, room: Room) -> Split:
     return Split(at, int(beside[at]), int(found[at]))
 
 
-def _pair(seen: Frequencies, real: Frequencies, which: int) -> tuple[Int32, Int32]:
+def _pair(seen: RowFrequencies, real: RowFrequencies, which: int) -> tuple[Int32, Int32]:
     return seen[which], real[which]
 
 

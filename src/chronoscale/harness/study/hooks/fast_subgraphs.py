@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chronoscale.batching.streams.ranks.assignment import Deal
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
-from chronoscale.cuda_ext.sampling.distinct import distinct
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int64
 from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch
 
@@ -38,12 +38,12 @@ def outer(found: Neighbourhood) -> Subgraph:
     """The outer hop of a batch, which has most of its edges; sources as compression leaves them, a row a node (FAST §5)."""
     tree = found.trees[0]
     hop = tree.hops[-1]
-    once, place = distinct(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
+    once, place = unique_ids(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
     return Subgraph(np.count_nonzero(hop.there, 1).astype(np.int64), place, once.size)
 
 
 def largest(one: Epoch) -> Subgraph:
     """Of an epoch's last batches the one of most edges (FAST §6.3: "the largest sampled subgraph")."""
     part, size = one.deal.part, one.deal.size
-    deal = Deal(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
-    return max((outer(found) for _, found in one.data.sampled(deal, False, SAMPLING)), key=lambda graph: graph.source.size)
+    deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
+    return max((outer(found) for _, found in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

@@ -8,19 +8,19 @@ from typing import Protocol
 
 import numpy as np
 
-from chronoscale.batching.streams.caching.loading import Cached, Frequencies, Loading
-from chronoscale.batching.streams.caching.residents import NOTHING
-from chronoscale.batching.streams.caching.retention import Retention
+from chronoscale.batching.streams.caching.loading import CachedRows, Loading, RowFrequencies
+from chronoscale.batching.streams.caching.resident_rows import NO_ROWS
+from chronoscale.batching.streams.caching.retained_rows import RetainedRows
 from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.harness.study.hooks.fast_epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.streams.feeding import Feeding
-from chronoscale.strategies.streams.placements.table import PLACEMENTS
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper
 
-NONE = Cached(NOTHING, NOTHING)
+NONE = CachedRows(NO_ROWS, NO_ROWS)
 INDEX = 8  # bytes of a number that says where a row is read
 
 
@@ -55,7 +55,7 @@ class Table(Protocol):
 
 
 class Fixed:
-    """Rows that stay; as `batching.streams.caching.residents` has it, nothing is compressed where all of a table is there."""
+    """Rows that stay; as `batching.streams.caching.resident_rows` has it, nothing is compressed where all of a table is there."""
 
     def __init__(self, held: Int32, rows: int, compressed: bool) -> None:
         self._missing = np.ones(rows, np.bool_)
@@ -71,7 +71,7 @@ class Changing:
     """Rows that change from batch to batch (SIMPLE), of batches that are known before."""
 
     def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
-        self._retained, self._compressed = Retention(batches, rows, slots), compressed
+        self._retained, self._compressed = RetainedRows(batches, rows, slots), compressed
 
     def sends(self, asked: Asked) -> tuple[int, bool, int]:
         missing = self._retained.slots[asked.once] < 0
@@ -86,18 +86,18 @@ def loading(name: str, ratio: float, width: int, presample: int = EventHyper().p
     """Of a strategy's features of `width` numbers, nodes' and events' alike, for a model without memory."""
     chosen = strategy(name)
     assert isinstance(chosen, StreamStrategy)
-    feeding: Feeding = chosen.feeding
+    feeding: StreamFeeding = chosen.feeding
     return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
 
 
-def traffic(one: Epoch, ways: Mapping[str, Loading], seen: Frequencies) -> dict[str, Sent]:
+def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
     """Exactly what `Prepared.work` counts for each loading, by its name. seen: what placements are filled by.
 
     Time: a pass over the epoch's batches, two where a placement changes: then their different rows are in memory, too.
     """
     held = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
     changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}
-    asked = [Cached(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
+    asked = [CachedRows(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
     tables: dict[str, list[Table]] = {}
     for name, way in ways.items():
         of = zip(held[name], one.sizes, (0, 1), strict=True)

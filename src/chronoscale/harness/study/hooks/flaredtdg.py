@@ -19,7 +19,14 @@ from chronoscale.harness.study.testbeds.snapshots import SnapshotTestbed, first,
 from chronoscale.reports.published import Range, published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.flaredtdg.footprint import Stack, dynagraph, dynahb, dynahb_cache, esdg, feature_bytes
+from chronoscale.strategies.flaredtdg.footprint import (
+    MPNNSizes,
+    dynagraph_footprint,
+    dynahb_cache_bytes,
+    dynahb_footprint,
+    esdg_footprint,
+    feature_bytes,
+)
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.rows import FP32
 
@@ -137,7 +144,7 @@ def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
 def host_gb(dataset: str, name: str, gpus: int) -> float:
     """Return GB of all hosts together: the snapshots that train, of which parts are sent; DynaHB's caches besides, as Table 1 has them."""
     if name == "dynahb":
-        return dynahb_cache(statistics(dataset), width(dataset), gpus) / GB
+        return dynahb_cache_bytes(statistics(dataset), width(dataset), gpus) / GB
     stats = trained(dataset)
     features = len(stats) * feature_bytes(stats.num_nodes, counts(dataset).node_features or 1)
     return (float(WeightedCSR.nbytes_of(stats.num_nodes, stats.edges).sum()) + features) / GB
@@ -159,10 +166,10 @@ def growth(cells: Points, quantity: str) -> list[float]:
     return [cells.at(quantity, full=full[-1], alpha=a) / cells.at(quantity, full=full[0], alpha=a) for a in alphas]
 
 
-def stack(dataset: str) -> Stack:
+def stack(dataset: str) -> MPNNSizes:
     """Return MPNN-LSTM as it is trained: in- and out-degree a node, papers100M's 128 embeddings (§4.1)."""
     hidden = bed().hidden
-    return Stack(counts(dataset).node_features or 1, hidden if isinstance(hidden, int) else hidden[dataset])
+    return MPNNSizes(counts(dataset).node_features or 1, hidden if isinstance(hidden, int) else hidden[dataset])
 
 
 def a_gpu(dataset: str) -> dict[str, float]:
@@ -189,7 +196,7 @@ def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
 
     def cache(times: float) -> float:
         thicker = replace(stats, edges=np.rint(stats.edges * times).astype(np.int64))
-        return dynahb_cache(thicker, width(dataset), gpus_of(dataset)) / GB
+        return dynahb_cache_bytes(thicker, width(dataset), gpus_of(dataset)) / GB
 
     if cache(high) < gb:
         return float("inf")
@@ -203,12 +210,12 @@ def holdings(point: StudyPoint) -> dict[str, Any]:
     """Return what each system holds to train MPNN-LSTM, from counts alone: bytes of each term, and a snapshot's features as printed."""
     name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
     held = {
-        "esdg": esdg(stats, model, len(stats)),
-        "dynahb": dynahb(stats, model, window(), gpus),
-        "dynagraph": dynagraph(stats, model, window()),
+        "esdg": esdg_footprint(stats, model, len(stats)),
+        "dynahb": dynahb_footprint(stats, model, window(), gpus),
+        "dynagraph": dynagraph_footprint(stats, model, window()),
     }
     size = feature_bytes(counts(name).nodes or 0, width(name))
-    cache = dynahb_cache(statistics(name), width(name), gpus) / GB
+    cache = dynahb_cache_bytes(statistics(name), width(name), gpus) / GB
     terms = {system: {term: getattr(one, term) for term in TERMS} for system, one in held.items()}
     return {"held": terms, "features": size / (MIXED if name in CACHED else GB), "bytes": size, "cache": cache}
 
@@ -247,7 +254,7 @@ def why_dynagraph(dataset: str, held: Terms, theirs: float, assumed: Sequence[st
     """Say how many more numbers a row and step would give DynaGraph's printed devices."""
     model, stats = stack(dataset), trained(dataset)
     if dataset in assumed:
-        wider = dynagraph(stats, replace(model, hidden=model.hidden + 1), window()).total - held["total"]
+        wider = dynagraph_footprint(stats, replace(model, hidden=model.hidden + 1), window()).total - held["total"]
         met = model.hidden + (theirs * GB - held["total"]) / wider
         return f"met by a width of {met:.1f}; {model.hidden} is assumed"
     more = (theirs * GB - held["total"]) / (window() * stats.num_nodes * FP32)
@@ -264,11 +271,11 @@ def otherwise() -> dict[str, float]:
     wide = replace(stack(amazon), inputs=REGRESSION)
     return {
         "every": feature_bytes(stats.num_nodes, width(papers)) * len(stats) / GB,
-        "apart": dynahb_cache(apart, width(papers), gpus_of(papers)) / GB,
-        "whole": esdg(stats, stack(papers), len(stats)).total / GB,
+        "apart": dynahb_cache_bytes(apart, width(papers), gpus_of(papers)) / GB,
+        "whole": esdg_footprint(stats, stack(papers), len(stats)).total / GB,
         "snapshots": len(stats),
-        "thin": dynahb_cache(statistics(amazon), stack(amazon).inputs, gpus_of(amazon)) / GB,
-        "wide": esdg(trained(amazon), wide, len(trained(amazon))).total / GB,
+        "thin": dynahb_cache_bytes(statistics(amazon), stack(amazon).inputs, gpus_of(amazon)) / GB,
+        "wide": esdg_footprint(trained(amazon), wide, len(trained(amazon))).total / GB,
         "devices": beds.gpus * beds.device.memory / GB,
         "hosts": beds.nodes * beds.host_memory / GB,
     }

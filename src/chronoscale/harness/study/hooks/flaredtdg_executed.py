@@ -10,14 +10,13 @@ from typing import Any
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.harness.execute.training import train
-from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.runs.run_folder import as_given
+from chronoscale.harness.execute.training import run_training
+from chronoscale.harness.keys.experiment_files import as_yaml, check
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import FOLDER, scores
 from chronoscale.harness.study.hooks.flaredtdg import GB, bed
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.real_exec.training.checkpoint import records
+from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
@@ -54,10 +53,10 @@ def training(point: StudyPoint) -> dict[str, Any]:
     keys = {"dataset": point.dataset, "model": model, "training": {**window, **task}, "strategies": [point.strategy]}
     experiment = check({**keys, "ranks": [1], "epochs": of["epochs"]}, "flaredtdg")
     with tempfile.TemporaryDirectory() as name:
-        run, _ = start(Path(name), "train", experiment, as_given(experiment), {})
-        train(experiment, run)
+        run, _ = start(Path(name), "train", experiment, as_yaml(experiment), {})
+        run_training(experiment, run)
         folder = run.folder / FOLDER
-        done, tested = records(folder), scores(folder)
+        done, tested = epoch_records(folder), scores(folder)
         (plan,) = folder.glob("plans/*/schedule.parquet")
         peak = planned_gb(Schedule.load(plan))
     errors = {name: float(one["mse"]) for name, one in tested.items()}

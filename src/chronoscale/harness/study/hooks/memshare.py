@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.batching.streams.partitioning.divide import default_decay, divide
-from chronoscale.batching.streams.partitioning.quality import Division
+from chronoscale.batching.streams.partitioning.quality import PartitionQuality
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
-from chronoscale.batching.streams.ranks.distributed_stream import Spreading
-from chronoscale.batching.streams.ranks.placement import Spread
+from chronoscale.batching.streams.partitioning.stream_partition import default_decay, partition_stream
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
 from chronoscale.batching.streams.sampling.boundary import Boundary
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets import catalogue
@@ -29,8 +29,8 @@ from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.memshare import communication
-from chronoscale.strategies.memshare.communication import Communication, Cut, Widths
-from chronoscale.strategies.streams.shapes import FP32
+from chronoscale.strategies.memshare.communication import Communication, RowBytes, StreamCut
+from chronoscale.strategies.streams.models import FP32
 from chronoscale.strategies.workload import SharingHyper
 
 PARTS, LEAST = 8, 20  # batches that a short real stream makes: its batches are then smaller
@@ -144,8 +144,8 @@ def sizes(point: StudyPoint) -> dict[str, float]:
 def division(point: StudyPoint) -> dict[str, Any]:
     """Return loads of eight parts, hot nodes by what trains: of whole batches most and mean, of every batch most over mean; what is cut."""
     events = events_of(point.dataset, point.setting("divisor"))
-    cut = divide(events, PARTS, point.setting("policy"), point.setting("shared"), trained=int(bed().trains * len(events)))
-    found = Division.of(events, cut, point.setting("size"))
+    cut = partition_stream(events, PARTS, point.setting("policy"), point.setting("shared"), trained=int(bed().trains * len(events)))
+    found = PartitionQuality.of(events, cut, point.setting("size"))
     whole = found.loads[found.loads.sum(1) == found.loads[0].sum()]
     ends = {"most": [float(value) for value in whole.max(1)], "mean": [float(value) for value in whole.mean(1)]}
     return {**ends, "balance": [float(value) for value in found.balance], "cut": float(found.cut_ratio)}
@@ -154,7 +154,7 @@ def division(point: StudyPoint) -> dict[str, Any]:
 def neighbours(point: StudyPoint) -> dict[str, float]:
     """Return neighbours of a root by a way to sample across eight parts, and what it asks of other ranks."""
     of, data = dict(point.settings), prepared(bed(), point.dataset, point.setting("divisor"))
-    every = max(data.trained // (PARTS * of["size"] * of["steps"]), 1)
+    every = max(data.training_events // (PARTS * of["size"] * of["steps"]), 1)
     decay = default_decay(data.whole.stream)
     ways = {
         "recent": None,
@@ -163,7 +163,7 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
         "local": Boundary(0.0, decay, True),
     }
     sampling = Sampling((bed().fanout[point.dataset],), boundary=ways[of["way"]])
-    work = Spreading(data, Spread(shared=of["shared"]), PARTS).work(False, of["size"], sampling, 0, every, True)
+    work = DistributedStream(data, StreamDistribution(shared=of["shared"]), PARTS).work(False, of["size"], sampling, 0, every, True)
     figures = {"neighbours": work.sampled, "events asked of other ranks": work.asked_edges, "nodes asked of them": work.asked_nodes}
     return {what: float(found.sum()) / float(work.roots.sum()) for what, found in figures.items()}
 
@@ -171,11 +171,14 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
 def volumes(point: StudyPoint) -> dict[str, Any]:
     """Return bytes an event and kind, as eq. 25 has it and with each ratio taken of what it multiplies; widths of GDELT, memory of §5.1."""
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
-    widths = Widths(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
-    found = Remoteness.of(events, divide(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"])
+    widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
+    found = Remoteness.of(events, partition_stream(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"])
     slots = found.slots.sum() / found.roots.sum()
-    eq25 = communication.published(Cut.of(found), widths, slots, of["theta"], of["sent"])
-    ways = {"eq. 25": eq25, "each ratio of what it multiplies": communication.estimated(found, widths, of["theta"], of["sent"])}
+    eq25 = communication.published_communication(StreamCut.of(found), widths, slots, of["theta"], of["sent"])
+    ways = {
+        "eq. 25": eq25,
+        "each ratio of what it multiplies": communication.estimate_communication(found, widths, of["theta"], of["sent"]),
+    }
 
     def a_event(one: Communication) -> dict[str, float]:
         return {term: float(getattr(one, term) / len(events)) for term in TERMS} | {"total": float(one.total / len(events))}

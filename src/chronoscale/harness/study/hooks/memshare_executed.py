@@ -9,26 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.harness.execute.jobs import item, load_passes
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.study.hooks.memshare import degrees, events_of
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.testbeds.spread_streams import sharing_of
+from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.interpreter import Pass
-from chronoscale.real_exec.execution.programs import bound
+from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.shapes import shape_for
+from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 PROTOCOL = Protocol(ranked=1)
@@ -60,12 +61,12 @@ def together(point: StudyPoint) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", cut_short(point))
-        data, items = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
+        data, items = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
         for number, case in enumerate(cases.values()):
             hyper = Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(case)))
-            work = Workload(point.dataset, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+            work = Workload(point.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
             schedule = strategy(case["strategy"]).plan(work, point.gpus, UNUSED)
-            items.append(item(folder, f"{number}-{case['strategy']}", schedule, folder / "prepared", hyper))
+            items.append(make_item(folder, f"{number}-{case['strategy']}", schedule, folder / "prepared", hyper))
         network = of["network"]
         settings = Settings(1, of["rate"], device="cpu", network=network, network_latency=of["latency"] * (network > 0))
         launch(Job("study", tuple(items), str(folder), choice, of["epochs"], 0, settings), point.gpus, folder)
@@ -81,11 +82,11 @@ def increments(events: EventStream, epochs: int, batch: int, width: int, heads: 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store.save(folder / "stream", events)
-        data = Prepared.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
-        work = Workload(events.name, statistics_of(data), shape_for(choice, statistics_of(data), hyper), hyper)
+        data = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL)
+        work = Workload(events.name, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
         schedule = strategy("tgl-unique").plan(work, 1, UNUSED)
-        one = item(folder, "epoch", schedule, folder / "prepared", hyper)
-        program = bound(one, schedule, choice, Context(Settings(1, rate, device="cpu")))
+        one = make_item(folder, "epoch", schedule, folder / "prepared", hyper)
+        program = bind_program(one, schedule, choice, Context(Settings(1, rate, device="cpu")))
         assert isinstance(program, EventProgram)
         for epoch in range(epochs):
             program.begin()

@@ -19,7 +19,7 @@ from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.convert import by_width
+from chronoscale.datasets.convert import snapshots_by_width
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.difference import DifferenceMap
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
@@ -28,7 +28,7 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.study import execution
 from chronoscale.harness.study.point import Points, StudyPoint
-from chronoscale.real_exec.execution.interpreter import medians
+from chronoscale.real_exec.execution.passes import medians
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.measurement.fit import fit
 from chronoscale.simulator import presets
@@ -66,7 +66,7 @@ def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
     """Return the snapshots of the first groups, each of so many seconds."""
     events = catalogue.load(dataset)
     assert isinstance(events, EventStream)
-    return by_width(events, seconds).head(groups + 4).without_self_edges()
+    return snapshots_by_width(events, seconds).head(groups + 4).without_self_edges()
 
 
 def losses(point: StudyPoint) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import check
-from chronoscale.harness.practices import practice_of
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import memory, presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
@@ -27,7 +27,7 @@ def workload_of(keys: str) -> Workload:
     experiment = experiment_of(keys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
-        return practice_of(experiment).workload(experiment)
+        return workflow_of(experiment).workload(experiment)
 
 
 @cache

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from chronoscale.batching.snapshots.chunks import Blocks, Counted, chunked
-from chronoscale.batching.snapshots.partition import Cut, metis
+from chronoscale.batching.snapshots.chunks import BlockCounts, ExactChunking, cut_into_chunks
+from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.batching.snapshots.retention import Decay
-from chronoscale.batching.snapshots.sampling import Samples, Sampling
-from chronoscale.batching.snapshots.survival import Epoch
+from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
+from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
@@ -36,7 +36,7 @@ from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 @cache
 def statistics(dataset: str) -> SnapshotStatistics:
     """Return counts of the stand-in for a data set, at its published size."""
-    return statistics_of(catalogue.stream(f"{dataset}_like")).scaled(factor(dataset))
+    return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like")).scaled(factor(dataset))
 
 
 @cache
@@ -64,7 +64,9 @@ def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
 def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
     """Return METIS's cut of the stand-in's snapshots, counts at the published size."""
     snapshots = sequence(dataset, share)
-    rows, edges, halo, sent = (column * factor(dataset) for column in Cut(metis(snapshots, parts), parts).count(snapshots))
+    rows, edges, halo, sent = (
+        column * factor(dataset) for column in VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
+    )
     return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
@@ -115,30 +117,30 @@ class Windows(BaseModel):
     @property
     def kept(self) -> float:
         """Whole snapshots that a window keeps, its parts added up."""
-        return float(self.decay.kept(self.chunks).sum()) / self.chunks
+        return float(self.decay.kept_chunks(self.chunks).sum()) / self.chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
     """Chunks as counted, of which none reads another rank's rows."""
 
-    counted: Counted
+    counted: ExactChunking
     origin: ClassVar[str] = "METIS, nothing cut"
 
-    def blocks(self, epoch: Epoch, decay: Decay, ranks: int) -> Blocks:
-        found = self.counted.blocks(epoch, decay, ranks)
+    def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
+        found = self.counted.count_blocks(epoch, decay, ranks)
         return replace(found, halo=0 * found.halo, sent=0 * found.sent)
 
-    def sampled(self, sampling: Sampling, ranks: int) -> Samples:
-        found = self.counted.sampled(sampling, ranks)
+    def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
+        found = self.counted.count_samples(sampling, ranks)
         return replace(found, halo=0 * found.halo, sent=0 * found.sent)
 
 
 @cache
-def counted(dataset: str, share: float, chunks: int) -> Counted:
+def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
     """Return METIS's chunks of the stand-in, counts at the published size."""
     snapshots = sequence(dataset, share)
-    return Counted(snapshots, chunked(snapshots, chunks), factor(dataset))
+    return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset))
 
 
 class SnapshotTestbed(BaseModel):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from chronoscale.batching.streams.description import statistics_of
-from chronoscale.batching.streams.prepared import Prepared
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
@@ -23,10 +23,10 @@ from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.strategy import Strategy
-from chronoscale.strategies.streams.phase import VALIDATE
-from chronoscale.strategies.streams.shapes import shape_for
-from chronoscale.strategies.streams.spread_phase import BACK
-from chronoscale.strategies.streams.spread_strategy import SpreadStrategy
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.spread.phase import BACK
+from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
 
 SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyper's
@@ -85,13 +85,15 @@ class SpreadStreams(BaseModel):
         """Return Table 2's widths, and batches evenly over the stand-in's training events; of a test, over those that validate, as many."""
         data, batch, wanted = prepared(self, point.dataset, point.setting("divisor")), point.setting("batch"), point.setting("least")
         tests = point.setting("tests", False)
-        of, ranks = (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if tests else (data.trained, point.gpus)
+        of, ranks = (
+            (len(data.split.validation), 1 if point.strategy == "disttgl" else point.gpus) if tests else (data.training_events, point.gpus)
+        )
         every = max(of // (batch * ranks * wanted), 1)
         given = EventHyper(Protocol(), every=every, sharing=sharing_of(dict(point.settings)))
         limit = every * wanted if tests else 0  # memory of what trains before is not read
         hyper = Hyper(batch_size=batch, fanout=(self.fanout[point.dataset],), validate=tests, batches=limit, events=given)
         widths = self.counts(point.dataset)
-        stats = replace(statistics_of(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
+        stats = replace(stream_statistics(data), node_width=widths["node_width"], edge_width=widths["edge_width"])
         choice = ModelChoice(point.model, self.width, 1, self.width, heads=self.heads, time=self.time, mails=self.mails)
         return Workload(f"{point.dataset}, generated", stats, shape_for(choice, stats, hyper), hyper)
 
@@ -114,7 +116,7 @@ def testbed(paper: str, **assumed: Any) -> SpreadStreams:
 
 
 _MADE: dict[tuple[str, str, int], EventStream] = {}
-_PREPARED: dict[tuple[str, str, int], Prepared] = {}
+_PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
 
 
 def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
@@ -125,11 +127,11 @@ def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
     return _MADE[place]
 
 
-def prepared(bed: SpreadStreams, name: str, divisor: int) -> Prepared:
+def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
     """Return a stand-in, split by time."""
     place = (bed.paper, name, divisor)
     if place not in _PREPARED:
-        _PREPARED[place] = Prepared.of(stream(bed, name, divisor), Protocol())
+        _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
     return _PREPARED[place]
 
 

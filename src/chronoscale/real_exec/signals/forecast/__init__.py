@@ -1,1 +1,1 @@
-"""Models on signals."""
+"""Models on signals (forecasters)."""

@@ -15,23 +15,23 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 from chronoscale.strategies.workload import ModelShape
 
 
-def normalised(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
-    """D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], with degrees of incoming edges; edges as in `walks.transitions`.
+def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
+    """Return D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], D the degrees of incoming edges; edges as in `walks.transitions`.
 
-    A node with a self-loop gets no other.
+    A node that has a self-loop gets no other.
     """
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
 
     require_edges(edges, nodes)
-    alone = np.setdiff1d(np.arange(nodes), edges[0][edges[0] == edges[1]])
-    source, destination = np.concatenate((edges.astype(np.int64), np.stack((alone, alone))), 1)
-    value = np.concatenate((np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64), np.ones(len(alone))))
+    unlooped = np.setdiff1d(np.arange(nodes), edges[0][edges[0] == edges[1]])
+    source, destination = np.concatenate((edges.astype(np.int64), np.stack((unlooped, unlooped))), 1)
+    value = np.concatenate((np.ones(edges.shape[1]) if weight is None else weight.astype(np.float64), np.ones(len(unlooped))))
     scale = np.sqrt(inverse(np.bincount(destination, value, nodes)))
     return scipy.sparse.csr_matrix((value * scale[source] * scale[destination], (destination, source)), (nodes, nodes))
 
 
 def _uniform(*sizes: int) -> nn.Parameter:
-    """Glorot's, of the last two dimensions."""
+    """Return a parameter with Glorot's uniform initial values, of the last two dimensions."""
     bound = (6 / (sizes[-1] + sizes[-2])) ** 0.5
     return nn.Parameter(torch.empty(*sizes).uniform_(-bound, bound))
 
@@ -49,7 +49,7 @@ class AttentionForecaster(Forecaster):
     ) -> None:
         super().__init__()
         hidden, self.published = shape.hidden, published
-        matrix = normalised(edges, weight, nodes)
+        matrix = normalised_adjacency(edges, weight, nodes)
         self.register_buffer("matrix", torch.from_numpy(matrix.toarray()).float() if nodes <= DENSE_NODES else as_tensor(matrix), False)
         self.convolution = _uniform(3, shape.inputs, hidden)  # update, reset, candidate
         self.convolution_bias = nn.Parameter(torch.zeros(3, 1, hidden))
@@ -61,7 +61,6 @@ class AttentionForecaster(Forecaster):
         self.readout = nn.Linear(hidden, horizon)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, window, N, C] to [B, horizon, N]."""
         batch, window, nodes, channels = x.shape
         rows = x.permute(2, 1, 0, 3).reshape(nodes, -1)
         spread = (cast(Tensor, self.matrix) @ rows).view(nodes, window, batch, channels).transpose(0, 1).flatten(1, 2).contiguous()

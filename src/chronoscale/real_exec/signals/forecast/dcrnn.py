@@ -40,19 +40,20 @@ class DiffusionGru(nn.Module):
         return torch.cat(((weight[0] + weight[1])[None], weight[2:])) if self.published else weight
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights of input [terms, width, 3 H], of the state for the gates [terms, H, 2 H] and for the candidate [terms, H, H]."""
+        """Return weights of the input [terms, width, 3 H], of the state for the gates [terms, H, 2 H] and for the candidate
+        [terms, H, H]."""
         return self._terms(self.of_input), self._terms(self.of_state), self._terms(self.of_candidate)
 
-    def diffused(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """What a narrow input adds to the gates, [N B, 3 H], from its diffusions [N B, terms width]."""
+    def narrow(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return what a narrow input adds to the gates, [N B, 3 H], from its diffusions [N B, terms width]."""
         return torch.addmm(self.bias, spread, weights[0].flatten(0, 1))
 
     def wide(self, x: Tensor, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
-        """What an input [N B, width] adds to the gates, [N B, 3 H]."""
+        """Return what an input [N B, width] adds to the gates, [N B, 3 H]."""
         return walks.convolve(x, weights[0], self.bias)
 
     def forward(self, base: Tensor, state: Tensor | None, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
-        """One step: the input's part [N B, 3 H] and the state [N B, H] (None: zero) to the next state."""
+        """Take one step: the input's part of the gates [N B, 3 H] and the state [N B, H] (None: zero) to the next state."""
         for_gates, for_candidate = base.split([2 * self.hidden, self.hidden], 1)
         if state is None:
             update, candidate = for_gates[:, : self.hidden].sigmoid(), for_candidate.tanh()
@@ -63,7 +64,7 @@ class DiffusionGru(nn.Module):
 
 
 class Recurrences(nn.Module):
-    """Layers of DiffusionGru, one on the other; the first reads a narrow input."""
+    """A stack of DiffusionGru layers; the first reads a narrow input."""
 
     def __init__(self, shape: ModelShape, inputs: int, published: bool) -> None:
         super().__init__()
@@ -71,19 +72,19 @@ class Recurrences(nn.Module):
         self.cells = nn.ModuleList(DiffusionGru(width, shape.hidden, shape.hops, published) for width in widths)
 
     def weights(self) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Of each cell, once a pass."""
+        """Return the weights of each cell; called once a pass."""
         return [cast(DiffusionGru, cell).weights() for cell in self.cells]
 
     def forward(
         self, spread: Tensor, states: list[Tensor | None], weights: list[tuple[Tensor, Tensor, Tensor]], walks: Walks
     ) -> list[Tensor | None]:
-        """One step through all layers, from the input's diffusions [N B, terms width]: the layers' next states."""
-        made: list[Tensor | None] = []
+        """Take one step through all layers: from the input's diffusions [N B, terms width] to the layers' next states."""
+        after: list[Tensor | None] = []
         for layer, (module, state, own) in enumerate(zip(self.cells, states, weights, strict=True)):
             cell = cast(DiffusionGru, module)
-            below = made[-1] if layer else None
-            made.append(cell(cell.diffused(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
-        return made
+            below = after[-1] if layer else None
+            after.append(cell(cell.narrow(spread, own) if below is None else cell.wide(below, own, walks), state, own, walks))
+        return after
 
 
 class DiffusionForecaster(Forecaster):
@@ -103,7 +104,6 @@ class DiffusionForecaster(Forecaster):
             raise UserError(f"forecaster '{shape.name}' predicts at most window = {window} steps, got horizon {horizon}")
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, window, N, C] to [B, horizon, N]."""
         batch, _, nodes, _ = x.shape
         spread = self.walks(x.permute(2, 1, 0, 3).contiguous()).transpose(0, 1).contiguous()  # [window, N, B, terms C]
         states: list[Tensor | None] = [None] * len(self.encoder.cells)

@@ -1,4 +1,4 @@
-"""What every forecaster is: windows in, horizons out."""
+"""Forecaster: the base of all models on signals: windows in, horizons out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from torch import Tensor, nn
 
 
 class Forecaster(nn.Module):
-    """A model of signals on a static graph. Of a window it reads all values, and of the calendar's channels behind them what its module
-    says."""
+    """A model of signals on a static graph. It reads all values of a window; which calendar channels it reads, its module says."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Windows [B, window, N, C], in standardised units, any strides, to [B, horizon, N] of channel 0 in the same units."""
+        """Map windows [B, window, N, C], in standardised units, any strides, to [B, horizon, N] of channel 0 in the same units."""
         raise NotImplementedError

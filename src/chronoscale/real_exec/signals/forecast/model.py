@@ -1,4 +1,4 @@
-"""Forecasters by shape: a module with parameters from a seed, on a graph."""
+"""Forecasters by their shape: a module with parameters from a seed, on a graph."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def forecaster(
     seed: int,
     variant: str = "exact",
 ) -> Forecaster:
-    """The model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend on the shape and the seed alone.
+    """Build the model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend on the shape and the seed
+    alone.
 
-    `as-published` differs from `exact` as the module of each model says. Raises UserError for unknown names and edges that leave the graph.
+    The variant `as-published` differs from `exact` as the module of each model says. Raises UserError for unknown names and edges that
+    leave the graph.
     """
     if shape.name not in FORECASTERS:
         raise unknown("forecaster", shape.name, FORECASTERS)

@@ -23,15 +23,18 @@ class TransformerBlock(nn.Module):
         self.up, self.down = nn.Linear(hidden, 4 * hidden), nn.Linear(4 * hidden, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, N, H] to the same."""
+        """Map tokens [B, N, H] to tokens of the same shape."""
         split = self.queries_keys_values(self.before(x)).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         x = x + self.mix(scaled_dot_product_attention(*split.unbind()).transpose(1, 2).reshape(x.shape))
         return cast(Tensor, x + self.down(gelu(self.up(self.between(x)))))
 
 
 class TransformerForecaster(Forecaster):
-    """A token is its node's window of all values through a linear layer, plus an embedding of the node, plus the last reading of the
-    calendar's channels through a linear layer. The graph is not read."""
+    """A transformer whose tokens are nodes; the graph is not read.
+
+    A token is its node's window of all values through a linear layer, plus an embedding of the node, plus the last reading of the
+    calendar's channels through a linear layer.
+    """
 
     def __init__(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> None:
         super().__init__()
@@ -44,7 +47,6 @@ class TransformerForecaster(Forecaster):
         self.readout = nn.Linear(shape.hidden, horizon)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, window, N, C] to [B, horizon, N]."""
         read = x[..., : self.values].permute(0, 2, 3, 1).flatten(2)  # value by value, a window each
         tokens = self.token(read.contiguous()) + self.node + self.clock(x[:, -1, :, self.values :])
         for block in self.blocks:

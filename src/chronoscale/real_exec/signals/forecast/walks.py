@@ -14,23 +14,23 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 
 
 def inverse(values: Any) -> Any:
-    """1 / values, 0 where a value is 0."""
+    """Return 1 / values, 0 where a value is 0."""
     values = np.asarray(values, np.float64)  # `bincount` of no edges counts in whole numbers, whatever the weights
     return np.divide(1.0, values, out=np.zeros_like(values), where=values != 0)
 
 
 def require_edges(edges: Int32, nodes: int) -> None:
-    """Raises UserError for edges that leave the graph."""
+    """Raise UserError for edges that leave the graph."""
     if edges.size and (edges.min() < 0 or edges.max() >= nodes):
         raise UserError(f"edges name nodes 0 .. {nodes - 1}; found {edges.min()} .. {edges.max()}")
 
 
 def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: bool = False) -> tuple[Any, Any]:
-    """Matrices of one step along and against the edges, scipy CSR float64 [N, N]; a node without neighbours gets zero.
+    """Return the matrices of one step along and against the edges, scipy CSR float64 [N, N]; a node without neighbours gets zero.
 
-    edges: [2, E], sources and destinations. `published`: PyTorch Geometric Temporal's: degrees are weighted, steps are not; a step sends
-    x_i / degree_i along the edge, not the mean of neighbours; and against the edges, the e-th edge in order of (destination, source) is
-    divided by the in-degree of the e-th source in the order given. Where that degree is zero, upstream has infinity and this zero.
+    edges: [2, E], sources and destinations. published: PyTorch Geometric Temporal's matrices: degrees are weighted, steps are not; a step
+    sends x_i / degree_i along the edge, not the mean of neighbours; and against the edges, the e-th edge in order of (destination, source)
+    is divided by the in-degree of the e-th source in the order given. Where that degree is zero, upstream has infinity and this zero.
     Raises UserError for edges that leave the graph.
     """
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
@@ -50,20 +50,22 @@ def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: boo
 
 
 def as_tensor(matrix: Any) -> Tensor:
-    """A scipy CSR matrix as torch's, float32."""
+    """Convert a scipy CSR matrix to torch's, float32."""
     parts = (torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).long(), torch.from_numpy(matrix.data).float())
     return torch.sparse_csr_tensor(*parts, matrix.shape, check_invariants=False)
 
 
 class Walks(nn.Module):
-    """`hops` steps in both directions: T_k = P T_{k-1}; `published`: T_1 = P X, T_k = 2 P T_{k-1} - X.
+    """Random walks of `hops` steps in both directions: T_k = P T_{k-1}; published: T_1 = P X, T_k = 2 P T_{k-1} - X.
 
-    Small graphs: every T_k as one dense matrix [2 hops N, N]; others: P and its transpose in CSR. Buffers, not trained.
+    Small graphs have every T_k as one dense matrix [2 hops N, N]; others P and its transpose in CSR. Buffers, not trained.
     """
 
     def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
         super().__init__()
-        self.nodes, self.hops, self.published = nodes, hops, published
+        self.nodes = nodes
+        self.hops = hops
+        self.published = published
         self.dense = nodes <= DENSE_NODES
         pair = transitions(edges, weight, nodes, published)
         if self.dense:
@@ -76,6 +78,7 @@ class Walks(nn.Module):
 
     @property
     def terms(self) -> int:
+        """Return the number of terms of a convolution: the identity, and `hops` powers in each direction."""
         return 1 + 2 * self.hops
 
     def _keep(self, name: str, tensor: Tensor) -> None:
@@ -85,19 +88,20 @@ class Walks(nn.Module):
         return cast(Tensor, getattr(self, f"{way}_{at}"))
 
     def _powers(self, step: Tensor, x: Tensor) -> list[Tensor]:
-        made = [step @ x]
+        powers = [step @ x]
         for _ in range(1, self.hops):
-            made.append(2 * (step @ made[-1]) - x if self.published else step @ made[-1])
-        return made
+            powers.append(2 * (step @ powers[-1]) - x if self.published else step @ powers[-1])
+        return powers
 
     def spread(self, x: Tensor, way: str = "forward") -> list[Tensor]:
-        """Diffusions of x [N, W], 2 hops of [N, W]: steps along the edges, then against. `backward`: by transposes. No gradient."""
+        """Return diffusions of x [N, W], 2 hops of [N, W]: steps along the edges, then against; way "backward": by transposes. No
+        gradient."""
         if self.dense:
             return list((self._matrix(way, 0) @ x).view(2 * self.hops, *x.shape))
         return [power for at in range(2) for power in self._powers(self._matrix(way, at), x)]
 
     def gather(self, parts: list[Tensor]) -> Tensor:
-        """The sum of T_k^T over 2 hops tensors [N, W], in the order of `spread`. No gradient."""
+        """Return the sum of T_k^T over 2 hops tensors [N, W], in the order of `spread`. No gradient."""
         if self.dense:
             return self._matrix("forward", 0).T @ torch.cat(parts)
         total = torch.zeros_like(parts[0])
@@ -113,15 +117,17 @@ class Walks(nn.Module):
         return total
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [N, ..., F] to [N, ..., terms F]: itself, then its diffusions. For narrow signals; keeps nothing for the backward pass."""
+        """Map x [N, ..., F] to [N, ..., terms F]: itself, then its diffusions. For narrow signals; keeps nothing for the backward pass."""
         return cast(Tensor, _Diffusion.apply(x, self))  # type: ignore[no-untyped-call]
 
     def convolve(self, x: Tensor, weight: Tensor, base: Tensor) -> Tensor:
-        """base [N B, O] + sum over terms m of T_m x weight[m], for x [N B, F] and weight [terms, F, O]."""
+        """Return base [N B, O] + sum over terms m of T_m x weight[m], for x [N B, F] and weight [terms, F, O]."""
         return cast(Tensor, _Convolution.apply(x, weight, base, self))  # type: ignore[no-untyped-call]
 
 
 class _Diffusion(torch.autograd.Function):
+    """The autograd function of `Walks.forward`."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, walks: Walks) -> Tensor:
         ctx.walks = walks
@@ -136,7 +142,10 @@ class _Diffusion(torch.autograd.Function):
 
 
 class _Convolution(torch.autograd.Function):
-    """Keeps x alone, not its diffusions: with G_m = T_m^T g, weight[m] gets x^T G_m and x the sum of G_m weight[m]^T."""
+    """The autograd function of `Walks.convolve`; it keeps x alone, not its diffusions.
+
+    With G_m = T_m^T g, weight[m] gets x^T G_m, and x the sum of G_m weight[m]^T.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, base: Tensor, walks: Walks) -> Tensor:

@@ -1,4 +1,4 @@
-"""Backward: a cell's gradient pass, in one go or in two halves, and the losses that gradients start from."""
+"""CellBackward: a cell's gradient pass, in one go or in two halves, and the losses that gradients start from."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
+from chronoscale.real_exec.execution.transfers import record_use
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 
 
-class Backward:
-    """Works on a grid's cells."""
+class CellBackward:
+    """The BACKWARD rows of a grid's cells."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: CellGrid) -> None:
         self._grid = grid
 
     def run(self, task: Task, cell: Cell) -> None:
-        """BACKWARD: leaves gradients in the cell's leaves and the parameters, and drops what no later row reads."""
+        """Leave gradients in a cell's leaves and in the parameters, and drop what no later row reads."""
         if cell.halves:  # attention's remote readers have returned their gradients of the transformation
             assert cell.wide is not None and cell.dense is not None
             torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.rows((task.unit, task.step))])
@@ -27,14 +27,19 @@ class Backward:
         splits = self._grid.shape.transforms_first and cell.wide is not None
         roots, gradients = self._roots(task, cell)
         torch.autograd.backward(tuple(roots), gradients)  # type: ignore[arg-type]  # tensors and edges may stand together
-        cell.halves, cell.sum, cell.after, cell.after_grad, cell.edges = 1, None, None, None, None
+        cell.halves = 1
+        cell.sum = None
+        cell.after = None
+        cell.after_grad = None
+        cell.edges = None
         if cell.summary is None or task.layer == 0:
             cell.summary = cell.picked = None
         if not splits:
             self._done(task, cell)
 
     def _roots(self, task: Task, cell: Cell) -> tuple[list[Tensor | GradientEdge], list[Tensor | None]]:
-        """What a cell's gradient pass starts from: its loss, the layer above and the next snapshot, whichever there are."""
+        """Return what a cell's gradient pass starts from, and gradients: its loss, the layer above, the next snapshot, whichever
+        there are."""
         grid, (unit, step, layer) = self._grid, (task.unit, task.step, task.layer)
         roots: list[Tensor | GradientEdge] = []
         gradients: list[Tensor | None] = []
@@ -51,9 +56,9 @@ class Backward:
         after = grid.cells.get((unit, step + 1, layer))
         if cell.after_grad is None and after is not None and after.before is not None:
             rows = None if grid.shape.evolves_weights else grid.rows((unit, step))
-            cell.after_grad, after.before = [_fitted(gradient(part), rows) for part in after.before], None
+            cell.after_grad, after.before = [_fit_rows(gradient(part), rows) for part in after.before], None
         if cell.after_grad is not None:
-            uses(*cell.after_grad)
+            record_use(*cell.after_grad)
             roots += cell.edges or cell.after or ()
             gradients += cell.after_grad
         return roots, gradients
@@ -65,12 +70,14 @@ class Backward:
             above.x = above.wide = None
         if task.layer == 0:
             cell.x = None
-            self._grid.done((task.unit, task.step))
+            self._grid.drop_snapshot((task.unit, task.step))
 
 
-def _fitted(into: Tensor, rows: int | None) -> Tensor:
-    """The gradient of a state of so many rows, of which the next snapshot has read the first ones, or which has gone on from others, too;
-    None: it has as many."""
+def _fit_rows(into: Tensor, rows: int | None) -> Tensor:
+    """Return the gradient of a state of `rows` rows (None: as many as it has).
+
+    The next snapshot has read only the first rows of the state, or its own state also holds rows that come from elsewhere.
+    """
     if rows is None or len(into) >= rows:
         return into[:rows]
     return torch.cat([into, into.new_zeros(rows - len(into), into.shape[1])])

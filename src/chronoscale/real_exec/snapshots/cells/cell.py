@@ -1,4 +1,4 @@
-"""Cell: what is held of one snapshot and layer of a group; and the grid of them, which the parts of a program work on."""
+"""Cell: the tensors of one snapshot and layer of a group; and the grid of cells that the parts of a program work on."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from chronoscale.real_exec.execution.program import Losses
+from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import output
+from chronoscale.strategies.snapshots.cell_memory import output_stage
 
 
 @dataclass(slots=True)
 class Cell:
-    """N own rows, C with remote ones behind them, D input features, H hidden ones. Leaves collect gradients where something is trained
-    below them."""
+    """Tensors of one snapshot and layer of a group.
+
+    N own rows, C with remote ones behind them, D input features, H hidden ones. Leaves collect gradients where something is trained below
+    them.
+    """
 
     x: Tensor | None = None  # [N, D], leaf: own rows of the layer below
     wide: Tensor | None = None  # [C, ·], leaf: what neighbours are read for, own and remote; only where rows are exchanged
@@ -38,22 +41,23 @@ class Cell:
 
     @property
     def down(self) -> Tensor | None:
-        """The leaf that holds the gradient of the layer below: own rows come first."""
+        """Return the leaf that holds the gradient of the layer below; own rows come first."""
         return self.x if self.x is not None else self.wide
 
 
 def gradient(leaf: Tensor) -> Tensor:
-    """A leaf's gradient; zeros where nothing that is trained reads it."""
+    """Return a leaf's gradient; zeros where nothing that is trained reads it."""
     return leaf.grad if leaf.grad is not None else torch.zeros_like(leaf)
 
 
-Seat = tuple[int, int]  # (unit, step)
+SnapshotKey = tuple[int, int]  # (unit, step)
 
 
-class Grid(ABC):
+class CellGrid(ABC):
     """One rank's cells and the snapshots on its device, between rows.
 
-    A subclass says what there is of a snapshot: how many rows, where remote ones come from, what states it begins with, what it predicts.
+    A subclass says what there is of a snapshot: how many rows, where remote ones come from, what state it begins with, what it predicts. A
+    snapshot's key is (unit, step).
     """
 
     def __init__(self, model: SnapshotModel, device: torch.device) -> None:
@@ -63,77 +67,77 @@ class Grid(ABC):
         self.losses = Losses()
 
     @abstractmethod
-    def rows(self, seat: Seat) -> int:
-        """Own rows of a snapshot."""
+    def rows(self, key: SnapshotKey) -> int:
+        """Return how many own rows a snapshot has."""
 
     @abstractmethod
-    def counts(self, seat: Seat) -> list[int]:
-        """Own rows of every rank."""
+    def counts(self, key: SnapshotKey) -> list[int]:
+        """Return how many own rows each rank has of a snapshot."""
 
     @abstractmethod
-    def route(self, seat: Seat) -> Route:
-        """How its remote rows come and go."""
+    def route(self, key: SnapshotKey) -> Route:
+        """Return how a snapshot's remote rows are exchanged."""
 
     @abstractmethod
-    def bring(self, task: Task) -> None:
-        """H2D: a snapshot and its input features."""
+    def transfer(self, task: Task) -> None:
+        """Copy a snapshot and its input features to the device (H2D)."""
 
     @abstractmethod
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
-        """Its adjacency and input features on the device."""
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
+        """Return a snapshot's adjacency and input features on the device."""
 
     @abstractmethod
-    def read(self, seat: Seat) -> None:
-        """Its input features have been read, and have no gradient."""
+    def drop_features(self, key: SnapshotKey) -> None:
+        """Release a snapshot's input features: they have been read, and have no gradient."""
 
     @abstractmethod
-    def done(self, seat: Seat) -> None:
-        """Its last gradient row is done."""
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        """Release a snapshot: its last gradient row is done."""
 
     @abstractmethod
     def predicts(self, step: int) -> bool:
-        """Whether it has a prediction and a loss."""
+        """Return whether the snapshot of a step has a prediction and a loss."""
 
     @abstractmethod
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """What own outputs [N, H] add to the loss of the iteration."""
+        """Return what own outputs [N, H] add to the loss of the iteration."""
 
-    def begins(self, task: Task, last: Cell | None) -> list[Tensor] | None:
-        """The state that a recurrence goes on from, leaves: what `last`, the cell of the snapshot before, has come to; None for none."""
+    def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
+        """Return the state that a recurrence goes on from, as leaves: that of `last`, the cell of the snapshot before; None for zero."""
         if last is None:
             return None
         assert last.after is not None
         return [part.detach().requires_grad_() for part in last.after]
 
-    def state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
-        """The whole state that a recurrence goes on from, of what it `begins` with."""
+    def whole_state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
+        """Return the whole state that a recurrence goes on from, of the leaves that it begins with."""
         return begins
 
-    def ends(self, task: Task, after: list[Tensor]) -> None:
-        """The state that a recurrence has come to; nothing is done with it but what cells do."""
+    def keep_state(self, task: Task, after: list[Tensor]) -> None:
+        """Keep, for later units, the state that a recurrence has come to; by default nothing."""
         return None
 
     def at(self, task: Task) -> Cell:
-        """The cell of a row."""
+        """Return the cell of a row."""
         return self.cells[task.unit, task.step, task.layer]
 
     def constant(self, layer: int) -> bool:
-        """Whether nothing that is trained lies below the aggregation."""
+        """Return whether nothing that is trained lies below a layer's aggregation."""
         return layer == 0 and not self.shape.transforms_first
 
     def input(self, task: Task, cell: Cell) -> Tensor:
-        """Own rows that the cell reads, [N, D]: features, or a leaf of the layer below."""
+        """Return the own rows that a cell reads, [N, D]: features, or a leaf of the layer below."""
         if cell.x is None:
-            below = self.held((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
+            below = self.on_device((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
             cell.x = below.detach().contiguous().requires_grad_(task.layer > 0)
         return cell.x
 
     def output(self, unit: int, step: int, layer: int) -> Tensor:
-        """What a cell hands to the layer above, [N, H]."""
+        """Return what a cell hands to the layer above, [N, H]."""
         cell, block = self.cells[unit, step, layer], self.model.block(layer)
         if not isinstance(block, EvolvingBlock) and block.step is not None:
             assert cell.after is not None
             return block.step.output((cell.after[0], cell.after[-1]))
-        made = cell.sum if output(self.shape, layer) is Op.AGGREGATE else cell.dense
-        assert made is not None
-        return made
+        result = cell.sum if output_stage(self.shape, layer) is Op.AGGREGATE else cell.dense
+        assert result is not None
+        return result

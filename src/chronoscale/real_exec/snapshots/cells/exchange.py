@@ -1,4 +1,4 @@
-"""Exchange: what cells send to other ranks and get from them: remote rows, candidates of a summary, states; and gradients of all three."""
+"""CellExchange: what cells exchange between ranks: remote rows, candidates of a summary, states; and gradients of all three."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 import torch
 
 from chronoscale.cuda_ext.operators import aggregation
+from chronoscale.real_exec.communication.exchange import all_gather
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.exchange import all_gather
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, gradient
+from chronoscale.real_exec.execution.transfers import record_use
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
-class Exchange:
-    """Rows of communication. A row means one thing before a cell's gradient pass and its reverse after it."""
+class CellExchange:
+    """Rows of communication. A row means one thing before a cell's gradient pass, and the reverse after it."""
 
-    def __init__(self, grid: Grid, schedule: Schedule, context: Context) -> None:
+    def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
         self._grid, self._ranks = grid, context.exchange
         self._peer = _peers(schedule, context.rank)
-        self.moved: dict[int, int] = {}  # task -> bytes that a row took from or brought to other ranks
+        self.moved: dict[int, int] = {}  # task -> bytes that a row received from or sent to other ranks
 
     def all_to_all(self, task: Task, cell: Cell) -> None:
-        """Remote rows come; their gradients, or those of candidates, go back."""
+        """Fetch a cell's remote rows; or, after the gradient pass, return their gradients, or those of candidates."""
         if cell.halves == 0:
             self._fetch(task, cell)
         elif cell.summary is not None and cell.halves > 1:
@@ -33,28 +33,28 @@ class Exchange:
             cell.halves = 2
 
     def all_gather(self, task: Task, cell: Cell) -> None:
-        """Every rank's candidates of the summary."""
+        """Gather every rank's candidates of the summary."""
         assert cell.picked is not None
         own = cell.picked.detach()
-        uses(own)
+        record_use(own)
         cell.summary = all_gather(self._ranks, own, self._candidate_rows(task)).requires_grad_(task.layer > 0)
         self.moved[task.task] = own.nbytes
 
     def send(self, task: Task, cell: Cell) -> None:
-        """The state; or, after the gradient pass, the gradient of the state that came."""
+        """Send the cell's state; or, after the gradient pass, the gradient of the state that was received."""
         parts = cell.after
         if cell.halves:
             assert cell.before is not None
             parts, cell.before = [gradient(part) for part in cell.before], None
         assert parts is not None
-        uses(*parts)
+        record_use(*parts)
         with torch.no_grad():
             message = torch.stack([*parts])
         self._ranks.send(message, self._peer[task.task])
         self.moved[task.task] = message.nbytes
 
     def receive(self, task: Task, cell: Cell) -> None:
-        """The state before a cell that has not run; the gradient of its own state after that."""
+        """Receive the state before a cell that has not run; or, after that, the gradient of its own state."""
         shape, rows = self._grid.shape, self._grid.rows((task.unit, task.step))
         each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.depth * shape.hidden)
         message = torch.empty(shape.states, *each, device=self._grid.device)
@@ -66,12 +66,12 @@ class Exchange:
             cell.after_grad = list(message.unbind())
 
     def _fetch(self, task: Task, cell: Cell) -> None:
-        """Remote rows behind own ones, in one leaf."""
-        grid, seat = self._grid, (task.unit, task.step)
-        route, rows = grid.route(seat), grid.rows(seat)
+        """Fetch remote rows, and put them behind the own ones in one leaf."""
+        grid, key = self._grid, (task.unit, task.step)
+        route, rows = grid.route(key), grid.rows(key)
         own = cell.dense if grid.shape.transforms_first else grid.input(task, cell)
         assert own is not None
-        uses(own, route.send, route.stands)
+        record_use(own, route.send, route.stands)
         with torch.no_grad():
             wide = own.new_empty(rows + sum(route.remote), own.shape[1])
             wide[:rows] = own
@@ -85,9 +85,11 @@ class Exchange:
 
     def _return_halo(self, task: Task, cell: Cell) -> None:
         assert cell.wide is not None and cell.wide.grad is not None
-        grid, seat, own = self._grid, (task.unit, task.step), cell.wide.grad
-        route, rows = grid.route(seat), grid.rows(seat)
-        uses(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
+        grid = self._grid
+        key = (task.unit, task.step)
+        own = cell.wide.grad
+        route, rows = grid.route(key), grid.rows(key)
+        record_use(own, route.arrival, route.back.rows, route.back.indptr, route.back.indices)
         back = own.new_empty(sum(route.rows), own.shape[1])
         remote = own[rows:] if route.arrival is None else own[rows:][route.arrival]
         self._ranks.all_to_all(back, remote, route.rows, route.remote)
@@ -98,11 +100,13 @@ class Exchange:
         return [min(rows, self._grid.shape.hidden) for rows in self._grid.counts((task.unit, task.step))]
 
     def _return_candidates(self, task: Task, cell: Cell) -> None:
-        """Everyone's gradient of own candidates; from there into the rows that they were picked from."""
+        """Return everyone's gradients of candidates to their ranks, and from there into the rows that they were picked from."""
         assert cell.summary is not None and cell.summary.grad is not None and cell.picked is not None
         counts = self._candidate_rows(task)
-        every, own, ranks = cell.summary.grad, len(cell.picked), len(counts)
-        uses(every)
+        every = cell.summary.grad
+        own = len(cell.picked)
+        ranks = len(counts)
+        record_use(every)
         back = every.new_empty(ranks * own, every.shape[1])
         self._ranks.all_to_all(back, every, [own] * ranks, counts)
         self.moved[task.task] = every.nbytes - cell.picked.nbytes
@@ -111,7 +115,7 @@ class Exchange:
 
 
 def _peers(schedule: Schedule, rank: int) -> dict[int, int]:
-    """The other rank of every message of `rank`, by row."""
+    """Return the other rank of every message of `rank`, by row."""
     rows = np.flatnonzero((schedule.op == Op.SEND) | (schedule.op == Op.RECV))
     ends = rows[np.argsort(schedule.collective[rows], kind="stable")].reshape(-1, 2)
     pairs: Ints = np.concatenate([ends, ends[:, ::-1]])

@@ -1,4 +1,4 @@
-"""Forward: a cell's stages, as rows of their own or all at once where the gradient pass computes a cell again."""
+"""CellForward: a cell's stages, as rows of their own, or all at once where the gradient pass computes a cell again."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import torch
 
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention
-from chronoscale.real_exec.execution.lanes import uses
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid
+from chronoscale.real_exec.execution.transfers import record_use
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, State
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.snapshots.cells import output, stages
+from chronoscale.strategies.snapshots.cell_memory import output_stage, stages
 
 
-class Forward:
-    """Computes cells. `recomputes`: stages keep a cell's inputs alone, and `again` makes the rest with gradients."""
+class CellForward:
+    """The forward rows of a grid's cells. recomputes: rows keep a cell's inputs alone, and `again` computes the rest, with gradients."""
 
-    def __init__(self, grid: Grid, recomputes: bool) -> None:
+    def __init__(self, grid: CellGrid, recomputes: bool) -> None:
         self._grid, self._recomputes = grid, recomputes
 
     def transfer(self, task: Task, cell: Cell) -> None:
-        """H2D: a snapshot and its input features."""
-        self._grid.bring(task)
+        """Copy a snapshot and its input features to the device (H2D)."""
+        self._grid.transfer(task)
 
     def stage(self, task: Task, cell: Cell) -> None:
-        """AGGREGATE, TRANSFORM or TEMPORAL."""
+        """Compute one stage of a cell: AGGREGATE, TRANSFORM or TEMPORAL."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
-        made = output(self._grid.shape, task.layer)
-        if task.op is made and self._recomputes:  # what FORWARD makes again goes
-            cell.dense = cell.dense if made is Op.TRANSFORM else None
-            cell.sum = cell.sum if made is Op.AGGREGATE or self._grid.constant(task.layer) else None
+        last = output_stage(self._grid.shape, task.layer)
+        if task.op is last and self._recomputes:  # what FORWARD makes again goes
+            cell.dense = cell.dense if last is Op.TRANSFORM else None
+            cell.sum = cell.sum if last is Op.AGGREGATE or self._grid.constant(task.layer) else None
 
-    def again(self, task: Task, cell: Cell) -> None:
-        """FORWARD: all stages, with gradients."""
+    def recompute(self, task: Task, cell: Cell) -> None:
+        """Compute all stages of a cell with gradients (FORWARD)."""
         for op in stages(self._grid.shape, task.layer):
             if op is not Op.AGGREGATE or not self._grid.constant(task.layer):
                 self._compute(op, task, cell)
@@ -50,10 +50,10 @@ class Forward:
 
     def _aggregate(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
-        seat = task.unit, task.step
-        held, features = grid.held(seat)
-        graph, rows = held.graph, grid.rows(seat)
-        uses(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
+        key = task.unit, task.step
+        held, features = grid.on_device(key)
+        graph, rows = held.graph, grid.rows(key)
+        record_use(graph.indptr, graph.indices, graph.values, held.scale, features, cell.wide)
         if isinstance(block, GatBlock):
             z = cell.wide if cell.wide is not None else cell.dense
             assert z is not None
@@ -67,14 +67,14 @@ class Forward:
             cell.picked = block.candidates(x[:rows])[0]
         if task.layer == 0:  # features have no gradient and no other reader
             cell.x = cell.wide = None
-            grid.read(seat)
+            grid.drop_features(key)
 
     def _recur(self, task: Task, cell: Cell, block: Block) -> None:
         grid = self._grid
         if cell.before is None:
-            cell.before = grid.begins(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
-        whole = grid.state(task, cell.before)
-        uses(*(whole or []), cell.summary)
+            cell.before = grid.initial_state(task, grid.cells[task.unit, task.step - 1, task.layer] if task.step else None)
+        whole = grid.whole_state(task, cell.before)
+        record_use(*(whole or []), cell.summary)
         before: State | None = None if whole is None else (whole[0], whole[-1])
         if isinstance(block, EvolvingBlock):
             state = block.evolve(before, cell.summary if cell.summary is not None else cell.picked)
@@ -83,7 +83,7 @@ class Forward:
             assert z is not None and block.step is not None
             state = block.step(z, before)
         cell.after = list(state if grid.shape.temporal == "lstm" else state[:1])
-        grid.ends(task, cell.after)
+        grid.keep_state(task, cell.after)
 
     def _transform(self, task: Task, cell: Cell, block: Block) -> None:
         if isinstance(block, GatBlock):

@@ -1,4 +1,4 @@
-"""CellProgram: one rank's rows of groups that are spread over ranks, executed."""
+"""CellProgram: executes one rank's rows of snapshot groups that are spread over ranks."""
 
 from __future__ import annotations
 
@@ -7,68 +7,67 @@ from collections.abc import Callable, Mapping
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task, tasks_of
-from chronoscale.real_exec.snapshots.board import groups_of
-from chronoscale.real_exec.snapshots.cells.backward import Backward
+from chronoscale.real_exec.snapshots.cells.backward import CellBackward
 from chronoscale.real_exec.snapshots.cells.cell import Cell
-from chronoscale.real_exec.snapshots.cells.exchange import Exchange
-from chronoscale.real_exec.snapshots.cells.forward import Forward
-from chronoscale.real_exec.snapshots.cells.groups import GroupGrid
+from chronoscale.real_exec.snapshots.cells.exchange import CellExchange
+from chronoscale.real_exec.snapshots.cells.forward import CellForward
+from chronoscale.real_exec.snapshots.cells.group_grid import GroupGrid
+from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
-from chronoscale.real_exec.snapshots.scored import Trainer
+from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
 class CellProgram(Trainer):
-    """Executes one rank's rows. Losses are means over all nodes and over the groups of an iteration; a rank adds its own rows' share."""
+    """Program of groups that are spread over ranks. Losses are means over all nodes and the groups of an iteration; a rank adds its own
+    share."""
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
-        self.tasks, self.collective, self.learner = tasks_of(schedule, context.rank), context.collective, learner
+        self.tasks = tasks_of(schedule, context.rank)
+        self.collective = context.collective
+        self.learner = learner
         self._groups = groups_of(schedule)
         self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
-        goals = {seat: grid.snapshot(seat) + hyper.horizon for seat in seats if grid.predicts(seat[1])}
-        self._read = {grid.snapshot(seat) for seat in seats}
+        goals = {key: grid.snapshot(key) + hyper.horizon for key in seats if grid.predicts(key[1])}
+        self._read = {grid.snapshot(key) for key in seats}
         region.prepare(self._read, set(goals.values()))
-        grid.goals = {seat: region.target(goal).to(context.device) for seat, goal in goals.items()}
-        forward = Forward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
-        self.exchange = exchange = Exchange(grid, schedule, context)
+        grid.goals = {key: region.target(goal).to(context.device) for key, goal in goals.items()}
+        forward = CellForward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
+        self.exchange = exchange = CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
             Op.H2D: forward.transfer,
             Op.AGGREGATE: forward.stage,
             Op.TRANSFORM: forward.stage,
             Op.TEMPORAL: forward.stage,
-            Op.FORWARD: forward.again,
+            Op.FORWARD: forward.recompute,
             Op.ALLTOALL: exchange.all_to_all,
             Op.ALLGATHER: exchange.all_gather,
             Op.SEND: exchange.send,
             Op.RECV: exchange.receive,
-            Op.BACKWARD: Backward(grid).run,
+            Op.BACKWARD: CellBackward(grid).run,
             Op.ALLREDUCE: lambda task, cell: learner.all_reduce(),
             Op.OPTIMIZE: self._optimize,
         }
 
     @property
-    def blocks(self) -> str:
-        """None."""
+    def graph_blocks(self) -> str:
         return "groups that are spread over ranks are not captured yet"
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that cells do not have."""
         self._run[task.op](task, self.grid.at(task))
 
     def check(self) -> None:
-        """As `Learner.check`."""
         self.learner.check()
 
-    def sound(self, iteration: int) -> bool:
-        """Features of own rows."""
+    def inputs_finite(self, iteration: int) -> bool:
+        """Return whether the features of own rows are finite."""
         return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over groups."""
         return EpochResult(self.grid.losses.finish())
 
     def _optimize(self, task: Task, cell: Cell) -> None:

@@ -1,1 +1,1 @@
-"""Hybrid: batches of own nodes in random windows, each rank for itself, parameters averaged beside the next batch (`dynahb`)."""
+"""Hybrid batches (DynaHB): some nodes in a window of snapshots, whose sizes an agent chooses while training."""

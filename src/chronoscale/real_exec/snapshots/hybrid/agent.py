@@ -1,4 +1,4 @@
-"""Agent: how large the next hybrid batches are, learnt while training (DynaHB's scheduler: tabular Q-learning)."""
+"""Agent: chooses the sizes of the next hybrid batches while training (DynaHB's scheduler: tabular Q-learning)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from chronoscale.strategies.baselines.snapshots.dynahb import Choice
+from chronoscale.strategies.baselines.snapshots.dynahb import BatchSize
 
 EVERY = 4  # iterations to an action
 EXPLORES, LEAST, DECAY = 1.0, 0.1, 0.98  # share of actions that are drawn, and how it falls from action to action
@@ -16,16 +16,18 @@ ACTIONS = tuple(product((-1, 0, 1), repeat=2))  # halve, keep or double the wind
 
 
 def state_of(before: float, loss: float) -> int:
-    """0: the loss falls; 1: it hardly changes; 2: it rises."""
+    """Return the state of training: 0 where the loss falls, 1 where it hardly changes, 2 where it rises."""
     change = (loss - before) / max(abs(before), 1e-12)
     return 0 if change < -FLAT else 2 if change > FLAT else 1
 
 
 class Agent:
-    """On the rank that decides. `timed`: time that is saved is a reward, too, so that what is chosen depends on the machine."""
+    """The Q-learner on the rank that decides. timed: saved time is rewarded, too, so that choices depend on the machine."""
 
-    def __init__(self, first: Choice, limit: Choice, seed: int, timed: bool = False) -> None:
-        self.choice, self._limit, self._timed = first, limit, timed
+    def __init__(self, first: BatchSize, limit: BatchSize, seed: int, timed: bool = False) -> None:
+        self.choice = first
+        self._limit = limit
+        self._timed = timed
         self.values = np.zeros((3, len(ACTIONS)))
         self.explores = EXPLORES
         self._draw = np.random.default_rng((seed, EVERY))
@@ -33,8 +35,8 @@ class Agent:
         self._ns = 0
         self._last: tuple[int, int, float, int] | None = None  # state, action, and what loss and time were then
 
-    def told(self, loss: float, ns: int) -> Choice:
-        """The batch to come, after an iteration with this loss (mean over ranks), which took so long."""
+    def next_choice(self, loss: float, ns: int) -> BatchSize:
+        """Return the sizes of the batch to come, after an iteration with this loss (mean over ranks) that took `ns`."""
         self._losses.append(loss)
         self._ns += ns
         if len(self._losses) == EVERY:
@@ -43,23 +45,24 @@ class Agent:
         return self.choice
 
     def _act(self, loss: float, ns: int) -> None:
+        """Learn from the last action, and choose the next."""
         state = 1
         if self._last is not None:
-            before, action, least, took = self._last
-            state = state_of(least, loss)
-            reward = (least - loss) / max(abs(least), 1e-12) + (self._timed * (took - ns) / max(took, 1))
+            before, action, last_loss, last_ns = self._last
+            state = state_of(last_loss, loss)
+            reward = (last_loss - loss) / max(abs(last_loss), 1e-12) + (self._timed * (last_ns - ns) / max(last_ns, 1))
             gain = reward + DISCOUNT * self.values[state].max() - self.values[before, action]
             self.values[before, action] += RATE * gain
-        drawn = self._draw.random() < self.explores
-        action = int(self._draw.integers(len(ACTIONS))) if drawn else int(self.values[state].argmax())
+        explores = self._draw.random() < self.explores
+        action = int(self._draw.integers(len(ACTIONS))) if explores else int(self.values[state].argmax())
         self.explores = max(self.explores * DECAY, LEAST)
         window, vertices = ACTIONS[action]
-        self.choice = Choice(
-            _scaled(self.choice.window, window, self._limit.window), _scaled(self.choice.vertices, vertices, self._limit.vertices)
+        self.choice = BatchSize(
+            _scale(self.choice.window, window, self._limit.window), _scale(self.choice.vertices, vertices, self._limit.vertices)
         )
         self._last = state, action, loss, ns
 
 
-def _scaled(size: int, power: int, limit: int) -> int:
-    """Halved, kept or doubled, from 1 to the limit."""
+def _scale(size: int, power: int, limit: int) -> int:
+    """Return a size halved, kept or doubled, between 1 and the limit."""
     return min(max(size * 2 if power > 0 else size >> -power, 1), limit)

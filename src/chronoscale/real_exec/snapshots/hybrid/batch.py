@@ -1,4 +1,4 @@
-"""Batch: a hybrid batch of one rank, from the host's cache to its loss; a window's graph of autograd is one."""
+"""HybridBatch: one rank's hybrid batch, from features on the host to its loss; a window is one autograd graph."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.reach import Reach
+from chronoscale.batching.snapshots.receptive_field import ReceptiveField
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.snapshots.csr import WeightedCSR
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.execution.transfers import record_use, to_device
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, GcnBlock, SnapshotModel, State
-from chronoscale.strategies.baselines.snapshots.dynahb import Choice
+from chronoscale.strategies.baselines.snapshots.dynahb import BatchSize
 from chronoscale.strategies.schedule import Op
 
 
-def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
-    """Rows of a snapshot (ascending ids), whose entries are all among `columns` (ascending), as a matrix [rows, columns]."""
+def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
+    """Return rows (ascending ids) of an adjacency as a matrix [rows, columns]; all their entries are among `columns` (ascending ids)."""
     begin = csr.indptr[rows]
     degree = csr.indptr[rows + 1] - begin
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -31,14 +30,19 @@ def cut(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
     return Full(CSR(indptr_, indices, values, len(columns)).check(), scale)
 
 
-class Batch:
-    """`nodes` (ids, ascending) in the window that begins with snapshot `first`. Rows run step by step; a step beyond the window, which is
-    planned for the largest, does nothing."""
+class HybridBatch:
+    """A batch of `nodes` (ascending ids) in the window that begins with snapshot `first`.
 
-    def __init__(self, material: Material, choice: Choice, first: int, nodes: Int64, layers: int) -> None:
-        self.choice, self.first, self.nodes, self._material = choice, first, nodes, material
+    Rows run step by step. Schedules are planned for the largest window; a step beyond this one's does nothing.
+    """
+
+    def __init__(self, material: SnapshotMaterial, choice: BatchSize, first: int, nodes: Int64, layers: int) -> None:
+        self.choice = choice
+        self.first = first
+        self.nodes = nodes
+        self._material = material
         window = [material.snapshots[t] for t in range(first, first + choice.window)]
-        self.reach = Reach.of(window, nodes, layers)
+        self.reach = ReceptiveField.of(window, nodes, layers)
         self._host: dict[int, tuple[list[Full], Tensor]] = {}
         self._held: dict[int, tuple[list[Full], Tensor]] = {}
         self._below: dict[int, Tensor] = {}  # by step: the last layer's output
@@ -46,29 +50,29 @@ class Batch:
         self._made: Tensor | None = None
 
     def gather(self, step: int, csr: WeightedCSR) -> int:
-        """GATHER: features from the cache, and the rows of every layer. Bytes of the features."""
+        """Gather a step's features, and cut the rows of every layer (GATHER); return bytes of the features."""
         rows, inputs = self.reach.rows, self.reach.inputs[step]
         columns = (inputs, *rows[:-1])
-        forms = [cut(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
+        forms = [submatrix(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
         features = self._material.features(self.first + step)[torch.from_numpy(inputs)]
         self._host[step] = forms, features.pin_memory() if self._material.pins else features
         return features.nbytes
 
     def send(self, step: int, device: torch.device) -> int:
-        """H2D. Bytes that were sent."""
+        """Copy a step's features and rows to the device (H2D); return bytes."""
         forms, features = self._host.pop(step)
         held = features.clone() if device.type == "cpu" else features.to(device, non_blocking=True)
         self._held[step] = [form.to(device) for form in forms], held
         return sum(form.nbytes for form in forms) + features.nbytes
 
     def compute(self, op: Op, step: int, layer: int, model: SnapshotModel) -> None:
-        """AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
+        """Compute AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
         block = model.block(layer)
         assert isinstance(block, (GcnBlock, EvolvingBlock))
         if op is Op.AGGREGATE:
             forms, features = self._held[step]
             form, x = forms[layer], self._below[step] if layer else features
-            uses(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
+            record_use(form.graph.indptr, form.graph.indices, form.graph.values, form.scale, x)
             assert form.scale is not None
             self._made = aggregation.aggregate(form.graph, x.contiguous()) * form.scale[:, None]
         elif op is Op.TRANSFORM:
@@ -87,12 +91,13 @@ class Batch:
             self._below[step] = block.step.output(after)
 
     def loss(self, model: SnapshotModel, horizon: int, device: torch.device) -> Tensor:
-        """The mean over what the batch predicts: the newest snapshot's rows, or every one's where weights evolve. None: zero."""
-        aim, last = self._material.objective, self.choice.window - 1
+        """Return the mean loss over what the batch predicts: rows of the newest snapshot, or of every one where weights evolve; zero for
+        nothing."""
+        objective, last = self._material.objective, self.choice.window - 1
         total, count = torch.zeros((), device=device), 0
         own = torch.from_numpy(self.nodes)
         for step in range(self.choice.window) if model.shape.predicts_each else (last,):
             target = self._material.target(self.first + step + horizon)[own]
-            total = total + aim.total(model.readout(self._below[step]), sent(target, device))
-            count += aim.count(target)
+            total = total + objective.total(model.readout(self._below[step]), to_device(target, device))
+            count += objective.count(target)
         return total / max(count, 1)

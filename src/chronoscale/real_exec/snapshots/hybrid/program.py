@@ -1,4 +1,4 @@
-"""HybridProgram: one rank's hybrid batches, executed; every pass is an epoch with draws of its own."""
+"""HybridProgram: executes one rank's hybrid batches; every pass is an epoch with draws of its own."""
 
 from __future__ import annotations
 
@@ -10,43 +10,52 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.chunks import Chunks, Counted
-from chronoscale.batching.snapshots.reach import Batches
+from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.receptive_field import WindowBatches
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.program import EpochResult, Losses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.losses import Losses
+from chronoscale.real_exec.execution.program import EpochResult
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.drawing import Drawing
+from chronoscale.real_exec.execution.transfers import to_device
 from chronoscale.real_exec.snapshots.hybrid.agent import Agent
 from chronoscale.real_exec.snapshots.hybrid.averaging import Averaging
-from chronoscale.real_exec.snapshots.hybrid.batch import Batch
-from chronoscale.real_exec.snapshots.material import Material
+from chronoscale.real_exec.snapshots.hybrid.batch import HybridBatch
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.trainer import SamplingTrainer
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, Choice, most, parts_of, start
+from chronoscale.strategies.baselines.snapshots.dynahb import LEAD, BatchSize, first_batch, largest_batch, rank_of_nodes
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.workload import Hyper
 
 
-class HybridProgram(Drawing):
-    """Losses are means over ranks of what each one's batch comes to. `epoch` numbers the next pass; what batches hold follows from it, the
-    seed, the rank and their size, which, where it `adapts`, rank 0's agent chooses; it learns from pass to pass, and starts anew in a new
-    program."""
+class HybridProgram(SamplingTrainer):
+    """Program of hybrid batches. Losses are means over ranks.
+
+    What batches hold follows from the number of the pass (`epoch`), the seed, the rank and their size. Where it `adapts`, rank 0's agent
+    chooses the size; it learns from pass to pass, and starts anew in a new program.
+    """
 
     def __init__(
-        self, schedule: Schedule, material: Material, chunks: Chunks, learner: Learner[SnapshotModel], hyper: Hyper, context: Context
+        self,
+        schedule: Schedule,
+        material: SnapshotMaterial,
+        chunks: Chunks,
+        learner: Learner[SnapshotModel],
+        hyper: Hyper,
+        context: Context,
     ) -> None:
         super().__init__(schedule, material, learner, hyper, context)
         learner.later = True  # a rank that stopped alone would leave the others waiting
         self._device, self._rank = context.device, context.rank
-        parts = parts_of(Counted(material.snapshots, chunks), schedule.ranks)
+        parts = rank_of_nodes(ExactChunking(material.snapshots, chunks), schedule.ranks)
         self._own = np.flatnonzero(parts == context.rank)
-        limit = most(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
-        self._choice = start(limit)
+        limit = largest_batch(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
+        self._choice = first_batch(limit)
         self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
         self._averaging = Averaging(learner.model, context.collective)
-        self.batches: dict[int, Batch] = {}  # by iteration, until it has ended
-        self.choices: dict[int, Choice] = {}  # by iteration of the pass
+        self.batches: dict[int, HybridBatch] = {}  # by iteration, until it has ended
+        self.choices: dict[int, BatchSize] = {}  # by iteration of the pass
         self.moved: dict[int, int] = {}  # task -> bytes that a row gathered or sent
         self._losses = Losses()
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -62,8 +71,8 @@ class HybridProgram(Drawing):
         }
 
     def begin(self) -> None:
-        """An epoch: the first batches are as large as the last ones of the epoch before."""
-        self._draws = Batches(self.hyper.seed, self.epoch)
+        """Begin an epoch; its first batches are as large as the last ones of the epoch before."""
+        self._draws = WindowBatches(self.hyper.seed, self.epoch)
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)
         self._averaging.begin(torch.tensor([float("nan"), float(self._choice.window), float(self._choice.vertices)]))
@@ -73,23 +82,21 @@ class HybridProgram(Drawing):
         self._clock = time.perf_counter_ns()
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that hybrid batches do not have."""
         self._run[task.op](task)
 
     def finish(self) -> EpochResult:
-        """Losses; shares sum to the mean over ranks."""
         self.epoch += 1
         return EpochResult(self._losses.finish())
 
-    def _batch(self, iteration: int) -> Batch:
+    def _batch(self, iteration: int) -> HybridBatch:
         if iteration not in self.batches:
             choice = self.choices[iteration]
-            first, nodes = self._draws.drawn(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
-            self.batches[iteration] = Batch(self.material, choice, first, nodes, self.learner.model.shape.layers)
+            first, nodes = self._draws.draw(self._own, self.there, choice.window, choice.vertices, iteration, self._rank)
+            self.batches[iteration] = HybridBatch(self.material, choice, first, nodes, self.learner.model.shape.layers)
         return self.batches[iteration]
 
     def _beyond(self, task: Task) -> bool:
-        """Whether the batch has no snapshot for a row."""
+        """Return whether the batch's window has no snapshot for a row."""
         return task.step >= self.choices[task.iteration].window
 
     def _gather(self, task: Task) -> None:
@@ -109,25 +116,28 @@ class HybridProgram(Drawing):
     def _backward(self, task: Task) -> None:
         loss = self._batch(task.iteration).loss(self.learner.model, self.hyper.horizon, self._device)
         loss.backward()
-        self._told = loss.detach()
+        self._loss_value = loss.detach()
         self._losses.add(task.iteration, loss / self.collective.ranks)
         del self.batches[task.iteration]
 
     def _optimize(self, task: Task) -> None:
-        def tell(arrived: Tensor) -> Tensor:
-            """Of the last iteration's sums the agent makes the size of a batch to come; what is in force is the one before. That it needs
-            them is DynaHB's own: the host waits for them."""
+        def next_numbers(arrived: Tensor) -> Tensor:
+            """Return the numbers to sum with the next mean, given the last ones.
+
+            The agent makes the size of a batch to come of them; the size in force is the one before. That it needs these sums is DynaHB's
+            own: the host waits for them.
+            """
             if not self.adapts:
                 self.choices[task.iteration + LEAD] = self._choice
-                return torch.cat([self._told.view(1) / self.collective.ranks, self._same])
+                return torch.cat([self._loss_value.view(1) / self.collective.ranks, self._same])
             loss, window, vertices = arrived.tolist()
-            self._choice = self.choices[task.iteration + LEAD] = Choice(int(window), int(vertices))
-            told = [0.0, 0.0]
+            self._choice = self.choices[task.iteration + LEAD] = BatchSize(int(window), int(vertices))
+            size = [0.0, 0.0]
             if self._rank == 0:
                 now = time.perf_counter_ns()
                 known = not math.isnan(loss)  # the first sums have none
-                chosen = self._agent.told(loss, now - self._clock) if known else self._choice
-                told, self._clock = [float(chosen.window), float(chosen.vertices)], now
-            return torch.cat([self._told.view(1) / self.collective.ranks, sent(torch.tensor(told), self._device)])
+                chosen = self._agent.next_choice(loss, now - self._clock) if known else self._choice
+                size, self._clock = [float(chosen.window), float(chosen.vertices)], now
+            return torch.cat([self._loss_value.view(1) / self.collective.ranks, to_device(torch.tensor(size), self._device)])
 
-        self._averaging.step(lambda: self.learner.step(task.iteration), tell)
+        self._averaging.step(lambda: self.learner.step(task.iteration), next_numbers)

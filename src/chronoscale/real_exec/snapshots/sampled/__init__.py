@@ -1,1 +1,1 @@
-"""Sampled: sliding windows of sampled snapshots whose first layer's aggregates are cached (`dynagraph`)."""
+"""Windows of snapshots whose neighbours are sampled anew in every epoch (DynaGraph)."""

@@ -6,81 +6,86 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.snapshots.sampling import Sampling
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.batching.snapshots.sampling import NeighbourSampling
 from chronoscale.real_exec.execution.task import Task
-from chronoscale.real_exec.snapshots.cells.cell import Cell, Grid, Seat
-from chronoscale.real_exec.snapshots.material import Full, Material
+from chronoscale.real_exec.execution.transfers import to_device
+from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, SnapshotKey
+from chronoscale.real_exec.snapshots.material import Full, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Route
-from chronoscale.real_exec.snapshots.sampled.share import Share
+from chronoscale.real_exec.snapshots.sampled.share import EpochShare
 from chronoscale.strategies.workload import Hyper
 
 
-class SampledGrid(Grid):
-    """Of one rank. `snapshots`: how many windows slide over. `begin` is called before every epoch."""
+class SampledGrid(CellGrid):
+    """The cells of one rank. snapshots: how many the windows slide over. `begin` is called before every epoch."""
 
-    def __init__(self, share: Share, snapshots: int, material: Material, model: SnapshotModel, hyper: Hyper, device: torch.device) -> None:
+    def __init__(
+        self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
+    ) -> None:
         super().__init__(model, device)
-        self.stock, self._snapshots, self._material, self._hyper = share, snapshots, material, hyper
+        self.epoch_share = share
+        self._snapshots = snapshots
+        self._material = material
+        self._hyper = hyper
         self.length = hyper.recency.decay.window
         self._there: dict[int, tuple[Full, Tensor, Route]] = {}  # by snapshot
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
 
-    def begin(self, sampling: Sampling) -> None:
-        """An epoch, by what it draws."""
-        self.stock.begin(sampling)
+    def begin(self, sampling: NeighbourSampling) -> None:
+        """Begin an epoch with what it draws."""
+        self.epoch_share.begin(sampling)
         self.cells.clear()
         self._there.clear()
         self.sums.clear()
 
-    def snapshot(self, seat: Seat) -> int:
-        """A snapshot's number in the sequence."""
-        return seat[0] + seat[1]
+    def snapshot(self, key: SnapshotKey) -> int:
+        """Return a snapshot's number in the sequence."""
+        return key[0] + key[1]
 
-    def rows(self, seat: Seat) -> int:
-        return len(self.stock.own)
+    def rows(self, key: SnapshotKey) -> int:
+        return len(self.epoch_share.own)
 
-    def counts(self, seat: Seat) -> list[int]:
-        found: list[int] = np.diff(self.stock.layout.offset).tolist()
-        return found
+    def counts(self, key: SnapshotKey) -> list[int]:
+        counts: list[int] = np.diff(self.epoch_share.layout.offset).tolist()
+        return counts
 
-    def route(self, seat: Seat) -> Route:
-        return self._there[self.snapshot(seat)][2]
+    def route(self, key: SnapshotKey) -> Route:
+        return self._there[self.snapshot(key)][2]
 
-    def bring(self, task: Task) -> None:
+    def transfer(self, task: Task) -> None:
         number = self.snapshot((task.unit, task.step))
-        sample, features = self.stock.take(number)
-        held = features.clone() if self.device.type == "cpu" else sent(features, self.device)
+        sample, features = self.epoch_share.take(number)
+        held = features.clone() if self.device.type == "cpu" else to_device(features, self.device)
         self._there[number] = sample.full.to(self.device, self.shares), held, sample.route
 
-    def held(self, seat: Seat) -> tuple[Full, Tensor]:
-        return self._there[self.snapshot(seat)][:2]
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
+        return self._there[self.snapshot(key)][:2]
 
-    def read(self, seat: Seat) -> None:
-        full, features, route = self._there[self.snapshot(seat)]
-        self._there[self.snapshot(seat)] = full, features.new_empty(0), route
+    def drop_features(self, key: SnapshotKey) -> None:
+        full, features, route = self._there[self.snapshot(key)]
+        self._there[self.snapshot(key)] = full, features.new_empty(0), route
         if self.shape.layers == 1:  # nothing reads the adjacency again
-            del self._there[self.snapshot(seat)]
+            del self._there[self.snapshot(key)]
 
     def cache(self, task: Task, cell: Cell) -> None:
-        """Keep what the first layer has aggregated of a snapshot; or give it to a later window's cell."""
+        """Keep what the first layer has aggregated of a snapshot, or take it for a later window's cell."""
         number = self.snapshot((task.unit, task.step))
         if cell.sum is None:
             cell.sum = self.sums[number]
         self.sums[number] = cell.sum
 
-    def done(self, seat: Seat) -> None:
-        if seat[1] == 0 or seat[0] + self.length == self._snapshots:
-            self.sums.pop(self.snapshot(seat))
-            self._there.pop(self.snapshot(seat), None)
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        if key[1] == 0 or key[0] + self.length == self._snapshots:
+            self.sums.pop(self.snapshot(key))
+            self._there.pop(self.snapshot(key), None)
 
     def predicts(self, step: int) -> bool:
-        """Where weights evolve every snapshot, else the newest."""
+        """Return whether a step has a prediction: every one where weights evolve, else the newest."""
         return self.shape.predicts_each or step + 1 == self.length
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Own rows of the mean over all that a window predicts."""
-        aim, number = self._material.objective, self.snapshot((task.unit, task.step))
-        total = aim.total(self.model.readout(output), self.stock.target(number + self._hyper.horizon))
-        return total / (aim.predictions * (self.length if self.shape.predicts_each else 1))
+        """Return own rows' part of the mean over all that a window predicts."""
+        objective, number = self._material.objective, self.snapshot((task.unit, task.step))
+        total = objective.total(self.model.readout(output), self.epoch_share.target(number + self._hyper.horizon))
+        return total / (objective.predictions * (self.length if self.shape.predicts_each else 1))

@@ -1,4 +1,4 @@
-"""Windows: sliding windows of snapshots whose vertices all ranks share, older snapshots in part (FlareDTDG §3).
+"""Sliding windows on blocks of vertices (FlareDTDG §3): a snapshot stays on the device from window to window, and shrinks with its age.
 
-The cells of `real_exec.snapshots.cells` on rows whose number falls with a snapshot's age, and states that windows inherit.
+The cells of `real_exec.snapshots.cells`, on rows whose number falls with a snapshot's age, and states that windows inherit.
 """

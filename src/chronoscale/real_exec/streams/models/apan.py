@@ -7,10 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
+from chronoscale.real_exec.streams.models.attention import project_query, project_sums, slot_softmax
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.models.slots import shares
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 
@@ -36,16 +35,15 @@ class APAN(StreamModel):
         self.norm = nn.LayerNorm(hidden)
         self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
 
-    def update(self, pending: Pending) -> Tensor:
-        """As StreamModel says."""
-        wanted = asked(self.query(pending.memory), self.key.weight, self.shape.heads)
-        scores = torch.bmm(wanted, pending.mail.transpose(1, 2)) + wanted @ self.position.t()
-        weights = nn.functional.dropout(shares(scores, pending.there), self.dropout, self.training)
-        attended = answered(torch.bmm(weights, pending.mail) + weights @ self.position, self.value.weight)
+    def update(self, pending: MemoryRows) -> Tensor:
+        queries = project_query(self.query(pending.memory), self.key.weight, self.shape.heads)
+        scores = torch.bmm(queries, pending.mail.transpose(1, 2)) + queries @ self.position.t()
+        weights = nn.functional.dropout(slot_softmax(scores, pending.there), self.dropout, self.training)
+        attended = project_sums(torch.bmm(weights, pending.mail) + weights @ self.position, self.value.weight)
         state = self.outer(self.inner(self.norm(attended + pending.memory)).relu())
         return torch.where(pending.there.any(1, keepdim=True), cast(Tensor, state), pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_own + s_other, e]."""
+        """Return [s_own + s_other, e]."""
         both = own + other
         return both if edge is None or not self.shape.edge else torch.cat([both, edge], 1)

@@ -19,15 +19,15 @@ from chronoscale.real_exec.streams.tree import Hop
 from chronoscale.strategies.streams.feeding import Operators
 
 
-def asked(query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """W_K^T q a head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
+def project_query(query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """Return W_K^T q for each head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
     return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
-def answered(sums: Tensor, value: Tensor) -> Tensor:
-    """W_V applied to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
+def project_sums(sums: Tensor, value: Tensor) -> Tensor:
+    """Apply W_V to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
     rows, heads, across = sums.shape
     split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
     return split.transpose(0, 1).reshape(rows, -1)
@@ -54,26 +54,34 @@ class TemporalAttention(nn.Module):
         self.out = nn.Linear(hidden, hidden)
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock, operators: Operators = "") -> Tensor:
-        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators as in `Feeding`."""
+        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators: see
+        `Feeding`."""
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
-        wanted = asked(query, self.key.weight, self.heads)
+        queries = project_query(query, self.key.weight, self.heads)
         keep = None
         if self.training and self.dropout:
-            keep = nn.functional.dropout(wanted.new_ones(*wanted.shape[:2], hop.slot.shape[1]), self.dropout)
+            keep = nn.functional.dropout(queries.new_ones(*queries.shape[:2], hop.slot.shape[1]), self.dropout)
         weight = None if hop.weight is None else hop.weight.log()[..., None]
         if weight is not None:  # one number more of a slot, behind its row, of which every head wants one
-            wanted = torch.cat([wanted[..., :width], torch.ones_like(wanted[..., :1]), wanted[..., width:]], 2)
+            queries = torch.cat([queries[..., :width], torch.ones_like(queries[..., :1]), queries[..., width:]], 2)
         beside = [part for part in (weight, hop.edge, clock.beside(hop.elapsed)) if part is not None]
         slots = Slots(hop.slot, hop.there, clock.reading(hop.elapsed), torch.cat(beside, 2) if beside else None)
         encoding = clock.frequency, clock.phase
         if operators:
-            sums = edgewise.attend(wanted, source, slots, hop.filled, encoding, keep, operators)
+            sums = edgewise.attend(queries, source, slots, hop.filled, encoding, keep, operators)
         else:
-            sums = attend(wanted, source.contiguous(), slots, encoding, keep)
+            sums = attend(queries, source.contiguous(), slots, encoding, keep)
         if weight is not None:
             sums = torch.cat([sums[..., :width], sums[..., width + 1 :]], 2)
         by_sum, by_own = self.merge.weight.split([hidden, width], 1)
         own = torch.addmm(self.merge.bias, target, by_own.t())
-        return cast(Tensor, self.out(torch.addmm(own, answered(sums, self.value.weight), by_sum.t()).relu()))
+        return cast(Tensor, self.out(torch.addmm(own, project_sums(sums, self.value.weight), by_sum.t()).relu()))
+
+
+def slot_softmax(scores: Tensor, there: Tensor) -> Tensor:
+    """Return the softmax of scores [T, heads, K] over filled slots (`there` bool [T, K]); 0 for empty slots, and for targets
+    without any."""
+    empty = ~there[:, None]
+    return scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)

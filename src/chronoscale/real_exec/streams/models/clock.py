@@ -1,4 +1,4 @@
-"""Time encodings."""
+"""Clock: encodings of elapsed time."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Clock(nn.Module):
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
-        """Elapsed times [n] to encodings [n, width], as `encode` forms them."""
+        """Map elapsed times [n] to encodings [n, width]."""
         return encode(self.reading(elapsed), self.frequency, self.phase)
 
     def reading(self, elapsed: Tensor) -> Tensor:
-        """Elapsed times on the clock's scale."""
+        """Return elapsed times on the clock's scale."""
         return decibels(elapsed) if self._log else elapsed
 
     def beside(self, elapsed: Tensor) -> Tensor | None:
-        """A number for each elapsed time [T, K] beside its encoding, [T, K, 1], about as large as one of that; None on one scale."""
+        """Return a number for each elapsed time [T, K] beside its encoding, [T, K, 1], of about the same size; None on a single scale."""
         return decibels(elapsed)[..., None] / 10 if self._both else None
 
     def zero(self) -> Tensor:
-        """The encoding of 0, [width]."""
+        """Return the encoding of 0, [width]."""
         return self.phase.cos()
 
 
 def decibels(elapsed: Tensor) -> Tensor:
-    """10 log10(1 + t): 0 where no time has passed."""
+    """Return 10 log10(1 + t): 0 where no time has passed."""
     return 10 * torch.log10(1 + elapsed)

@@ -7,9 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from chronoscale.real_exec.streams.models.attention import answered, asked
+from chronoscale.real_exec.streams.models.attention import project_query, project_sums, slot_softmax
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.models.slots import shares
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import StreamShape
 
@@ -30,20 +29,20 @@ class StructuralAttention(nn.Module):
         self.right = nn.Parameter(torch.empty(hidden).uniform_(-bound, bound))
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop) -> Tensor:
-        """Rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
+        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
         weight, slots = self.dense.weight, hop.slot.shape
         left, right = (_by_head(vector, weight, self.heads) for vector in (self.left, self.right))
         rows = source.index_select(0, hop.slot.flatten())
         near = torch.cat([(target @ left)[:, None], (rows @ left).view(*slots, self.heads)], 1)
         scores = nn.functional.leaky_relu(near + (target @ right)[:, None], 0.2).transpose(1, 2)
         there = torch.cat([hop.there.new_ones(slots[0], 1), hop.there], 1)
-        weights = nn.functional.dropout(shares(scores, there), self.dropout, self.training)
+        weights = nn.functional.dropout(slot_softmax(scores, there), self.dropout, self.training)
         sums = torch.bmm(weights[:, :, 1:], rows.view(*slots, -1)) + weights[:, :, :1] * target[:, None]
-        return nn.functional.elu(answered(sums, weight))
+        return nn.functional.elu(project_sums(sums, weight))
 
 
 def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
-    """What gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
+    """Return what gives a head's score from a row: vector [H] and weight [H, D] to [D, heads]."""
     return torch.bmm(vector.view(heads, 1, -1), weight.view(heads, -1, weight.shape[1]))[:, 0].t()
 
 
@@ -67,16 +66,16 @@ class DySAT(StreamModel):
         self.forth = nn.Linear(hidden, hidden)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """As StreamModel says, in one window."""
+        """Apply a layer within one window."""
         attend = cast(StructuralAttention, self.layers[number])
         return [attend(target, source, hop) for target, source, hop in zip(below[:-1], below[1:], tree.hops, strict=False)]
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """As StreamModel says, from the rows of all windows."""
+        """Return embeddings from the roots' rows in all windows."""
         x = torch.stack(top, 1) + self.position
         last = x[:, -1]
-        wanted = asked(self.query(last), self.key.weight, self.shape.heads)
-        weights = torch.bmm(wanted, x.transpose(1, 2)).softmax(-1)
+        queries = project_query(self.query(last), self.key.weight, self.shape.heads)
+        weights = torch.bmm(queries, x.transpose(1, 2)).softmax(-1)
         weights = nn.functional.dropout(weights, self.dropout, self.training)
-        attended = answered(torch.bmm(weights, x), self.value.weight)
+        attended = project_sums(torch.bmm(weights, x), self.value.weight)
         return cast(Tensor, attended + self.forth(attended).relu() + last)

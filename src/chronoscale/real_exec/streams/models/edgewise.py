@@ -15,23 +15,26 @@ from chronoscale.strategies.streams.feeding import Operators
 
 
 def attend(
-    wanted: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
+    queries: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
 ) -> Tensor:
-    """As `operators.slots.attend`, of `filled` slots that are there. operators: edges, a thread an edge where rows are summed (FAST,
-    section 4.3); nodes, a node's edges one after another."""
-    targets, heads, across = wanted.shape
-    fanout = slots.there.shape[1]
-    flat = torch.nonzero_static(slots.there.flatten(), size=filled)[:, 0]
+    """Attend to slots edge by edge: wanted [T, heads, X] over the `filled` slots to weighted sums [T, heads, X].
+
+    It computes what `cuda_ext.operators.slots.attend` does. operators: "edges", a thread an edge where rows are summed (FAST, section 4.3);
+    "nodes", a node's edges one after another.
+    """
+    targets, heads, across = queries.shape
+    fanout = slots.mask.shape[1]
+    flat = torch.nonzero_static(slots.mask.flatten(), size=filled)[:, 0]
     target = flat // fanout
-    indptr = torch.zeros(targets + 1, dtype=torch.int64, device=wanted.device)
-    torch.cumsum(slots.there.sum(1), 0, out=indptr[1:])
+    indptr = torch.zeros(targets + 1, dtype=torch.int64, device=queries.device)
+    torch.cumsum(slots.mask.sum(1), 0, out=indptr[1:])
     rows = [source.index_select(0, slots.slot.flatten()[flat])]
     if slots.edge is not None:
         rows.append(slots.edge.flatten(0, 1).index_select(0, flat))
     if slots.elapsed is not None:
         rows.append(encode(slots.elapsed.flatten()[flat], *encoding))
     beside = torch.cat(rows, 1)[:, None]
-    scores = (wanted.index_select(0, target) * beside).sum(2)
+    scores = (queries.index_select(0, target) * beside).sum(2)
     shares = edge_softmax(scores, indptr, longest=fanout)
     if keep is not None:
         shares = shares * keep.transpose(1, 2).flatten(0, 1).index_select(0, flat)
@@ -39,6 +42,6 @@ def attend(
     if operators == "edges":
         sums = aggregate_edges(messages, target, targets, ascending=True)
     else:
-        each = torch.arange(filled, dtype=torch.int32, device=wanted.device)
-        sums = aggregate(CSR(indptr, each, None, filled).trusted(), messages)
+        each = torch.arange(filled, dtype=torch.int32, device=queries.device)
+        sums = aggregate(CSR(indptr, each, None, filled).mark_checked(), messages)
     return sums.view(targets, heads, across)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.base import StreamModel
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 
@@ -36,25 +36,23 @@ class JODIE(StreamModel):
         self.register_buffer("standard", torch.tensor([0.0, 1.0]))
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """As StreamModel says; a deviation of 0 counts as 1."""
+        """Take mean and deviation of delta; a deviation of 0 counts as 1."""
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
-    def _standardised(self, elapsed: Tensor) -> Tensor:
+    def _standardise(self, elapsed: Tensor) -> Tensor:
         mean, deviation = self.standard.unbind()
         return ((elapsed - mean) / deviation)[:, None]
 
-    def update(self, pending: Pending) -> Tensor:
-        """As StreamModel says."""
+    def update(self, pending: MemoryRows) -> Tensor:
         both = torch.addmm(self.given(pending.mail[:, 0]), pending.memory, self.kept.weight.t())
-        both = torch.addcmul(both, self._standardised(pending.elapsed[:, 0]), self.elapsed)
+        both = torch.addcmul(both, self._standardise(pending.elapsed[:, 0]), self.elapsed)
         of_source, of_destination = both.chunk(2, 1)
         state = torch.where(pending.sent, of_source, of_destination).tanh()
         return torch.where(pending.there, state, pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_other, e]."""
+        """Return [s_other, e]."""
         return other if edge is None or not self.shape.edge else torch.cat([other, edge], 1)
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """As StreamModel says."""
-        return torch.addcmul(top[0], top[0] * self._standardised(waited), self.projection)
+        return torch.addcmul(top[0], top[0] * self._standardise(waited), self.projection)

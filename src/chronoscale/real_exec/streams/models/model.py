@@ -1,4 +1,4 @@
-"""Models of event streams by shape: a module with parameters from a seed."""
+"""Models of event streams by their shape: a module with parameters from a seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {
 
 
 def stream_model(shape: StreamShape, seed: int, dropout: float = 0.0) -> StreamModel:
-    """The model of `shape`. Parameters depend on the shape and the seed alone; dropout, of attention's weights, works in training.
+    """Build the model of `shape`. Parameters depend on the shape and the seed alone; dropout, of attention's weights, works in training.
 
     Raises UserError for an unknown name.
     """

@@ -29,7 +29,6 @@ class TGAT(StreamModel):
         )
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """As StreamModel says."""
         attend = cast(TemporalAttention, self.layers[number])
         levels = zip(below[:-1], below[1:], tree.hops, strict=False)
         return [attend(target, source, hop, self.clock, self.operators) for target, source, hop in levels]

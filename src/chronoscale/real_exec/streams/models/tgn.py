@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.cuda_ext.operators.gates import gates
+from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.tgat import TGAT
-from chronoscale.real_exec.streams.pending import Pending
 from chronoscale.strategies.streams.models import StreamShape
 
 
@@ -26,15 +26,14 @@ class TGN(TGAT):
         super().__init__(shape, dropout)
         self.cell = nn.GRUCell(shape.mail + shape.time, shape.hidden)
 
-    def update(self, pending: Pending) -> Tensor:
-        """As StreamModel says."""
+    def update(self, pending: MemoryRows) -> Tensor:
         cell = self.cell
         by_mail, by_time = cell.weight_ih.split([self.shape.mail, self.shape.time], 1)
-        given = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
-        given = torch.addmm(given, self.clock(pending.elapsed[:, 0]), by_time.t())
-        kept = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
-        return gates(given, kept, pending.memory, pending.there[:, 0])
+        from_mail = torch.addmm(cell.bias_ih, pending.mail[:, 0], by_mail.t())
+        from_mail = torch.addmm(from_mail, self.clock(pending.elapsed[:, 0]), by_time.t())
+        from_memory = torch.addmm(cell.bias_hh, pending.memory, cell.weight_hh.t())
+        return gates(from_mail, from_memory, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """As StreamModel says: [s_own, s_other, e]."""
+        """Return [s_own, s_other, e]."""
         return torch.cat([own, other] if edge is None or not self.shape.edge else [own, other, edge], 1)

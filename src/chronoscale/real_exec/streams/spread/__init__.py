@@ -1,1 +1,1 @@
-"""Streams whose node memory is spread over ranks."""
+"""Programs whose node memory is spread over ranks: in parts, or as copies that differ."""

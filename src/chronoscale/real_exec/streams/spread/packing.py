@@ -11,31 +11,33 @@ from torch import Tensor
 
 
 class Column(NamedTuple):
-    """Of rows: numbers of one type, of a shape each."""
+    """A column of rows: numbers of one type, of one shape a row."""
 
     dtype: torch.dtype
     shape: tuple[int, ...] = ()
 
     @property
     def bytes(self) -> int:
+        """Return the bytes of one row."""
         return self.dtype.itemsize * prod(self.shape)
 
 
-def packed(columns: Sequence[Tensor]) -> Tensor:
-    """Columns [n, …] as uint8 [n, bytes of a row]."""
+def pack(columns: Sequence[Tensor]) -> Tensor:
+    """Return columns [n, …] as uint8 [n, bytes of a row]."""
     return torch.cat([_plain(column).view(torch.uint8).view(len(column), _bytes(column)) for column in columns], 1)
 
 
-def unpacked(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
-    """What `packed` was given, of these columns, from uint8 [n, W]."""
+def unpack(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
+    """Return the columns that `pack` was given, from uint8 [n, W]."""
     parts = rows.split([column.bytes for column in columns], 1)
     return [_plain(part).view(column.dtype).view(len(rows), *column.shape) for part, column in zip(parts, columns, strict=True)]
 
 
 def _plain(values: Tensor) -> Tensor:
-    """A copy that begins where memory is aligned, and whose one stride is 1."""
+    """Return a flat copy, whose memory is aligned and contiguous."""
     return values.clone(memory_format=torch.contiguous_format).flatten()
 
 
 def _bytes(column: Tensor) -> int:
+    """Return the bytes of one row of a column."""
     return column.dtype.itemsize * prod(column.shape[1:])

@@ -1,5 +1,7 @@
-"""SpreadSteps: what is done to a batch where memory is spread over ranks, one step after another. Every rank takes part in what ranks do
-together, with a batch or without."""
+"""SpreadSteps: what is done to a batch where memory is spread over ranks, one step after another.
+
+Every rank takes part in what ranks do together, with a batch or without.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +13,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chronoscale.batching.streams.prepared import UNREAD, present
+from chronoscale.batching.streams.prepared import NO_FEATURES, replace_absent
 from chronoscale.batching.streams.ranks.contributions import Contributions
-from chronoscale.batching.streams.ranks.remote_reads import Remote, remotes
+from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, rows_by_owner
 from chronoscale.batching.streams.sampling import neighbourhood
-from chronoscale.batching.streams.sampling.boundary import Seat
+from chronoscale.batching.streams.sampling.boundary import LocalPart
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
-from chronoscale.batching.streams.sampling.source import Source
 from chronoscale.datasets.arrays import Float32, Int32, Int64
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.execution.lanes import uses
-from chronoscale.real_exec.execution.sending import sent
+from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.real_exec.streams.material import Material
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
-from chronoscale.real_exec.streams.spread.contributing import Computed
-from chronoscale.real_exec.streams.spread.held import Held
-from chronoscale.real_exec.streams.spread.history import History
+from chronoscale.real_exec.streams.spread.contributions import ComputedContributions
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.workload import Hyper
 
 NOTHING: Int32 = np.empty(0, np.int32)
 
 
-class Wanted(NamedTuple):
-    """What other ranks ask this one for: nodes and events int32, rank by rank, and how many of each, a number a rank."""
+class RemoteRequests(NamedTuple):
+    """Requests of other ranks to this one: nodes and events int32, rank by rank, and how many of each, a number a rank."""
 
     nodes: Int32
     edges: Int32
@@ -44,120 +45,125 @@ class Wanted(NamedTuple):
 
 
 class SpreadSteps(Steps):
-    """Of one rank. fetched, sent_back: bytes of rows that have come from other ranks, and of contributions."""
+    """Steps of one rank. fetched, sent_back: bytes of rows received from other ranks, and of contributions sent to them."""
 
     def __init__(
         self,
-        material: Material,
+        material: StreamMaterial,
         model: StreamModel,
-        held: Held,
-        history: History | None,
+        part: MemoryPart,
+        history: SharedHistory | None,
         sampling: Sampling,
         hyper: Hyper,
         context: Context,
     ) -> None:
-        """history: of shared nodes whose memory is smoothed; None: it is not."""
-        residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, UNREAD)
-        super().__init__(material, model, held.state, sampling, residents, context)
-        self.held, self.history, self.context, self.rank = held, history, context, context.rank
+        """history: of shared nodes whose memory is smoothed; None: none is."""
+        residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, NO_FEATURES)
+        super().__init__(material, model, part.state, sampling, residents, context)
+        self.memory_part = part
+        self.history = history
+        self.context = context
+        self.rank = context.rank
         self.fetched = self.sent_back = 0
         self._edges = bool(material.shape.edge and material.shape.layers)
 
     def boundary(self, theta: float) -> None:
-        """Sample another share of remote neighbours from now on; nothing where all are sampled."""
+        """Sample another share of remote neighbours from now on; nothing changes where all are sampled."""
         if self._sampling.boundary is not None:
             self._sampling = replace(self._sampling, boundary=replace(self._sampling.boundary, theta=theta))
 
     def around(
-        self, source: Source, seat: Seat | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
+        self, source: IndexedStream, seat: LocalPart | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
     ) -> SpreadBatch:
-        """The batch of these events, told from others [B, k], with what each of those counts for."""
-        roots = source.roots(events, present(others[0]), before, self._sampling.sources)
-        found = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, seat=seat)
+        """Sample the batch of these events. others: negatives [B, k], and their weights in the loss or None."""
+        roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
+        sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
-            away = (_own(found.nodes, self.context), _own(source.original(found.edges), self.context))
+            away = (_own(sampled.nodes, self.context), _own(source.original(sampled.edges), self.context))
         else:
-            away = remotes(found, source, seat, self._edges)
-        return SpreadBatch.around(source, events, others, roots[2], found, away)
+            away = rows_by_owner(sampled, source, seat, self._edges)
+        return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
-    def ask(self, batch: SpreadBatch | None) -> Wanted:
-        """Tell other ranks what is asked for, and hear what they ask for."""
-        asked = (NOTHING, NOTHING) if batch is None or batch.away is None else tuple(one.asked for one in batch.away)
+    def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
+        """Exchange with other ranks which rows are asked for; return what they ask this rank for."""
+        ids_of = (NOTHING, NOTHING) if batch is None or batch.remote is None else tuple(remote.asked for remote in batch.remote)
         counts = np.zeros((self.context.ranks, 2), np.int64)
-        if batch is not None and batch.away is not None:
-            counts = np.stack([one.counts for one in batch.away], axis=1).astype(np.int64)
+        if batch is not None and batch.remote is not None:
+            counts = np.stack([remote.counts for remote in batch.remote], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks
-        told = self._exchanged(torch.from_numpy(counts), ones, ones).cpu().numpy()
-        kinds = zip(asked, counts.T, told.T, strict=True) if self._edges else ((asked[0], counts[:, 0], told[:, 0]),)
-        found = [
-            self._exchanged(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
+        their_counts = self._all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
+        kinds = zip(ids_of, counts.T, their_counts.T, strict=True) if self._edges else ((ids_of[0], counts[:, 0], their_counts[:, 0]),)
+        received = [
+            self._all_to_all(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
-        return Wanted(found[0], found[1] if self._edges else NOTHING, (told[:, 0].tolist(), told[:, 1].tolist()))
+        return RemoteRequests(
+            received[0], received[1] if self._edges else NOTHING, (their_counts[:, 0].tolist(), their_counts[:, 1].tolist())
+        )
 
-    def fetch(self, batch: SpreadBatch | None, wanted: Wanted) -> None:
-        """Send what is wanted, and receive what was asked for: to the device."""
+    def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
+        """Send the rows that others ask for, and receive those that the batch needs, on the device."""
         none = [0] * self.context.ranks
-        asks = [none, none] if batch is None or batch.away is None else [one.counts.tolist() for one in batch.away]
-        come = self._exchanged(self.held.served(wanted.nodes), wanted.counts[0], asks[0])
+        asks = [none, none] if batch is None or batch.remote is None else [remote.counts.tolist() for remote in batch.remote]
+        received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], asks[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
-            given = torch.from_numpy(np.ascontiguousarray(features[wanted.edges]))
-            edges = self._exchanged(given, wanted.counts[1], asks[1])
-        self.fetched += come.numel() + (0 if edges is None else 4 * edges.numel())
+            features_sent = torch.from_numpy(np.ascontiguousarray(features[requests.edges]))
+            edges = self._all_to_all(features_sent, requests.counts[1], asks[1])
+        self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
-            batch.receive(self.held.opened(come), edges)
+            batch.receive(self.memory_part.unpack_rows(received), edges)
 
-    def returned(self, found: Contributions, own: Computed) -> Computed:
-        """Contributions of all ranks to rows that this one has, for its own ones to rows of others; in the order of ranks."""
-        counts, rank = found.counts(self.context.ranks)[:, 1:], self.rank
+    def exchange_contributions(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
+        """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
+        others."""
+        counts, rank = contributions.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
-        home = found.home[found.of(rank)]
-        rows = self._exchanged(
-            own.part(torch.from_numpy((home >= 0) & (home != rank))).packed(), counts[rank].tolist(), counts[:, rank].tolist()
+        home = contributions.home[contributions.of(rank)]
+        rows = self._all_to_all(
+            own.part(torch.from_numpy((home >= 0) & (home != rank))).pack(), counts[rank].tolist(), counts[:, rank].tolist()
         )
         self.sent_back += rows.numel()
-        return Computed.unpacked(rows.cpu(), self.material.shape)
+        return ComputedContributions.unpack(rows.cpu(), self.material.shape)
 
-    def _exchanged(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
-        """Rows [sum(out), W] of this rank, out[q] to rank q; into[q] of them from every rank q."""
-        values = sent(values, self._device)
-        made = values.new_empty(sum(into), values.shape[1])
-        self.context.exchange.all_to_all(made, values, into, out)
-        return made
+    def _all_to_all(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
+        """Send rows [sum(out), W], out[q] to rank q; return those received, into[q] from rank q."""
+        values = to_device(values, self._device)
+        received = values.new_empty(sum(into), values.shape[1])
+        self.context.exchange.all_to_all(received, values, into, out)
+        return received
 
     def read(self, batch: Batch) -> None:
-        """Memory and mailbox of its nodes that the rank has, and what is expected of shared ones."""
+        """Read memory and mailbox of the batch's nodes that the rank has, and what is expected of shared ones."""
         nodes = batch.loads.state.send
-        batch.pending, batch.heard = self.held.read(nodes)
+        batch.memory_rows, batch.last_update = self.memory_part.read(nodes)
         if self.history is not None and isinstance(batch, SpreadBatch):
-            common = self.held.common[nodes]
+            common = self.memory_part.common[nodes]
             at = np.flatnonzero(common >= 0)
             at = at[self.history.seen.numpy()[common[at]]]
-            time = batch.heard[torch.from_numpy(at)]
+            time = batch.last_update[torch.from_numpy(at)]
             batch.expected = torch.from_numpy(at), self.history.expected(torch.from_numpy(common[at]), time)
 
-    def send_pending(self, batch: Batch) -> None:
-        """To the device."""
-        super().send_pending(batch)
+    def send_memory(self, batch: Batch) -> None:
+        super().send_memory(batch)
         if isinstance(batch, SpreadBatch) and batch.expected is not None:
             at, memory = batch.expected
-            batch.expected = sent(at, self._device), sent(memory, self._device)
+            batch.expected = to_device(at, self._device), to_device(memory, self._device)
 
     def update(self, batch: Batch) -> None:
-        """Memory with its mails in it; of shared nodes that have mail, mixed with what is expected (eq. 21)."""
+        """Apply messages to memory; memory of shared nodes that have any is mixed with what is expected (MemShare eq. 21)."""
         assert isinstance(batch, SpreadBatch)
         batch.whole()
         super().update(batch)
-        if batch.expected is not None and batch.memory is not None and batch.pending is not None and self.model.smoothing is not None:
+        if batch.expected is not None and batch.memory is not None and batch.memory_rows is not None and self.model.smoothing is not None:
             at, memory = batch.expected
-            uses(at, memory)
-            heard, own = batch.pending.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
-            mixed = torch.where(heard[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
+            record_use(at, memory)
+            has_mail, own = batch.memory_rows.there.index_select(0, at).any(1), batch.memory.index_select(0, at)
+            mixed = torch.where(has_mail[:, None], self.model.smoothing(own, memory), own)  # of all: a mask would have the host wait
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
-    def bring(self, batch: SpreadBatch | None, exchanges: bool) -> None:
-        """All of it up to memory that is up to date; `exchanges`: whether rows come from other ranks."""
+    def prepare(self, batch: SpreadBatch | None, exchanges: bool) -> None:
+        """Run all steps up to updated memory. exchanges: whether rows come from other ranks."""
         if batch is not None:
             self.gather(batch)
             self.send(batch)
@@ -165,19 +171,19 @@ class SpreadSteps(Steps):
             self.fetch(batch, self.ask(batch))
         if batch is not None:
             self.read(batch)
-            self.send_pending(batch)
+            self.send_memory(batch)
             self.update(batch)
 
     def ends(self, batch: SpreadBatch | None) -> tuple[Tensor, Tensor]:
-        """Memory [2, B, H] and its time [2, B] of its events' sources and destinations."""
+        """Return memory [2, B, H] and its time [2, B] of the batch's sources and destinations; empty for no batch."""
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
-        assert batch.memory is not None and batch.heard is not None and batch.ends is not None
-        uses(batch.memory, batch.heard, batch.ends)
-        memory, heard = batch.memory.detach().index_select(0, batch.ends), batch.heard.index_select(0, batch.ends)
-        return memory.view(2, len(batch.events), -1), heard.view(2, -1)
+        assert batch.memory is not None and batch.last_update is not None and batch.ends is not None
+        record_use(batch.memory, batch.last_update, batch.ends)
+        memory, times = batch.memory.detach().index_select(0, batch.ends), batch.last_update.index_select(0, batch.ends)
+        return memory.view(2, len(batch.events), -1), times.view(2, -1)
 
 
-def _own(ids: Int32, context: Context) -> Remote:
-    """Rows that the rank has, all of them."""
-    return Remote(ids, np.full(ids.size, context.rank), context.rank, context.ranks)
+def _own(ids: Int32, context: Context) -> RowsByOwner:
+    """Return rows that the rank has, all of them."""
+    return RowsByOwner(ids, np.full(ids.size, context.rank), context.rank, context.ranks)

@@ -1,4 +1,4 @@
-"""Tuning: theta and alpha from the times that are measured (MemShare §4.1, eqs. 22 and 23)."""
+"""Tuning: theta and alpha, adapted to measured times (MemShare §4.1, eqs. 22 and 23)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import log
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread_phase import ROWS
+from chronoscale.strategies.streams.spread.phase import ROWS
 
 EARLY = 2  # epochs in which it goes on
 THETA = (0.01, 0.8)
@@ -16,39 +16,39 @@ KEPT = 0.9  # of what earlier batches took
 PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
 
 
-def tuned_theta(theta: float, embedding: float, fetching: float) -> float:
-    """theta after a batch, by average seconds of its layers and of its remote rows (eq. 22)."""
+def next_theta(theta: float, embedding: float, fetching: float) -> float:
+    """Return theta after a batch, from average seconds of its layers and of fetching remote rows (eq. 22)."""
     return min(max(theta * embedding / fetching, THETA[0]), THETA[1])
 
 
-def tuned_alpha(alpha: float, updating: float, synchronising: float) -> float:
-    """alpha after a batch, by average seconds of memory's update and of its synchronisation (eq. 23)."""
+def next_alpha(alpha: float, updating: float, synchronising: float) -> float:
+    """Return alpha after a batch, from average seconds of the memory update and of its synchronisation (eq. 23)."""
     return min(max(alpha - log(updating) + log(synchronising), ALPHA[0]), ALPHA[1])
 
 
 class Tuning:
-    """Seconds of a rank's rows, a sum a part, of recent batches mostly; averages have the same ratios."""
+    """Seconds of a rank's rows, summed by part, mostly of recent batches; averages have the same ratios."""
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
 
-    def took(self, task: Task, seconds: float) -> None:
-        """A row of training is over."""
+    def add(self, task: Task, seconds: float) -> None:
+        """Add the seconds of a row of training."""
         part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
         if part:
             self._spent[part] += seconds
 
-    def over(self) -> None:
-        """A batch is: those before it count for less, so that what they took does not outweigh what theta has become."""
+    def decay(self) -> None:
+        """Let earlier batches count for less, at the end of one: their times would outweigh what theta has become."""
         for part in list(self._spent):
             self._spent[part] *= KEPT
 
     def theta(self, theta: float) -> float:
-        """After a batch; as it is where nothing was fetched."""
+        """Return theta after a batch; unchanged where nothing was fetched."""
         embedding, fetching = self._spent["embedding"], self._spent["fetching"]
-        return tuned_theta(theta, embedding, fetching) if embedding and fetching else theta
+        return next_theta(theta, embedding, fetching) if embedding and fetching else theta
 
     def alpha(self, alpha: float) -> float:
-        """After a batch; as it is where nothing was synchronised."""
+        """Return alpha after a batch; unchanged where nothing was synchronised."""
         updating, synchronising = self._spent["update"], self._spent["synchronisation"]
-        return tuned_alpha(alpha, updating, synchronising) if updating and synchronising else alpha
+        return next_alpha(alpha, updating, synchronising) if updating and synchronising else alpha

@@ -14,7 +14,8 @@ from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.planning.recast import Recast
 from chronoscale.strategies.planning.stretch import ROWS, Stretch
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
+from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cells import Cells, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
@@ -24,62 +25,74 @@ from chronoscale.strategies.workload import Partition, Workload
 
 
 class DistDGL(SnapshotStrategy):
-    """All ranks train every group together, each its own rows; remote neighbours' rows are fetched for every snapshot and layer.
+    """A strategy whose ranks train every group together, each its own vertices; rows of remote neighbours are fetched for every snapshot
+    and layer.
 
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
     """
 
-    name, title, kind = "distdgl", "DistDGL", "parts"
+    name = "distdgl"
+    title = "DistDGL"
+    kind = "parts"
     source = "REAL §7.1 [66]"
+    summary = "Every snapshot is cut into one vertex part a GPU; rows of remote neighbours are fetched for every layer."
     partitioned = True
-    streams = True
+    plans_incrementally = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a part in every snapshot."""
+        """Count the rows of a plan: every rank has a part in every snapshot."""
         return workload.groups * ranks * workload.hyper.group_size * (1 + 7 * workload.model.layers)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family or has no partition into `ranks` parts, and for more rows than
-        memory holds."""
-        groups, partition, rows = workload.groups, self._partition(workload, ranks), self.rows(workload, ranks)
+        """Plan one epoch. Raises UserError for a workload of another family or without a partition into `ranks` parts, and for more rows
+        than memory holds."""
+        groups = workload.groups
+        partition = self._partition(workload, ranks)
+        rows = self.rows(workload, ranks)
         if rows > MOST:
             fit = max(MOST * groups // rows, 1)
             raise UserError(f"distdgl: {groups} groups on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
         builder = self._builder(workload, ranks)
-        self._lay(workload, builder, partition, np.arange(groups), opens=False)
+        self._add_iterations(workload, builder, partition, np.arange(groups), opens=False)
         return builder.finish()
 
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
-        """As `Strategy.stretches`: an iteration's first rows wait for the step before, all others for one of their rank before them."""
-        groups, partition, each = workload.groups, self._partition(workload, ranks), workload.hyper.groups_per_rank
+        """Plan the epoch as one stretch after another; an iteration's first rows wait for the optimiser step before, all others for a row
+        of their rank."""
+        groups = workload.groups
+        partition = self._partition(workload, ranks)
+        each = workload.hyper.groups_per_rank
         size = each * max(1, rows * groups // (self.rows(workload, ranks) * each))
-        again, row = None, 0
+        recast, row = None, 0
         for begin in range(0, groups, size):
             units = np.arange(begin, min(begin + size, groups))
-            if again is not None and len(units) == size:
-                self._lay(workload, again, partition, units, opens=True)
-                schedule = again.finish()
+            if recast is not None and len(units) == size:
+                self._add_iterations(workload, recast, partition, units, opens=True)
+                schedule = recast.finish()
             else:
                 builder = self._builder(workload, ranks)
-                self._lay(workload, builder, partition, units, opens=True)
+                self._add_iterations(workload, builder, partition, units, opens=True)
                 schedule = builder.finish()
-                again = again or Recast(builder, schedule)
+                recast = recast or Recast(builder, schedule)
             yield Stretch(schedule, begin // each, row)
             row += len(schedule) - ranks
 
     def _partition(self, workload: Workload, ranks: int) -> Partition:
+        """Return the workload's partition. Raises UserError unless it has one part a rank, and for 0 ranks."""
         partition = workload.partition
         deal(workload.groups, 1 if ranks else 0)  # refuses 0 ranks
         if partition is None or partition.parts != ranks:
-            found = "none" if partition is None else f"one into {partition.parts}"
-            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {found}")
+            existing = "none" if partition is None else f"one into {partition.parts}"
+            raise UserError(f"distdgl: '{workload.name}' needs a partition into {ranks} parts, has {existing}")
         return partition
 
     def _builder(self, workload: Workload, ranks: int) -> Builder:
+        """Return an empty builder of this strategy's schedules."""
         return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
 
-    def _lay(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
-        """The iterations of some groups, consecutive ones, as `synchronise` has them."""
+    def _add_iterations(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
+        """Add the iterations of consecutive groups `units`, int64 [groups]; `opens`: preceded by the optimiser steps of the iteration
+        before."""
         ranks, each = partition.parts, workload.hyper.groups_per_rank
         placement = deal(len(units), 1, each)
         parts = _Parts(workload, builder, partition, units, placement.iterations)
@@ -94,10 +107,12 @@ class DistDGL(SnapshotStrategy):
 
 
 class _Parts:
-    """Cells of some groups and all parts at once; a site is a (group, part)."""
+    """Cells of some groups and of all vertex parts at once; columns have one entry a (group, part)."""
 
     def __init__(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, iterations: int) -> None:
-        self.model, self.builder, self.ranks = workload.model, builder, partition.parts
+        self.model = workload.model
+        self.builder = builder
+        self.ranks = partition.parts
         self.cells = Cells(workload.model, recomputes=False, parts=partition.parts > 1)
         self.part = np.tile(np.arange(self.ranks), len(units))
         start = workload.group_start(units)
@@ -107,17 +122,21 @@ class _Parts:
             at = start + step
             rows, edges, halo, sent = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
             self.regions.append(Region(rows, edges, halo, sent, np.full(len(self.part), summary)))
-        self.group, self.groups, self.exchanges = np.repeat(np.arange(len(units)), self.ranks), len(units), iterations
+        self.group = np.repeat(np.arange(len(units)), self.ranks)
+        self.groups = len(units)
+        self.exchanges = iterations
 
-    def _together(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
-        """A collective of a group's ranks."""
+    def _add_collective(self, op: Op, here: Site, row: Site, after: Ints) -> tuple[Ints]:
+        """Add a collective of all ranks for every group, and return its handles."""
         ids = {"collective": self.exchanges + self.group}
         self.exchanges += self.groups
         return (self.builder.add(op, Lane.COMM, here, row, ids, after=(after,)),)
 
     def epoch(self, site: Site) -> tuple[Ints, Ints]:
-        """Forward and backward passes; handles of each site's first and last row."""
-        cells, steps, kernels = self.cells, range(len(self.regions)), self.builder.kernels
+        """Add the forward and backward passes of all groups; return handles of each (group, part)'s first and last row."""
+        cells = self.cells
+        steps = range(len(self.regions))
+        kernels = self.builder.kernels
         before: tuple[Ints, ...] = ()
         first = np.full(len(self.part), NONE, np.int64)
         for step in steps:
@@ -129,10 +148,10 @@ class _Parts:
                     first = before[0] if step == 0 else first
                 for op in stages(self.model, layer):
                     if op is Op.AGGREGATE and cells.parts:
-                        before = self._together(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
+                        before = self._add_collective(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
                     before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer), after=before),)
                     if op is Op.AGGREGATE and cells.gathers:
-                        before = self._together(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
+                        before = self._add_collective(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
         for step in reversed(steps):
             at = self.regions[step]
             for layer in reversed(range(self.model.layers)):
@@ -141,7 +160,7 @@ class _Parts:
                 before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.returns(layer):
                     row = {**cells.halo_gradient(at, layer), "kernels": kernels.count("RETURN")}
-                    before = self._together(Op.ALLTOALL, here, row, before[0])
+                    before = self._add_collective(Op.ALLTOALL, here, row, before[0])
                 if cells.splits:
                     half = cells.backward_transform(at, layer)
                     row = {
@@ -152,5 +171,5 @@ class _Parts:
                     before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.gathers and layer:
                     row = {**cells.gather_gradient(at, layer), "kernels": kernels.count("RETURN_CANDIDATES")}
-                    before = self._together(Op.ALLTOALL, here, row, before[0])
+                    before = self._add_collective(Op.ALLTOALL, here, row, before[0])
         return first, before[0]

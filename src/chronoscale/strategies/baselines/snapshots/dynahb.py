@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chronoscale.batching.snapshots.chunks import Counted
-from chronoscale.batching.snapshots.reach import Batches, Reach, cached
+from chronoscale.batching.snapshots.chunks import ExactChunking
+from chronoscale.batching.snapshots.receptive_field import ReceptiveField, WindowBatches, count_cached_rows
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.dynahb_modelled import Hops, ModelledDynaHB, earlier, lowered
-from chronoscale.strategies.baselines.snapshots.shares import Owed, Work, distinct
+from chronoscale.strategies.baselines.snapshots.dynahb_modelled import HopCounts, ModelledDynaHB, add_layers, handles_before
+from chronoscale.strategies.baselines.snapshots.vertex_shares import BackwardWork, ShareWork, expected_distinct
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.planning.builder import Columns as Site
@@ -32,47 +32,51 @@ CHOSEN = "all batches are as large as the first; sizes are chosen where a model 
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The size of a hybrid batch, powers of two: snapshots of its window, and own nodes."""
+class BatchSize:
+    """The size of a hybrid batch, both powers of two: the number of snapshots in its window, and of own vertices."""
 
     window: int
     vertices: int
 
 
-def most(hyper: Hyper, snapshots: int, vertices: int) -> Choice:
-    """The largest batch: as many snapshots as FlareDTDG's windows have, rounded down; all of the largest part."""
+def largest_batch(hyper: Hyper, snapshots: int, vertices: int) -> BatchSize:
+    """Return the largest batch that is tried: the snapshots of a FlareDTDG window, rounded down, and all vertices of the largest part."""
     window = min(hyper.recency.decay.window, snapshots)
-    return Choice(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
+    return BatchSize(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
 
 
-def start(limit: Choice) -> Choice:
-    """The first batch: the longest window, a quarter of the nodes."""
-    return Choice(limit.window, max(limit.vertices // 4, 1))
+def first_batch(limit: BatchSize) -> BatchSize:
+    """Return the size that training begins with: the longest window, a quarter of the vertices."""
+    return BatchSize(limit.window, max(limit.vertices // 4, 1))
 
 
-def iterations(first: Choice, snapshots: int, vertices: int) -> int:
-    """Of an epoch: as many as it takes first batches to hold every node of the largest part in every snapshot once."""
+def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int:
+    """Return how many batches of the first size it takes to train every vertex of the largest part in every snapshot once."""
     return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
 
 class DynaHB(SnapshotStrategy):
-    """Every rank trains on batches of its own nodes in a random window; features of all that they reach come from its host's cache.
+    """A strategy whose ranks train batches of their own vertices in random windows, with all features that these reach from a cache on the
+    host.
 
     Parameters are averaged beside the next iteration, and taken up after it: iteration i begins with the mean over ranks of what i - 2
-    had left, and the rank's own step of i - 1. The sizes of batches are chosen while training.
+    left, and the rank's own step of i - 1. Batch sizes are chosen while training (by reinforcement learning in the paper).
     """
 
-    name, title, kind = "dynahb", "DynaHB", "hybrid"
+    name = "dynahb"
+    title = "DynaHB"
+    kind = "hybrid"
     source = "Song et al.; PVLDB 17(11), 2024; FlareDTDG §2.2, §4.1"
+    summary = "Each GPU trains batches of its own vertices from a cache on its host; only parameters are exchanged."
     chunked = True
     everywhere = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Every rank has a batch in every iteration."""
+        """Count the rows of a plan: every rank has a batch in every iteration."""
         if workload.chunking is None:
             return super().rows(workload, ranks)
-        limit = most(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
-        count = iterations(start(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
+        limit = largest_batch(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
+        count = iterations_per_epoch(first_batch(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
         return count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
@@ -85,98 +89,107 @@ class DynaHB(SnapshotStrategy):
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         if model.transforms_first or model.summarises:
-            said = "attends" if model.transforms_first else "reads all nodes in every step"
-            raise UserError(f"{self.name}: model '{model.name}' {said}; batches take graph convolutions")
+            reason = "attends" if model.transforms_first else "reads all nodes in every step"
+            raise UserError(f"{self.name}: model '{model.name}' {reason}; batches take graph convolutions")
         workload.within(workload.hyper.recency.decay)
         chunking = workload.chunking
-        counted = chunking if isinstance(chunking, Counted) and chunking.factor == 1 else None
-        parts = None if counted is None else parts_of(counted, ranks)
+        counted = chunking if isinstance(chunking, ExactChunking) and chunking.factor == 1 else None
+        parts = None if counted is None else rank_of_nodes(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
-        limit = most(workload.hyper, workload.steps, int(sizes.max()))
-        first = start(limit)
-        count = iterations(first, workload.steps, int(sizes.max()))
+        limit = largest_batch(workload.hyper, workload.steps, int(sizes.max()))
+        first = first_batch(limit)
+        count = iterations_per_epoch(first, workload.steps, int(sizes.max()))
         if counted is not None and parts is not None and count * ranks <= COUNTED:
-            hops, host = _exact(workload, counted, parts, ranks, first, count)
+            hops, host = _count_hops(workload, counted, parts, ranks, first, count)
             note = ""
         else:
-            hops, host = _reckoned(workload, ranks, first, count)
+            hops, host = _estimate_hops(workload, ranks, first, count)
             note = "; neighbourhoods are reckoned from counts"
-        return replace(_lowered(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
+        return replace(_build_schedule(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
 
 
-def parts_of(counted: Counted, ranks: int) -> Ints:
-    """The rank of every node, int64 [N]: METIS's chunks, consecutive ones together. Raises UserError for fewer chunks than ranks."""
+def rank_of_nodes(counted: ExactChunking, ranks: int) -> Ints:
+    """Return the rank of every node, int64 [N]: consecutive METIS chunks go to one rank. Raises UserError for fewer chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
         raise UserError(f"training.chunks: {chunks.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")
     return rank_of(chunks.count, ranks)[chunks.assignment]
 
 
-def _exact(workload: Workload, counted: Counted, parts: Ints, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
-    """What the batches of the first epoch reach, a `Hops` a step of the window; and bytes of the largest cache."""
-    model, there = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
-    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], Batches(workload.hyper.seed, 0)
-    found = []
+def _count_hops(
+    workload: Workload, counted: ExactChunking, parts: Ints, ranks: int, first: BatchSize, count: int
+) -> tuple[list[HopCounts], int]:
+    """Count what every batch of the first epoch reaches in the graphs: one `HopCounts` a step of the window, and the bytes of the largest
+    cache."""
+    model, snapshots = workload.model, [counted.snapshots[t] for t in range(workload.steps)]
+    own, draws = [np.flatnonzero(parts == rank) for rank in range(ranks)], WindowBatches(workload.hyper.seed, 0)
+    reached = []
     for iteration in range(count):
         for rank in range(ranks):
-            begin, batch = draws.drawn(own[rank], len(there), first.window, first.vertices, iteration, rank)
-            found.append(Reach.of(there[begin : begin + first.window], batch, model.layers))
-    rows = tuple(np.array([len(one.rows[layer]) for one in found]) for layer in range(model.layers))
+            begin, batch = draws.draw(own[rank], len(snapshots), first.window, first.vertices, iteration, rank)
+            reached.append(ReceptiveField.of(snapshots[begin : begin + first.window], batch, model.layers))
+    rows = tuple(np.array([len(reach.rows[layer]) for reach in reached]) for layer in range(model.layers))
     hops = []
     for step in range(first.window):
-        edges = tuple(np.array([one.edges[step, layer] for one in found]) + rows[layer] for layer in range(model.layers))
-        hops.append(Hops(rows, edges, np.array([len(one.inputs[step]) for one in found])))
-    varies, held = task_of(workload.hyper.task).varies, [cached(there, nodes, model.layers) for nodes in own]
-    return hops, max(sum(one[:-1]) if varies else one[-1] for one in held) * model.inputs * FP32
+        edges = tuple(np.array([reach.edges[step, layer] for reach in reached]) + rows[layer] for layer in range(model.layers))
+        hops.append(HopCounts(rows, edges, np.array([len(reach.inputs[step]) for reach in reached])))
+    varies, cached_rows = task_of(workload.hyper.task).varies, [count_cached_rows(snapshots, nodes, model.layers) for nodes in own]
+    return hops, max(sum(reach[:-1]) if varies else reach[-1] for reach in cached_rows) * model.inputs * FP32
 
 
-def _reckoned(workload: Workload, ranks: int, first: Choice, count: int) -> tuple[list[Hops], int]:
-    """As `_exact`, of the mean snapshot: in-neighbours of a batch are uniform draws among the active nodes (`shares.distinct`)."""
+def _estimate_hops(workload: Workload, ranks: int, first: BatchSize, count: int) -> tuple[list[HopCounts], int]:
+    """Estimate what batches reach from statistics of the mean snapshot: in-neighbours are uniform draws among active nodes. Returns the
+    same as `_count_hops`."""
     stats, model = workload.snapshots, workload.model
     edges, active = (int(column[: workload.steps].mean()) for column in (stats.edges, stats.nodes))
 
     def reached(batch: int, times: int) -> tuple[list[int], int]:
+        """Return the rows of every layer and of the inputs that a batch reaches; below the top layer edges of `times` snapshots count."""
         rows = [batch]
         for layer in range(model.layers):
             drawn = rows[0] * edges * (times if layer + 1 < model.layers else 1) // max(stats.num_nodes, 1)
-            rows.insert(0, min(rows[0] + int(distinct(np.array([active]), np.array([drawn]))[0]), stats.num_nodes))
+            rows.insert(0, min(rows[0] + int(expected_distinct(np.array([active]), np.array([drawn]))[0]), stats.num_nodes))
         return rows[1:], rows[0]
 
     rows, inputs = reached(min(first.vertices, -(-stats.num_nodes // ranks)), first.window)
     same = np.ones(count * ranks, np.int64)
     columns = tuple(n * same for n in rows)
-    hops = Hops(columns, tuple(n * edges // max(stats.num_nodes, 1) + n for n in columns), inputs * same)
+    hops = HopCounts(columns, tuple(n * edges // max(stats.num_nodes, 1) + n for n in columns), inputs * same)
     varies = task_of(workload.hyper.task).varies
     cache = reached(-(-stats.num_nodes // ranks), workload.steps)[1] * (workload.steps if varies else 1)
     return [hops] * first.window, cache * model.inputs * FP32
 
 
-def _lowered(workload: Workload, ranks: int, hops: list[Hops], host: int) -> Schedule:
-    """The rows of an epoch; a site is a rank and iteration."""
-    model, kernels, sites = workload.model, kernels_of(workload), len(hops[0].inputs)
-    work = Work(model, kernels)
+def _build_schedule(workload: Workload, ranks: int, hops: list[HopCounts], host: int) -> Schedule:
+    """Return the schedule of an epoch from what its batches reach; columns have one entry a (rank, iteration)."""
+    model = workload.model
+    kernels = kernels_of(workload)
+    sites = len(hops[0].inputs)
+    work = ShareWork(model, kernels)
     builder = Builder(DynaHB.name, ranks, 4 * model.parameters * FP32, DynaHB.kind, host, kernels=kernels)
     iteration = np.arange(sites) // ranks
     site: Columns = {"rank": np.arange(sites) % ranks, **dict.fromkeys(("iteration", "order", "unit"), iteration)}
-    owed, gathers, loads = Owed.none(sites), [], []
-    for step, found in enumerate(hops):
+    owed = BackwardWork.none(sites)
+    gathers = []
+    loads = []
+    for step, counts in enumerate(hops):
         here: Columns = {**site, "step": np.full(sites, step)}
-        copied = 2 * found.inputs * model.inputs * FP32
-        gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
-        loaded = work.batch(found.rows, found.edges, found.inputs)
+        copied = 2 * counts.inputs * model.inputs * FP32
+        gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": counts.inputs, "rows": counts.inputs, "bytes": copied}))
+        loaded = work.batch(counts.rows, counts.edges, counts.inputs)
         loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
         owed.add(loaded, 0)
-    for step, found in enumerate(hops):
+    for step, counts in enumerate(hops):
         here = {**site, "step": np.full(sites, step)}
-        lowered(builder, work, here, found, np.ones(sites, np.int64), owed, (loads[step],))
+        add_layers(builder, work, here, counts, np.ones(sites, np.int64), owed, (loads[step],))
     builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden))
     updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
-    builder.link(gathers[0], earlier(updated, LEAD * ranks))
+    builder.link(gathers[0], handles_before(updated, LEAD * ranks))
     if ranks > 1:
-        told: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
-        summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, told, after=(updated,))
-        builder.link(updated, earlier(summed, ranks))
+        message: Site = {"bytes": (model.parameters + TOLD) * FP32, "collective": iteration}
+        summed = builder.add(Op.ALLREDUCE, Lane.COMM, site, message, after=(updated,))
+        builder.link(updated, handles_before(summed, ranks))
         end: Site = {"rank": np.arange(ranks), **dict.fromkeys(("iteration", "order", "unit"), iteration[-1])}
-        taken = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
-        builder.add(Op.COPY, Lane.COMPUTE, end, taken, after=(summed[-ranks:],))
+        average = {"bytes": 2 * model.parameters * FP32, "rows": model.parameters, "kernels": 1}
+        builder.add(Op.COPY, Lane.COMPUTE, end, average, after=(summed[-ranks:],))
     return builder.finish()

@@ -1,4 +1,4 @@
-"""DynaHB: hybrid batches from a vertex cache on the host, without exchange between GPUs (Song et al.; PVLDB 2024), for simulation."""
+"""DynaHB as a model from statistics, for simulation: batches of own vertices from a cache on the host (Song et al.; PVLDB 2024)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.baselines.snapshots.shares import Batches, Owed, Work, distinct, split
+from chronoscale.strategies.baselines.snapshots.vertex_shares import (
+    BackwardWork,
+    GroupBatches,
+    ShareWork,
+    expected_distinct,
+    split_counts,
+)
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -18,8 +24,9 @@ from chronoscale.strategies.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hops:
-    """What ranks read and compute for their own vertices, per layer; int64 [iterations * ranks] each, layer 0 first.
+class HopCounts:
+    """Counts of what ranks read and compute for their own vertices, int64 [iterations * ranks] each; tuples have an entry a layer, layer 0
+    first.
 
     rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
     """
@@ -30,29 +37,33 @@ class Hops:
 
 
 class ModelledDynaHB(SnapshotStrategy):
-    """Vertices are divided evenly; a rank gathers the multi-hop features of its own from host memory and computes alone.
+    """DynaHB as a model from statistics: vertices are divided evenly, and a rank gathers the multi-hop features of its own from host
+    memory.
 
     Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
     waits for no other rank. Modelled, not measured: parts are balanced and cut like a random placement (load-aware partitioning balances
     work, not the cut), so a share 1 - 1/P of in-neighbours is remote, distinct as by uniform draws among the active nodes; a batch is a
-    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are
-    computed redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
+    rank's whole part (what the reinforcement-learning batch adjuster would choose is unknown). Below the top layer remote rows are computed
+    redundantly: `redundant` says how much. The pull takes the bus; the server's own arithmetic and memory traffic are free.
     """
 
-    name, title, kind = "dynahb", "DynaHB (modelled)", "modelled"
+    name = "dynahb"
+    title = "DynaHB (modelled)"
+    kind = "modelled"
     source = "Song et al.; PVLDB 17(11), 2024; REAL §1, Table 1"
+    summary = "Each GPU trains its own vertices from a cache on its host; only parameters are exchanged."
     executes = False
     everywhere = True
 
-    def hops(self, workload: Workload, ranks: int, step: int) -> Hops:
-        """The neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
-        stats, batches = workload.snapshots, Batches(workload, ranks)
+    def hops(self, workload: Workload, ranks: int, step: int) -> HopCounts:
+        """Count the neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
+        stats, batches = workload.snapshots, GroupBatches(workload, ranks)
         even = np.full(ranks, 1 / ranks)
-        whole = batches.groups * stats.num_nodes
-        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), whole))
+        all_vertices = batches.groups * stats.num_nodes
+        all_edges, all_rows = (np.repeat(c, ranks) for c in (batches.total(stats.edges, step), all_vertices))
         pool = np.floor(np.repeat(batches.total(stats.nodes, step), ranks) * (1 - 1 / ranks)).astype(np.int64)
-        own = split(whole, even).ravel()
-        needed, drawn = own, split(batches.total(stats.edges, step), even).ravel()
+        own = split_counts(all_vertices, even).ravel()
+        needed, drawn = own, split_counts(batches.total(stats.edges, step), even).ravel()
         rows, edges = [], []
         for layer in reversed(range(workload.model.layers)):
             if layer < workload.model.layers - 1:  # mean degree
@@ -60,28 +71,32 @@ class ModelledDynaHB(SnapshotStrategy):
             rows.append(needed)
             edges.append(drawn + needed)
             crossing = np.floor(drawn * (1 - 1 / ranks)).astype(np.int64)
-            needed = np.maximum(needed, np.minimum(own + distinct(pool, crossing), all_rows))
-        return Hops(tuple(rows[::-1]), tuple(edges[::-1]), needed)
+            needed = np.maximum(needed, np.minimum(own + expected_distinct(pool, crossing), all_rows))
+        return HopCounts(tuple(rows[::-1]), tuple(edges[::-1]), needed)
 
     def redundant(self, workload: Workload, ranks: int) -> int:
-        """Entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
-        steps, groups, stats = range(workload.hyper.group_size), np.arange(workload.groups), workload.snapshots
-        done = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
+        """Count the entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
+        steps = range(workload.hyper.group_size)
+        groups = np.arange(workload.groups)
+        stats = workload.snapshots
+        aggregated = sum(int(layer.sum()) for step in steps for layer in self.hops(workload, ranks, step).edges)
         own = sum(int(stats.edges[workload.group_start(groups) + step].sum()) + workload.groups * stats.num_nodes for step in steps)
-        return done - workload.model.layers * own
+        return aggregated - workload.model.layers * own
 
     def cached_bytes(self, workload: Workload, ranks: int) -> int:
-        """Host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration asks for."""
+        """Return the host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration needs."""
         each = [self.hops(workload, ranks, step).inputs.reshape(-1, ranks).sum(1) for step in range(workload.hyper.group_size)]
         return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
-        model, kernels, batches = workload.model, kernels_of(workload), Batches(workload, ranks)
-        work = Work(model, kernels)
+        model = workload.model
+        kernels = kernels_of(workload)
+        batches = GroupBatches(workload, ranks)
+        work = ShareWork(model, kernels)
         builder = Builder(self.name, ranks, 4 * model.parameters * FP32, self.kind, kernels=kernels)
         iterations = len(batches.first)
         iteration, groups = np.repeat(np.arange(iterations), ranks), np.repeat(batches.groups, ranks)
@@ -91,35 +106,42 @@ class ModelledDynaHB(SnapshotStrategy):
             "order": iteration,
             "unit": np.repeat(batches.first, ranks),
         }
-        sites, owed = len(iteration), Owed.none(len(iteration))
+        sites, owed = len(iteration), BackwardWork.none(len(iteration))
         parameters = {"bytes": model.parameters * FP32, "rows": model.parameters}
         pulled = builder.add(Op.H2D, Lane.H2D, site, parameters) if ranks > 1 else np.full(sites, NONE, np.int64)
-        gathers, loads, last = [], [], pulled
+        gathers = []
+        loads = []
+        last = pulled
         for step in range(workload.hyper.group_size):
-            found = self.hops(workload, ranks, step)
+            counts = self.hops(workload, ranks, step)
             here: Columns = {**site, "step": np.full(sites, step)}
-            copied = 2 * found.inputs * model.inputs * FP32
-            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": found.inputs, "rows": found.inputs, "bytes": copied}))
-            loaded = work.load(found.rows[0], found.edges[0], found.inputs)
+            copied = 2 * counts.inputs * model.inputs * FP32
+            gathers.append(builder.add(Op.GATHER, Lane.HOST, here, {"nodes": counts.inputs, "rows": counts.inputs, "bytes": copied}))
+            loaded = work.load(counts.rows[0], counts.edges[0], counts.inputs)
             loads.append(builder.add(Op.H2D, Lane.H2D, here, loaded, after=(gathers[-1],)))
             owed.add(loaded, 0)
-            last = lowered(builder, work, here, found, groups, owed, (loads[-1], pulled))
+            last = add_layers(builder, work, here, counts, groups, owed, (loads[-1], pulled))
         backward = builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden), after=(last,))
         updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
-        builder.link(gathers[0], earlier(loads[-1], ranks))  # one batch ahead of the bus
-        builder.link(loads[0], earlier(last, ranks))  # the next batch arrives beside this one's backward pass
+        builder.link(gathers[0], handles_before(loads[-1], ranks))  # one batch ahead of the bus
+        builder.link(loads[0], handles_before(last, ranks))  # the next batch arrives beside this one's backward pass
         if ranks > 1:
             pushed = builder.add(Op.D2H, Lane.D2H, site, parameters, after=(updated,))
-            builder.link(pulled, earlier(pushed, 2 * ranks))
+            builder.link(pulled, handles_before(pushed, 2 * ranks))
         assert len(backward) == sites
         return builder.finish()
 
 
-def lowered(builder: Builder, work: Work, here: Columns, found: Hops, groups: Ints, owed: Owed, after: tuple[Ints, ...]) -> Ints:
-    """Layers of one snapshot on rows that shrink towards a rank's own. Returns the last row."""
-    model, sites, done = work.model, len(groups), after[0]
-    inputs = found.inputs
-    for layer, (rows, edges) in enumerate(zip(found.rows, found.edges, strict=True)):
+def add_layers(
+    builder: Builder, work: ShareWork, here: Columns, counts: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
+) -> Ints:
+    """Add the layers of one snapshot, on rows that shrink towards a rank's own, to the builder and their gradients to `owed`. Returns the
+    last row."""
+    model = work.model
+    sites = len(groups)
+    last = after[0]
+    inputs = counts.inputs
+    for layer, (rows, edges) in enumerate(zip(counts.rows, counts.edges, strict=True)):
         at: Columns = {**here, "layer": np.full(sites, layer)}
         width, learns = model.width(layer), layer > 0
         if model.evolves_weights:
@@ -132,20 +154,20 @@ def lowered(builder: Builder, work: Work, here: Columns, found: Hops, groups: In
             owed.add(dense, 2 if learns else 1)
             width, learns = model.hidden, True
         summed = work.aggregate(rows, edges, width)
-        done = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
+        last = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
         owed.add(summed, int(learns))
         if not model.transforms_first:
             dense = work.transform(rows, width)
-            done = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
+            last = builder.add(Op.TRANSFORM, Lane.COMPUTE, at, dense)
             owed.add(dense, 2 if learns else 1)
         if model.recurs(layer) and not model.evolves_weights:
             cell = work.recurrence(rows, model.hidden)
-            done = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
+            last = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
             owed.add(cell, 2)
         inputs, after = rows, ()
-    return done
+    return last
 
 
-def earlier(handles: Ints, back: int) -> Ints:
-    """Handles of `back` sites before; -1 where there are none."""
+def handles_before(handles: Ints, back: int) -> Ints:
+    """Return the handles of `back` sites before each site; -1 where there are none."""
     return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

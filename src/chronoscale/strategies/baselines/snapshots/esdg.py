@@ -8,7 +8,8 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.cells import Cells, Region, stages, synchronise
+from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cells import Cells, synchronise
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
@@ -17,16 +18,20 @@ from chronoscale.strategies.workload import Workload
 
 
 class ESDG(SnapshotStrategy):
-    """A team of up to `group_size` ranks trains a group: each convolves its snapshots, the state travels from rank to rank in time order.
+    """A strategy whose teams of up to `group_size` ranks train a group each: every rank convolves its snapshots, the state travels in time
+    order.
 
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
     """
 
-    name, title, kind = "esdg", "ESDG", "snapshots"
+    name = "esdg"
+    title = "ESDG"
+    kind = "snapshots"
     source = "REAL §7.1 [3]"
+    summary = "The snapshots of a group are spread over GPUs, and the recurrent state travels from GPU to GPU."
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """One epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams
@@ -48,10 +53,14 @@ class ESDG(SnapshotStrategy):
 
 
 class _Chain:
-    """Cells of all groups at once: `base` int64 [groups] is the first rank of a group's team, `member` [group_size] who has a step."""
+    """The cells of all groups at once. `base` int64 [groups]: first rank of a group's team; `member` [group_size]: which of the team has a
+    step."""
 
     def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int) -> None:
-        self.model, self.builder, self.base, self.member = workload.model, builder, base, member
+        self.model = workload.model
+        self.builder = builder
+        self.base = base
+        self.member = member
         self.cells = Cells(workload.model, recomputes=True, parts=False)
         start, nodes = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes
         same = np.full_like(start, nodes)
@@ -62,8 +71,9 @@ class _Chain:
         self.first: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
         self.last: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
 
-    def _pass(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
-        """The state (its gradient, where time runs back) from one step's rank to another's; handles of the arrival."""
+    def _add_message(self, source: int, target: int, layer: int, ready: Ints, site: Site) -> Ints:
+        """Add the message that takes the state (or its gradient, where time runs back) from one step's rank to another's; return the
+        arrival's handles."""
         ids = {"collective": self.messages + np.arange(len(self.base)), "layer": layer}
         self.messages += len(self.base)
         leaves, arrives = ({**site, **ids, "step": step, "rank": self.base + self.member[step]} for step in (source, target))
@@ -72,7 +82,7 @@ class _Chain:
         return self.builder.add(Op.RECV, Lane.COMM, arrives, self.cells.receive(self.regions[target], layer))
 
     def forward(self, site: Site) -> None:
-        """Layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
+        """Add the forward rows layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
         steps = range(len(self.member))
         for layer in range(self.model.layers):
             order, recurs = stages(self.model, layer), self.model.recurs(layer)
@@ -89,28 +99,28 @@ class _Chain:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer), after=after)
             state: Ints | None = None
             for step in steps if recurs else ():
-                came: tuple[Ints, ...] = ()
+                arrival: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
-                    came = (self._pass(step - 1, step, layer, state, site),)
+                    arrival = (self._add_message(step - 1, step, layer, state, site),)
                 row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
-                state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=came)
+                state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=arrival)
             for step in steps:
                 for op in order[turn + 1 :]:
                     self.builder.add(op, Lane.COMPUTE, here[step], self.cells.stage(op, self.regions[step], layer))
 
     def backward(self, site: Site) -> None:
-        """The same chain in reverse; a cell is computed again while its gradient is on the way."""
+        """Add the gradient rows, the chain in reverse; a cell is computed again while its gradient is on the way."""
         end = len(self.member) - 1
         for layer in reversed(range(self.model.layers)):
-            done, recurs = None, self.model.recurs(layer)
+            gradient, recurs = None, self.model.recurs(layer)
             for step in reversed(range(end + 1)):
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
                 self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
-                came: tuple[Ints, ...] = ()
-                if recurs and done is not None and self.member[step] != self.member[step + 1]:
-                    came = (self._pass(step + 1, step, layer, done, site),)
+                arrival: tuple[Ints, ...] = ()
+                if recurs and gradient is not None and self.member[step] != self.member[step + 1]:
+                    arrival = (self._add_message(step + 1, step, layer, gradient, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
-                done = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=came)
-                self.last[self.member[step]] = done
+                gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
+                self.last[self.member[step]] = gradient

@@ -1,15 +1,14 @@
-"""APAN: attention over a node's mails, which its neighbours' events send, too."""
+"""APAN: attention over the mails of a node's mailbox, which its neighbours' events send, too."""
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 from chronoscale.strategies.workload import ModelChoice
 
 
 class APAN(StreamKind):
-    """What a node remembers is its last embedding; it keeps several mails."""
+    """APAN: a node's memory is its last embedding; its mailbox has several mails, over which it attends."""
 
     name = "apan"
     source = "Wang et al.; SIGMOD 2021"
@@ -19,19 +18,20 @@ class APAN(StreamKind):
     neighbours = True
 
     def mails(self, choice: ModelChoice) -> int:
-        """As StreamKind says."""
         return choice.mails
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: query, key and value, a row for each mail's place, the normalisation, a perceptron of two layers."""
+        """Count the query, key and value, a row for each mail's place, the normalisation, and a perceptron of two layers."""
         hidden, square = shape.hidden, shape.hidden * shape.hidden
         return square + 2 * shape.mail * hidden + shape.mails * shape.mail + 2 * hidden + 2 * (square + hidden)
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """As StreamKind says."""
-        hidden, mail, heads, slots = shape.hidden, shape.mail, shape.heads, shape.mails
+        hidden = shape.hidden
+        mail = shape.mail
+        heads = shape.heads
+        slots = shape.mails
         query = total(product(rows, hidden, hidden), product(rows, hidden, mail))
-        attended = total(paired(rows, heads, slots, mail), product(rows * heads, mail, slots))
-        answer = total(paired(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))
+        attended = total(pairwise(rows, heads, slots, mail), product(rows * heads, mail, slots))
+        answer = total(pairwise(rows, heads, slots, mail), product(rows * heads, slots, mail), product(rows, mail, hidden))
         ending = total(product(rows, hidden, hidden), product(rows, hidden, hidden), passes(rows * hidden, 10))
         return total(query, attended, answer, ending)

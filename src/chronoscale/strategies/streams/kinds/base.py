@@ -1,18 +1,51 @@
-"""StreamKind: what a model of event streams is made of, and what it has and does beyond others of the same parts."""
+"""StreamShape and StreamKind: the sizes of a model of event streams, and the parts that it is made of."""
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work
-from chronoscale.strategies.workload import ModelChoice
+from dataclasses import dataclass
+
+from chronoscale.errors import UserError
+from chronoscale.strategies.streams.kinds.operations import Count, Work
+from chronoscale.strategies.workload import ModelChoice, ModelShape
+
+
+@dataclass(frozen=True, slots=True)
+class StreamShape(ModelShape):
+    """The sizes of a model of event streams.
+
+    `layers` aggregate sampled neighbours: 0 for JODIE and APAN; `inputs`: width of what the first of them reads, or of the memory;
+    `outputs`: classes of nodes, 0 for a model of links alone.
+    """
+
+    edge: int = 0  # features of events that are read
+    time: int = 0  # width of the encoding of elapsed times
+    clock: str = "linear"  # their scale
+    memory: int = 0  # width of a node's memory, 0 for none
+    mail: int = 0  # width of a mail
+    mails: int = 0  # a node keeps
+    windows: int = 1  # each has a tree of its own
+    neighbours: bool = False  # mails go to sampled neighbours, too
+    features: int = 0  # of nodes that are read
+    dropout: float = 0.0  # of attention, in training
+
+    @property
+    def slot(self) -> int:
+        """The numbers of a slot beside its row and its encoded time: features of its event, and, on both time scales, the second one's
+        reading."""
+        return self.edge + (self.clock == "both" and self.spatial == "attention")
+
+    def __post_init__(self) -> None:
+        least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
+        if least[0] < 1 or least[1] < 0:
+            raise UserError(f"model '{self.name}': widths, heads and windows must be at least 1, layers and outputs at least 0")
 
 
 class StreamKind:
-    """A subclass says which parts it has.
+    """A kind of model on event streams: the parts that it has, and the work and parameters that these add.
 
     name: what experiments call it; source: who published it. spatial: attention, gat or none; temporal, what carries the past: gru, rnn,
-    attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded; edges: whether features of events are
-    read; windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails go to sampled neighbours, too.
+    attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded; edges: whether features of events are read;
+    windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails go to sampled neighbours, too.
     """
 
     name: str
@@ -36,21 +69,22 @@ class StreamKind:
         return "attention" in (self.spatial, self.temporal)
 
     def mail(self, hidden: int, edge: int) -> int:
-        """Width of a mail, of a memory of width `hidden` and `edge` features of events; 0 without memory."""
+        """Return the width of a mail, for a memory of width `hidden` and `edge` features of events; 0 without memory."""
         return hidden + edge if self.memory else 0
 
     def mails(self, choice: ModelChoice) -> int:
-        """That a node keeps, of a model with this choice; 0 without memory."""
+        """Return the size of a node's mailbox, for a model with this choice; 0 without memory."""
         return int(self.memory)
 
     def parameters(self, shape: StreamShape) -> int:
-        """Trained values of MEMORY_UPDATE and of what follows the last layer; `models` counts what all have."""
+        """Return the parameters of MEMORY_UPDATE and of what follows the last layer; those that all models have are counted in
+        `streams.models`."""
         return 0
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """MEMORY_UPDATE of `rows` nodes, beside the reading of their features."""
+        """Return the work of MEMORY_UPDATE on `rows` nodes, beside the reading of their features."""
         return Work()
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """What is done to `roots` rows after the last layer."""
+        """Return the work on `roots` rows after the last layer."""
         return Work()

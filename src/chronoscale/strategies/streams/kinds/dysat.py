@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work, paired, passes, product, total
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 
 
 class DySAT(StreamKind):
-    """A root's rows of all windows attend to each other, and the last one goes on."""
+    """DySAT: a root's rows of all windows of time attend to each other, and the last one goes on."""
 
     name = "dysat"
     source = "Sankar et al.; WSDM 2020"
@@ -17,11 +16,10 @@ class DySAT(StreamKind):
     windowed = True
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: a row for each window's place, four matrices and a bias."""
+        """Count a row for each window's place, four matrices and a bias."""
         return shape.windows * shape.hidden + 4 * shape.hidden * shape.hidden + shape.hidden
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """As StreamKind says."""
         hidden, windows = shape.hidden, shape.windows
-        square, attended = product(roots, hidden, hidden), paired(roots, shape.heads, windows, hidden)
+        square, attended = product(roots, hidden, hidden), pairwise(roots, shape.heads, windows, hidden)
         return total(passes(roots * windows * hidden, 4), square, square, attended, attended, square, square, passes(roots * hidden, 8))

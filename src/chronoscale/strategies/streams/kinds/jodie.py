@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work, passes, product, total
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.operations import Count, Work, passes, product, total
 
 
 class JODIE(StreamKind):
-    """Two recurrent cells, of sources and of destinations."""
+    """JODIE: two recurrent cells, of sources and of destinations, and a projection of memories to the time of a query."""
 
     name = "jodie"
     source = "Kumar, Zhang, Leskovec; KDD 2019"
@@ -17,14 +16,13 @@ class JODIE(StreamKind):
     edges = True
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: both cells', which read the time as it is, and the projection's."""
+        """Count both cells', which read the time as it is, and the projection's."""
         return 2 * shape.hidden * (shape.mail + 1 + shape.hidden + 1) + shape.hidden
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """As StreamKind says."""
         cells = (product(rows, width, 2 * shape.hidden) for width in (shape.mail, shape.hidden))
         return total(*cells, passes(rows * shape.hidden, 13))
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """As StreamKind says: the projection."""
+        """Return the work of the projection."""
         return passes(roots * shape.hidden, 4)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind
-from chronoscale.strategies.streams.kinds.shape import StreamShape
-from chronoscale.strategies.streams.operations import Count, Work, passes, product, total
+from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.operations import Count, Work, passes, product, total
 
 
 class TGN(StreamKind):
-    """A GRU updates memories by the last mail, which holds both ends' and, once applied, its encoded time."""
+    """TGN: attention over neighbours' memories, which a GRU updates by the last mail: both ends' memories and, once applied, its encoded
+    time."""
 
     name = "tgn"
     source = "Rossi et al.; ICML workshop on graph representation learning 2020"
@@ -19,14 +19,12 @@ class TGN(StreamKind):
     edges = True
 
     def mail(self, hidden: int, edge: int) -> int:
-        """As StreamKind says."""
         return 2 * hidden + edge
 
     def parameters(self, shape: StreamShape) -> int:
-        """As StreamKind says: the cell's."""
+        """Count the recurrent cell's."""
         return 3 * shape.hidden * (shape.mail + shape.time + shape.hidden + 2)
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """As StreamKind says."""
         gates = (product(rows, width, 3 * shape.hidden) for width in (shape.mail, shape.time, shape.hidden))
         return total(passes(rows * shape.time, 3), *gates, passes(rows * shape.hidden, 20))

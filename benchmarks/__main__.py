@@ -1,0 +1,90 @@
+"""Benchmarks: `python benchmarks SUBJECT`, `python benchmarks list`, `python benchmarks compare A B`; benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from core import case, revisions, table
+from core.compare import compare
+from core.result import Result, measure
+
+from chronoscale.cuda_ext.native.backend import set_threads
+from chronoscale.errors import UserError
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the only parser of the benchmarks."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("subject", help="a subject, `list`, or `compare`")
+    words = "filter of cases, KEY=VALUE[,VALUE] or a part of a name; of `compare` two results, or two commits, a subject and its filter"
+    parser.add_argument("words", nargs="*", help=words)
+    parser.add_argument("--quick", action="store_true", help="smallest cases, one pass: whether it runs, not how fast")
+    parser.add_argument("--repeats", type=int, help="passes of every case; of two commits, turns")
+    parser.add_argument("--threads", type=int, default=1, help="of torch and the native kernels (default: 1)")
+    parser.add_argument("--out", type=Path, help="the result (default: results/benchmarks/SUBJECT.json; with --quick none)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    options = parser().parse_intermixed_args(arguments)
+    try:
+        if options.subject == "list":
+            for name in case.names():
+                print(f"{name:<18} {(import_module(f'subjects.{name}').__doc__ or '').splitlines()[0]}")
+        elif options.subject == "compare":
+            _compare(options)
+        else:
+            _run(options)
+    except UserError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Measure the chosen cases; the file is whole after every one."""
+    subject = case.load(options.subject)
+    chosen = [one for one in subject.cases(options.quick) if one.matches(options.words)]
+    if not chosen:
+        names = "; ".join(one.name for one in subject.cases(options.quick))
+        raise UserError(f"no case of '{options.subject}' matches '{' '.join(options.words)}'; there are: {names}")
+    repeats = options.repeats or (1 if options.quick else subject.repeats)
+    torch.set_num_threads(options.threads)
+    set_threads(options.threads)
+    result = Result.begin(options.subject, options.threads, subject.packages)
+    out = options.out or (None if options.quick else RESULTS / f"{options.subject}.json")
+    print(", ".join(f"{key} {value}" for key, value in result.environment.items()), f"\n\n{table.head()}", flush=True)
+    for one in chosen:
+        with tempfile.TemporaryDirectory() as scratch:
+            passes = measure(options.subject, one, case.Setting(repeats, options.threads, Path(scratch)))
+        print("\n".join(table.rows(result.add(one, passes))), flush=True)
+        if out is not None:
+            result.save(out)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    """Compare two results, or measure and compare two commits."""
+    if len(options.words) < 2:
+        raise UserError("compare takes two results, or two commits and a subject")
+    first, second, *words = options.words
+    if Path(first).is_file() and Path(second).is_file():
+        results = [Result.load(Path(first)), Result.load(Path(second))]
+    elif not words:
+        raise UserError(f"'{first}' and '{second}' are not two files; of two commits a subject has to be named, too")
+    else:
+        named = [*words, "--threads", str(options.threads), *(["--quick"] if options.quick else ["--repeats", "3"])]
+        results = revisions.measure([revisions.build(first), revisions.build(second)], named, options.repeats or 5)
+    print("\n".join(compare(*results)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""The core of all benchmarks: cases, timing in turns, results as JSON, tables and comparisons."""

@@ -1,0 +1,1 @@
+"""Setups that several subjects share: graphs, event streams, signals, jobs, and the memory of a process."""

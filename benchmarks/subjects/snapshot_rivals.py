@@ -1,0 +1,154 @@
+"""Training on snapshots takes less time than PyTorch Geometric Temporal's, and than the obvious lines of PyTorch.
+
+One rank, float32, CPU, one layer, hidden = inputs = 64 (EvolveGCN of the package has no other), the same seeded features. An epoch:
+windows of 4 snapshots, stride 1, the first 12 from snapshot 16 on; of each a forward pass, the mean squared error on
+log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Trainers have a process each, as their users would (ours is set up as
+a rank of a job is), and take turns, an epoch each; seconds are a window's.
+
+psg        ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
+flaredtdg  ours: two snapshots of a window whole and two in part (alpha 0.05, 64 chunks), and states inherited; its epoch is split at
+           random, and has up to three windows less
+pygt       the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
+once       the same with edges normalised before training: what a careful user would do. T-GCN has no such option; its convolutions have
+torch      sparse matrix, cell, Adam, in torch alone; normalised before training. Its mathematics and its first weights are ours
+
+`losses` compares them step by step, from the same weights, on the first four windows: `difference` is the largest relative one; `times`
+are taken apart.
+
+Mathematics. Loss, readout, windows and features are the same everywhere. Ours and theirs are A + I normalised, but by in- and out-degree
+ours, by the in-degree on both sides theirs (`once` gets ours). Then:
+
+t-gcn        Not the same. Theirs: gates read three convolutions, without an activation, by three linear layers; the reset gate is applied
+             before the product, as in the paper. Ours: one convolution with a ReLU, then torch's GRU, which applies it behind the product.
+             They are one function where the reset gate is 1 and the ReLU does nothing: losses of every window are compared there, with
+             the learning rate 0, for they would not be trained alike.
+evolvegcn-o  Not the same. Theirs evolves by a GRU, ours and the paper's by an LSTM; theirs takes rows of W, ours and the paper's columns.
+             Compared: theirs with W transposed and ours of a GRU, trained.
+evolvegcn-h  The same but for rows and columns of W. Compared: theirs with W transposed, trained.
+flaredtdg    The same as psg where all snapshots are whole and no state is inherited: losses of its first epoch's windows, not trained.
+as it is     Every module, unchanged, is held against its equations in float64 by tests/test_snapshot_rivals.py.
+
+Needs torch_geometric and torch_geometric_temporal, but for cases with rivals=torch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+from core.case import Case, Passes, Setting, Subject, seconds
+from core.turns import in_turns
+from rivals import pygt
+from rivals.plain_torch import PlainTorch
+from rivals.processes import Apart, Asked, Name
+from rivals.pygt import Pygt, Taken
+from rivals.snapshots import Psg, WindowTrainer
+from rivals.windows import Losses, Windows, apart
+from setups.snapshots import sequence_of
+
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.errors import UserError
+from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import Hyper, ModelShape, Recency
+
+MODELS = ("t-gcn", "evolvegcn-o", "evolvegcn-h")
+RIVALS: dict[str, tuple[Name, ...]] = {"torch": ("torch",), "pygt": ("pygt", "once", "torch")}
+RATE, SEED, COMPARED, ALLOWED = 1e-3, 0, 4, 1e-4
+HYPER = Hyper(group_size=4, recency=Recency(Decay(2, 2, 0.05)))
+WHOLE = WindowStrategy("whole", "Whole windows", "", lambda recency: Decay(recency.decay.window, 0, 1.0), inherits=False)
+
+
+def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence:
+    """Return the snapshots of so many windows and their targets. Raises UserError where there are not that many."""
+    last = first + groups + HYPER.group_size
+    if not 0 <= first < last <= len(sequence) or groups < 1:
+        raise UserError(f"{sequence.name} has {len(sequence)} snapshots; {groups} windows from snapshot {first} on need {last}")
+    return SnapshotSequence.from_snapshots([sequence[t] for t in range(first, last)], sequence.name).without_self_edges()
+
+
+def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> tuple[Psg, Windows]:
+    """Return our trainer, and the same windows for others."""
+    trainer = Psg(sequence, shape, HYPER, rate, SEED)
+    return trainer, Windows.of(sequence, trainer.material, HYPER, shape.predicts_each)
+
+
+def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterator[tuple[str, Callable[[], tuple[Losses, Losses]]]]:
+    """Yield what is compared, and an epoch's losses of both."""
+
+    def whole() -> tuple[Losses, Losses]:
+        trainer, _ = ours(sequence, shape, 0.0)
+        windowed = WindowTrainer(sequence, shape, HYPER, 0.0, SEED, strategy=WHOLE)
+        losses, order = trainer.epoch(), windowed.order
+        return windowed.epoch(), [losses[window] for window in order]
+
+    def plain() -> tuple[Losses, Losses]:
+        made, windows = ours(sequence, shape)
+        return PlainTorch(made.model, windows, RATE).epoch(), made.epoch()
+
+    def turned() -> tuple[Losses, Losses]:
+        made, windows = ours(sequence, replace(shape, temporal="gru"))
+        return Pygt(made.model, windows, RATE, Taken(once=True, turned=True)).epoch(), made.epoch()
+
+    def opened() -> tuple[Losses, Losses]:
+        made, windows = ours(sequence, shape, 0.0)
+        pygt.aligned(made.model)
+        rival = Pygt(made.model, windows, 0.0, Taken(once=True))
+        pygt.lifted(made.model)
+        return rival.epoch(), made.epoch()
+
+    yield "flaredtdg of whole windows and psg, not trained", whole
+    yield "torch and psg, trained", plain
+    if rivals == "pygt":
+        if shape.evolves_weights:
+            yield "once, W transposed, and psg of a GRU, trained", turned
+        else:
+            yield "once and psg, where they are one function, not trained", opened
+
+
+def differences(data: str, model: str, width: int, rivals: str, first: int, setting: Setting) -> Passes:
+    """Compare losses, and assert that those of the same mathematics agree. Raises UserError without the package."""
+    _require(rivals)
+    passes: dict[str, list[dict[str, float]]] = {}
+    for what, epochs in pairs(cut(sequence_of(data), first, COMPARED), model_shape(model, width, width), rivals):
+        start = time.perf_counter()
+        difference = apart(*epochs())
+        assert difference < ALLOWED, f"{what}: losses differ by {difference:.1e}"
+        passes[what] = [{"seconds": time.perf_counter() - start, "difference": difference}]
+    return passes
+
+
+def times(data: str, model: str, width: int, rivals: str, first: int, groups: int, setting: Setting) -> Passes:
+    """Time epochs by turns, after one of each that warms up. Raises UserError without the package."""
+    _require(rivals)
+    sequence, shape = cut(sequence_of(data), first, groups), model_shape(model, width, width)
+    names: tuple[Name, ...] = ("psg", "flaredtdg", *RIVALS[rivals])
+    with ExitStack() as stack:
+        trainers = {name: stack.enter_context(Apart(Asked(name, sequence, shape, HYPER, RATE, SEED))) for name in names}
+        epochs = {name: partial(trainer.timed, setting.threads) for name, trainer in trainers.items()}
+        in_turns(epochs, 1)
+        return seconds(in_turns(epochs, setting.repeats))
+
+
+def _require(rivals: str) -> None:
+    if rivals == "pygt":
+        pygt.package()
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    """Yield data sets by models, beside torch alone and beside the package."""
+    if quick:
+        yield Case({"what": "losses", "data": "growth-80", "rivals": "torch"}, partial(differences, "growth-80", "t-gcn", 4, "torch", 1))
+        return
+    for data, model, rivals in product(("enron_monthly", "math_overflow_monthly"), MODELS, RIVALS):
+        parameters = {"data": data, "model": model, "rivals": rivals}
+        yield Case({"what": "losses", **parameters}, partial(differences, data, model, 64, rivals, 16))
+        yield Case({"what": "times", **parameters}, partial(times, data, model, 64, rivals, 16, 12))
+
+
+SUBJECT = Subject(cases, 5, ("torch_geometric", "torch_geometric_temporal"))

@@ -1,0 +1,96 @@
+"""Distribution of a stream over ranks, and so which events each has in each optimiser step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.streams.event_numbers import EventNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDistribution:
+    """How a stream is distributed over ranks.
+
+    policy: what cuts the stream, a name of `partitioning`; '': nothing does, and every rank has all of it (DistTGL). shared: share of the
+    nodes, those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours by, a
+    unit of time; None: one over the stream's span.
+
+    newest: of what ranks do to a shared node in one iteration, the last alone counts, and all ranks learn of it; else each rank keeps its
+    own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3).
+    """
+
+    policy: str = "shared-nodes"
+    shared: float = 0.0
+    decay: float | None = None
+    newest: bool = True
+    remote: float = 1.0
+
+    def __str__(self) -> str:
+        """Return the text in keys of counts on disk, which knows this class by its first name."""
+        return repr(self).replace("StreamDistribution(", "Spread(")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankAssignment:
+    """Assignment of a distributed stream's events to ranks and iterations. By parts: iteration i has the events that `batches` gives it,
+    ranks x size in the order of time, and each rank those of its part: all see what was there before the first of them. Without parts
+    (DistTGL's memory parallelism): rank r has the r-th of equal spans of time, `batches.size` events of it an iteration, and sees what was
+    there before its own first one; of what is evaluated, the last rank has all.
+
+    whole: the last rank has all of it. Parts number events as `batches` does.
+    """
+
+    batches: BatchAssignment
+    parts: EventPartition | None = None
+    whole: bool = False
+
+    @property
+    def ranks(self) -> int:
+        return self.batches.ranks
+
+    def _span(self, rank: int) -> BatchAssignment:
+        part, ranks = self.batches.part, self.ranks
+        first, last = (len(part) * at // ranks for at in (rank, rank + 1))
+        if self.whole:
+            first, last = 0, len(part) * (rank == ranks - 1)
+        return BatchAssignment(part[first:last], 1, self.batches.size, self.batches.limit, self.batches.every)
+
+    @property
+    def iterations(self) -> int:
+        if self.parts is not None:
+            return self.batches.iterations
+        return max(self._span(rank).iterations for rank in range(self.ranks))
+
+    def rank_events(self, iteration: int, rank: int) -> Int64:
+        """Return the events of a rank in an iteration, ascending, int64 [B]."""
+        if self.parts is None:
+            numbers = self._span(rank).all_events(iteration)
+            return np.arange(numbers.start, max(numbers.start, numbers.stop), dtype=np.int64)
+        together = self.batches.all_events(iteration)
+        return np.flatnonzero(self.part_of(together) == rank) + together.start
+
+    def every_rank(self, iteration: int) -> EventNumbers:
+        """Return the events of an iteration, of all ranks."""
+        if self.parts is not None:
+            return self.batches.all_events(iteration)
+        return np.concatenate([self.rank_events(iteration, rank) for rank in range(self.ranks)])
+
+    def part_of(self, together: range) -> Int64:
+        """Return the part of each of these events, int64 [B]. Only where there are parts."""
+        assert self.parts is not None
+        return self.parts.event[together.start : together.stop].astype(np.int64)
+
+    def before(self, iteration: int, rank: int) -> int:
+        """Return the first event that the neighbourhoods of a rank's events do not reach in an iteration."""
+        return (self.batches if self.parts is not None else self._span(rank)).all_events(iteration).start
+
+    def size(self, iteration: int) -> int:
+        """Return the number of events of an iteration, of all ranks."""
+        if self.parts is not None:
+            return len(self.batches.all_events(iteration))
+        return sum(len(self._span(rank).all_events(iteration)) for rank in range(self.ranks))

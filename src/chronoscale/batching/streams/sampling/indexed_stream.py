@@ -1,0 +1,48 @@
+"""Indexed stream: events in order, and the T-CSR in which the sampler finds those of a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Int32, Numbers
+from chronoscale.datasets.streams.event_numbers import EventNumbers, row_index
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedStream:
+    """Stream with its T-CSR, of the same events under the same numbers; numbers int32 [M]: those that they have in the whole stream, of
+    which these are some, None: the same. Raises UserError where the two differ in size."""
+
+    stream: EventStream
+    tcsr: TCSR
+    numbers: Int32 | None = None
+
+    def __post_init__(self) -> None:
+        has = (self.tcsr.num_nodes, self.tcsr.neighbor.size)
+        most = 2 * len(self.stream)  # an event with itself is there once
+        if has[0] != self.stream.num_nodes or not most // 2 <= has[1] <= most:
+            raise UserError(
+                f"T-CSR of {has[0]} nodes and {has[1]} entries for a stream of {self.stream.num_nodes} nodes and {most // 2} events; "
+                "it is of another one"
+            )
+
+    def original(self, events: Int32) -> Int32:
+        """Return numbers in the whole stream; they ascend where these do."""
+        return events if self.numbers is None else self.numbers[events]
+
+    def roots(self, part: EventNumbers, negatives: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
+        """Return roots of a batch: sources, destinations, and `negatives` [B, k], event by event; the first event
+        that they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
+
+        sources: without the destinations, R = B (1 + k).
+        """
+        span = row_index(part)
+        negatives = negatives.reshape(len(part), -1)
+        ends = [self.stream.src[span]] if sources else [self.stream.src[span], self.stream.dst[span]]
+        node, t = np.concatenate([*ends, negatives.ravel()]), np.asarray(self.stream.t[span])
+        return node, np.full(node.size, before, np.int32), np.concatenate([*[t] * len(ends), np.repeat(t, negatives.shape[1])])

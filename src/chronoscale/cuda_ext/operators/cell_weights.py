@@ -1,0 +1,76 @@
+"""Weights of recurrent cells (`gru`, `lstm`), their gradients added up block by block of rows, and checks of operands.
+
+On a CPU cells take block after block of rows: a block's gates are made and used while they lie in the cache, and a first step, whose
+state is zero, multiplies nothing with it. Elsewhere torch's cells run.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.native.backend import FLOATS
+from chronoscale.cuda_ext.operators.sparse_arrays import describe
+from chronoscale.errors import UserError
+
+
+class CellWeights(NamedTuple):
+    """The weights of one of torch's cells with G gates (GRU 3, LSTM 4): weight_ih [G H, D], weight_hh [G H, H], their biases [G H] each."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
+
+    @classmethod
+    def of(cls, cell: torch.nn.RNNCellBase) -> CellWeights:
+        """Return the weights of one of torch's cells."""
+        return cls(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+
+
+class CellWeightGradients:
+    """The gradients of a cell's weights, added up block by block of rows."""
+
+    def __init__(self, weights: CellWeights) -> None:
+        self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
+
+    def add_input(self, gates: Tensor, x: Tensor) -> None:
+        """Add a block's share to the gradients of weight_ih and bias_ih.
+
+        gates [r, G H]: gradients before the activations; x [r, D]: the block's input.
+        """
+        self.all.weight_ih.addmm_(gates.t(), x)
+        self.all.bias_ih.add_(gates.sum(0))
+
+    def add_state(self, gates: Tensor, h: Tensor | None) -> None:
+        """Add a block's share to the gradients of weight_hh and bias_hh.
+
+        gates [r, G H]: gradients before the activations; h [r, H]: the block's state; None: zeros.
+        """
+        if h is not None:
+            self.all.weight_hh.addmm_(gates.t(), h)
+        self.all.bias_hh.add_(gates.sum(0))
+
+
+def empty_gradient(tensor: Tensor | None, wanted: bool = True) -> Tensor | None:
+    """Return contiguous memory for a tensor's gradient; None where there is no tensor, or its gradient is not wanted."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format) if tensor is not None and wanted else None
+
+
+def check_cell(name: str, x: Tensor, weights: CellWeights, gates: int, **states: Tensor | None) -> None:
+    """Raise UserError unless inputs, weights and states of the cell `name` fit one another."""
+    if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
+        raise UserError(f"{name}: x is {describe(x)}; expected float32 or float64 [R, D]")
+    hidden = weights.weight_hh.shape[-1] if weights.weight_hh.dim() else -1
+    sizes: list[tuple[str, Tensor | None, tuple[int, ...]]] = [
+        ("weight_ih", weights.weight_ih, (gates * hidden, x.shape[1])),
+        ("weight_hh", weights.weight_hh, (gates * hidden, hidden)),
+        ("bias_ih", weights.bias_ih, (gates * hidden,)),
+        ("bias_hh", weights.bias_hh, (gates * hidden,)),
+        *((part, state, (len(x), hidden)) for part, state in states.items()),
+    ]
+    for part, tensor, shape in sizes:
+        if tensor is not None and (tuple(tensor.shape) != shape or tensor.dtype != x.dtype or tensor.device != x.device):
+            raise UserError(f"{name}: {part} is {describe(tensor)}; expected {x.dtype} {list(shape)} on {x.device}")

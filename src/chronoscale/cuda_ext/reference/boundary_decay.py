@@ -1,0 +1,100 @@
+"""Reference of boundary-decay sampling (MemShare, eqs. 16 and 17) in plain Python."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.reference.splitmix import STEP, WORD, mix
+from chronoscale.errors import UserError
+
+if TYPE_CHECKING:
+    from chronoscale.cuda_ext.native.arguments import Ownership, TcsrArrays
+
+BACK = 16  # completion looks back over so many fan-outs
+
+
+def sample(
+    arrays: TcsrArrays,
+    t: NDArray[np.number[Any]],
+    owned: Ownership,
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    theta: float,
+    decay: float,
+    complete: bool,
+    seed: int,
+    out_neighbor: NDArray[np.int32],
+    out_event: NDArray[np.int32],
+    out_weight: NDArray[np.float32],
+    out_count: NDArray[np.int32],
+) -> None:
+    """Sample neighbours with weights, by the same coins as the native kernel, into the arrays of a WeightedNeighbors.
+
+    Of the latest events of each root local ones are kept, remote ones with the chances of eq. 17; `complete` fills free slots with
+    older local ones. Raises UserError for ids and rows out of range.
+    """
+    indptr, neighbor, event = arrays
+    nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]
+    if len(node) and not (node.min() >= -1 and node.max() < nodes):
+        raise UserError(f"boundary: node ids must lie in [-1, {nodes})")
+    out_neighbor.fill(-1)
+    out_event.fill(-1)
+    out_weight.fill(1)
+
+    def local(place: int) -> bool:
+        v, e = int(neighbor[place]), int(event[place])
+        if not (0 <= v < nodes and 0 <= e < len(t)):
+            raise UserError(f"boundary: node ids must lie in [0, {nodes}), and events in [0, {len(t)})")
+        return bool(owned.event[e] == owned.rank and (owned.node[v] == owned.rank or owned.node[v] < 0))
+
+    for i, (v, bound) in enumerate(zip(node.tolist(), before.tolist(), strict=True)):
+        begin, end = (0, 0) if v < 0 else (int(indptr[v]), int(indptr[v + 1]))
+        if not 0 <= begin <= end <= len(event):
+            raise UserError("boundary: a row does not lie within the entries")
+        end = bisect_left(event, bound, begin, end)
+        recent = range(max(begin, end - fanout), end)
+        others = [place for place in recent if not local(place) and theta < 1]
+        chance = _chances([t[event[place]].item() for place in others], theta, decay)
+        weight = {place: 1.0 for place in recent if place not in set(others)}
+        key = mix(seed ^ mix((v & WORD >> 32) << 32 | bound & WORD >> 32))
+        weight |= {place: 1 / p for place, p in zip(others, chance, strict=True) if p == 1 or _coin(key, int(event[place])) < p}
+        if complete:
+            older = range(recent.start - 1, max(begin, recent.start - BACK * fanout) - 1, -1)
+            weight |= dict.fromkeys(_first(fanout - len(weight), local, older), 1.0)
+        places = sorted(weight)
+        filled = slice(0, len(places))
+        out_neighbor[i, filled], out_event[i, filled], out_count[i] = neighbor[places], event[places], len(places)
+        out_weight[i, filled] = [weight[place] for place in places]
+
+
+def _chances(times: list[Any], theta: float, decay: float) -> list[float]:
+    """Return the chance (eq. 17) that each remote neighbour is kept, from their times, ascending."""
+    whole = bool(times) and isinstance(times[-1], int)
+    gaps = [float((times[-1] - time) & WORD if whole else times[-1] - time) for time in times]
+    shares = [exp(-decay * gap) if decay else 1.0 for gap in gaps]
+    total = 0.0
+    for share in shares:  # `sum` compensates for what is rounded off
+        total += share
+    return [min(theta * len(times) * share / total, 1.0) for share in shares]
+
+
+def _coin(key: int, event: int) -> float:
+    """Return the random number in (0, 1) that decides about an event, drawn from the root's key."""
+    return ((mix(key + (event + 1) * STEP & WORD) >> 12) + 0.5) * 2.0**-52
+
+
+def _first(count: int, local: Callable[[int], bool], places: range) -> list[int]:
+    """Return up to `count` places that are local, in order; none beyond them is looked at."""
+    local_places: list[int] = []
+    for place in places:
+        if len(local_places) == count:
+            break
+        if local(place):
+            local_places.append(place)
+    return local_places

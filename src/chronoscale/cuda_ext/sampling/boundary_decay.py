@@ -1,0 +1,83 @@
+"""Boundary-decay sampling of temporal neighbours (MemShare, eqs. 16 and 17): local ones, and some remote ones with weights. Needs no
+torch.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.cuda_ext.native.arguments import (
+    INT32_LIMIT,
+    Ownership,
+    TcsrArrays,
+    WeightedNeighbors,
+    address,
+    cpu_library_or_warn,
+    require_accepted,
+    require_array,
+    require_tcsr,
+    to_int32_ids,
+)
+from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
+from chronoscale.errors import UserError
+
+
+def sample(
+    arrays: TcsrArrays,
+    t: NDArray[np.number[Any]],
+    owned: Ownership,
+    node: NDArray[np.int32],
+    before: NDArray[np.int32],
+    fanout: int,
+    theta: float,
+    decay: float = 0.0,
+    complete: bool = True,
+    seed: int = 0,
+    threads: int = 0,
+) -> WeightedNeighbors:
+    """Sample up to `fanout` neighbours, with weights, of each root: node[i] before event before[i], both int32 [R].
+
+    Of the latest `fanout` events (temporal.sample's `recent`) local ones are kept, with weight 1; each of the R remote ones is kept on
+    its own with p = min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more keeps
+    all, with weight 1. So sums of weight times anything that the event alone decides have the recent neighbours' as their expectation.
+
+    complete: slots that are then free take the latest local events that come before all of those, of weight 1, looking back over 16 x
+    fanout entries of the row: what is summed then goes beyond the recent neighbours, so that the above holds without it alone.
+
+    t int64 or float64 [M], in the order of events: only differences count, and int64 ones are exact. Coins depend on the seed (below
+    2^64), the root and the event alone: the same root gets the same neighbours in whatever batch, order or thread. threads and what is
+    raised: as in temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
+    """
+    node, before = to_int32_ids("node", node), to_int32_ids("before", before)
+    fanout, seed, threads, rank = index(fanout), index(seed), index(threads), index(owned.rank)
+    fits = node.ndim == 1 and node.shape == before.shape and 0 <= fanout <= MAX_FANOUT and 0 <= rank < INT32_LIMIT
+    if not fits or not (0 <= seed < 2**64 and 0 <= threads < INT32_LIMIT):
+        raise UserError(
+            f"boundary: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, rank={rank}, seed={seed}, "
+            f"threads={threads}; expected [R] of each, at most {MAX_FANOUT}, below 2^64, and none that is negative"
+        )
+    if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0):
+        raise UserError(f"boundary: theta={theta}, decay={decay}; expected finite numbers of 0 or more")
+    require_tcsr("boundary", arrays)
+    require_array("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
+    require_array("the parts of nodes", owned.node, np.int32, len(arrays[0]) - 1)
+    require_array("the parts of events", owned.event, np.int32, len(t))
+    neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
+    sampled = WeightedNeighbors(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
+    if (library := cpu_library_or_warn("temporal neighbours across a boundary are sampled")) is None:
+        boundary_decay_reference.sample(arrays, t, owned, node, before, theta, decay, complete, seed, *sampled)
+        return sampled
+    tcsr = (*(address(array) for array in arrays), len(arrays[1]), len(t), address(t), t.dtype.kind == "i")
+    ownership = (address(owned.node), address(owned.event), rank)
+    roots = (len(node), address(node), address(before), fanout)
+    arguments = (*tcsr, *ownership, *roots, theta, decay, complete, seed, threads)
+    require_accepted(
+        "boundary", library.cs_boundary(len(arrays[0]) - 1, *arguments, *(address(array) for array in sampled)), len(arrays[0]) - 1
+    )
+    return sampled

@@ -1,0 +1,1 @@
+"""Tables of numbers in text files: lines, columns, the roles of columns, and event streams made of them."""

@@ -1,0 +1,93 @@
+"""Edge lists: tables of events without a header, whose columns a format documents for so many fields, or `columns` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from chronoscale.datasets.formats.event_order import OrderPolicy
+from chronoscale.datasets.formats.tables.lines import is_number, text_lines
+from chronoscale.datasets.formats.tables.roles import SHOWN, FieldCountError, Roles, parse_roles
+from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, read_events
+from chronoscale.datasets.formats.tables.text_table import TextTable
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+
+ColumnRoles = Annotated[
+    str | tuple[str, ...] | None, "the role of every column, in order: src, dst, time, weight, label, feature; _ skips one"
+]
+Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeList:
+    """Format of tables of events without a header: its documented orders of columns, at most one for each number of fields; lines that
+    begin with `comment` are none of it."""
+
+    layouts: tuple[str, ...]
+    comment: str | None = None
+    smallest_id: int = 0
+
+    def read(
+        self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn", skip: int = 0
+    ) -> EventStream:
+        """Read events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
+        is documented as the time never changes: weights are like that."""
+        return self.events(self.tables(path, skip), columns, bipartite=bipartite, order=order)
+
+    def tables(self, path: Paths, skip: int = 0) -> list[TextTable]:
+        """Return the numbers of every file. Raises UserError, `file:line: what`."""
+        return [self._table(file, skip) for file in as_paths(path)]
+
+    def events(
+        self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn"
+    ) -> EventStream:
+        """Return the events of tables that are open. Raises as `read`."""
+        try:
+            named = None if columns is None else parse_roles(columns)
+        except UserError as error:
+            raise UserError(f"{tables[0].path}: {error}") from None
+        roles = [self._roles(table, named) for table in tables]
+        if len({*roles}) > 1:
+            raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
+        events = read_events(tables, roles[0], bipartite=bipartite, order=order, smallest_id=self.smallest_id)
+        if named is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
+            field, time = roles[0].index("time") + 1, events.t[0]
+            meant = "say what each is, as in columns=src,dst,weight or columns=src,dst,time, an option of the reader"
+            raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {time} in every line; {meant}")
+        return events
+
+    def _table(self, file: Path, skip: int) -> TextTable:
+        number, first = next(
+            (
+                (number, line)
+                for number, line in enumerate(text_lines(file), start=1)
+                if number > skip and line.strip() and not (self.comment and line.startswith(self.comment))
+            ),
+            (1, ""),
+        )
+        separator = "," if "," in first else None
+        entries = [entry.strip() for entry in first.split(separator)]
+        if entries and not any(map(is_number, entries)):
+            header = "the options skip=1, which passes over a header, and columns, as in columns=src,dst,weight,time, say how to read it"
+            raise UserError(f"{file}:{number}: expected numbers, found '{first.strip()[:SHOWN]}'; {header}")
+        return TextTable(file, separator=separator, comment=self.comment, skip=skip)
+
+    def _roles(self, table: TextTable, named: Roles | None) -> Roles:
+        documented = {len(layout.split()): tuple(layout.split()) for layout in self.layouts}
+        if named is not None and len(named) == table.fields:
+            return named
+        if named is None and table.fields in documented:
+            return documented[table.fields]
+        number, line = table.first_line()
+        if named is not None:
+            raise FieldCountError(f"{table.path}:{number}", table.fields, line, f"the {len(named)} of columns={','.join(named)}")
+        orders = " or ".join(f"'{layout.replace('_', '')}'" for layout in self.layouts)
+        raise FieldCountError(
+            f"{table.path}:{number}",
+            table.fields,
+            line,
+            f"{orders}; say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader",
+        )

@@ -1,0 +1,133 @@
+"""Event tables: the columns of text files of events, one file after another, read in blocks and kept on disk beyond a megabyte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.formats.tables.roles import Roles, column_places
+from chronoscale.datasets.formats.tables.text_table import TableBlock, TextTable
+from chronoscale.datasets.spool import BLOCK, Spool, map_rows
+from chronoscale.errors import UserError
+
+EXACT = 2**53  # integers that float64 holds
+INTEGERS = {"src": "node id", "dst": "node id", "node": "node id", "id": "event id", "label": "label", "split": "part of the split"}
+RowError = Callable[[int, str], UserError]
+BELOW = ("label", "split")  # these may be
+
+
+class EventTable:
+    """Columns of events from text files, by role. src, dst and node (ids of the source), id, label, split: int64 [M]. time: int64 [M] where
+    every entry is an integer, else float64, and the place in the files where no column holds it. features: float32 [M, D], of weights and
+    features.
+
+    Raises UserError, `file:line: what`, for ids, labels or parts of a split that are no integers, ids below `smallest_id`, and times that
+    float64 would round.
+    """
+
+    def __init__(self, tables: Sequence[TextTable], roles: Roles, smallest_id: int = 0) -> None:
+        self.tables, self.roles = tables, roles
+        whole = {role: Spool(np.int64) for role in INTEGERS if role in roles}
+        wide = column_places(roles, "weight", "feature")
+        times, matrix = TimeColumn(), Spool(np.float32, (len(wide),))
+        for table in tables:
+            for part in table.blocks():
+                for role, spool in whole.items():
+                    smallest = None if role in BELOW else 0 if role == "id" else smallest_id
+                    spool.append(_integer_column(part, roles.index(role), INTEGERS[role], smallest))
+                if "time" in roles:
+                    times.append(part.column(roles.index("time")), part.error)
+                if wide:
+                    matrix.append(part.matrix(wide))
+        self.columns: dict[str, NDArray[Any]] = {role: spool.array() for role, spool in whole.items()}
+        self.columns["time"] = times.array() if "time" in roles else np.arange(len(self), dtype=np.int64)
+        if wide:
+            self.columns["features"] = matrix.array()
+
+    def __len__(self) -> int:
+        return sum(table.rows for table in self.tables)
+
+    def error(self, row: int, problem: str) -> UserError:
+        """Return the error at `row` of all files together, with file and line."""
+        table, row = self._place(row)
+        return table.error(row, problem)
+
+    def line(self, row: int) -> int:
+        """Return the line of its file that holds `row` of all files together."""
+        table, row = self._place(row)
+        return table.line(row)
+
+    def _place(self, row: int) -> tuple[TextTable, int]:
+        ends = np.cumsum([table.rows for table in self.tables])
+        at = int(np.searchsorted(ends, row, side="right"))
+        return self.tables[at], row - int(ends[at]) + self.tables[at].rows
+
+    @property
+    def timed(self) -> str:
+        """Which column is the time, to say after what is wrong with it."""
+        return f"; field {self.roles.index('time') + 1} is read as the time" if "time" in self.roles else ""
+
+
+class TimeColumn:
+    """Column of times: int64 until the first entry with a fraction, from then on float64."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(np.int64)
+        self._wide: tuple[RowError, int] | None = None  # the first that float64 would round
+
+    def append(self, times: NDArray[Any], error: RowError) -> None:
+        """Append times, int64 or float64 [n]. Raises UserError, made by `error` from the row and what is wrong, where float64 would round
+        one."""
+        if times.dtype.kind == "i" and self._wide is None and (wide := np.abs(times) > EXACT).any():
+            self._wide = error, int(np.argmax(wide))
+        if self._wide is not None and "f" in (times.dtype.kind, self._spool.dtype.kind):
+            raise self._wide[0](self._wide[1], "a time beyond 2**53, and other times have fractions")
+        if times.dtype.kind == "f" and self._spool.dtype.kind == "i":
+            exact, self._spool = self._spool.array(), Spool(np.float64)
+            for begin in range(0, len(exact), BLOCK):
+                self._spool.append(exact[begin : begin + BLOCK].astype(np.float64))
+        self._spool.append(times)
+
+    def array(self) -> NDArray[Any]:
+        return self._spool.array()
+
+
+def _integer_column(part: TableBlock, place: int, meaning: str, smallest: int | None) -> Int64:
+    numbers = part.column(place)
+    if numbers.dtype != np.int64:
+        if (wrong := (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)).any():
+            row = int(np.argmax(wrong))
+            raise part.error(row, f"expected an integer {meaning}, found {numbers[row]}")
+        numbers = numbers.astype(np.int64)
+    if smallest is not None and numbers.size and numbers.min() < smallest:
+        row = int(np.argmax(numbers < smallest))
+        raise part.error(row, f"{meaning} {numbers[row]} is below {smallest}")
+    return numbers
+
+
+def compact_ids(*ends: Int64) -> tuple[list[NDArray[np.int32]], Int64]:
+    """Return (positions int32 of each array, distinct ids int64 ascending), so that ids = distinct[positions]. A table where ids are dense,
+    else a sort."""
+    top, size = max(int(ids.max(initial=0)) for ids in ends), sum(ids.size for ids in ends)
+    if top < 4 * size + 1024:
+        occurs = np.zeros(top + 1, dtype=np.bool_)
+        for ids in ends:
+            for begin in range(0, ids.size, BLOCK):
+                occurs[ids[begin : begin + BLOCK]] = True
+        distinct = np.flatnonzero(occurs).astype(np.int64)
+        rank = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+        return [map_rows(ids, lambda block: rank[block], np.int32) for ids in ends], distinct
+    distinct = np.empty(0, np.int64)
+    for ids in ends:
+        for begin in range(0, ids.size, BLOCK):
+            distinct = np.union1d(distinct, ids[begin : begin + BLOCK])
+    return [map_rows(ids, lambda block: np.searchsorted(distinct, block), np.int32) for ids in ends], distinct
+
+
+def are_consecutive(ids: Int64) -> bool:
+    """Whether ids are 0, 1, 2, …"""
+    return all(np.array_equal(ids[at : at + BLOCK], np.arange(at, min(at + BLOCK, len(ids)))) for at in range(0, len(ids), BLOCK))

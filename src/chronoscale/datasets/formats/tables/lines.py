@@ -1,0 +1,71 @@
+"""Lines of text files, plain or compressed by gzip."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import IO
+
+from chronoscale.datasets.unpacking import CHUNK, GZIP, GzipReader, gunzip
+from chronoscale.errors import UserError
+
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """Open a file, through gzip where its first bytes say so. Raises UserError if it cannot be opened."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == GZIP
+        return io.BufferedReader(GzipReader(path), CHUNK) if packed else path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read the content of a file, through gzip where its first bytes say so. Raises UserError as `open_binary` and `gunzip`, and where it
+    is damaged."""
+    try:
+        data = path.read_bytes()
+        return gunzip(path, data) if data.startswith(GZIP) else data
+    except DAMAGED as error:
+        raise damage_error(path, error) from None
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+
+
+def text_lines(path: Path) -> Generator[str, None, None]:
+    """Yield the lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
+    try:
+        with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
+            yield from text
+    except DAMAGED as error:
+        raise damage_error(path, error) from None
+
+
+def first_line(path: Path) -> str:
+    """Return the first line, empty for an empty file. Raises UserError as `text_lines` does."""
+    lines = text_lines(path)
+    try:
+        return next(lines, "")
+    finally:
+        lines.close()
+
+
+def damage_error(path: Path, error: Exception) -> UserError:
+    """Return the error for a file that ends early or holds other bytes than its format allows."""
+    if isinstance(error, UnicodeDecodeError):
+        return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8)")
+    return UserError(f"{path}: truncated or damaged ({error})")
+
+
+def is_number(entry: str) -> bool:
+    """Whether a finite number is written."""
+    try:
+        return math.isfinite(float(entry)) and "_" not in entry
+    except ValueError:
+        return False

@@ -1,0 +1,174 @@
+"""Text tables: numbers in columns, read at the speed of a C parser; what is wrong with a malformed file is found line by line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Float32
+from chronoscale.datasets.formats.tables.lines import DAMAGED, damage_error, is_number, open_binary, text_lines
+from chronoscale.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENTRIES = 1 << 18  # that are in memory together
+
+
+class TextTable:
+    """Text file of `fields` numbers a line. `rows`: lines, once `parts` has come to the end; `promised`: what the second line of the file
+    says of them.
+
+    `separator` None means white space. Empty lines and lines that start with `comment` do not count; nor do the first `skip` lines.
+    Reads .gz. With `gaps` an entry may be nan. Raises UserError naming the file where it is missing, empty, truncated or not text.
+    """
+
+    def __init__(
+        self, path: str | Path, separator: str | None = None, comment: str | None = None, skip: int = 0, gaps: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self.separator = separator
+        self.comment = comment
+        self.skip = skip
+        self.gaps = gaps
+        self.rows = 0
+        self.promised: int | None = None
+        self.fields = len(self.first_line()[1].split(separator))
+
+    def blocks(self, rows: int | None = None) -> Iterator[TableBlock]:
+        """Yield the lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields
+        or an entry that is no finite number."""
+        for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
+            self._check(frame)
+            yield TableBlock(self, frame, self.rows)
+            self.rows += len(frame)
+        if self.promised not in (None, self.rows):
+            raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
+
+    def text_blocks(self) -> Iterator[pd.DataFrame]:
+        """Yield the lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
+        `file:line: what`, for a line with another number of fields."""
+        whole = False
+        for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
+            if not whole and (frame.shape[1] != self.fields or (frame.iloc[:, -1] == "").any()):  # or it is not there: pandas does not tell
+                if (fault := self._fault(numbers=False)) is not None:
+                    raise fault
+                whole = True
+            yield frame
+            self.rows += len(frame)
+
+    def _frames(self, rows: int, **how: Any) -> Iterator[pd.DataFrame]:
+        import pandas as pd  # noqa: PLC0415 (heavy, and a file that is no table is refused before)
+
+        self.rows = 0
+        try:
+            # as text, since pandas loses a field after a line that ends in a carriage return alone
+            with open_binary(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
+                frames = pd.read_csv(
+                    text,
+                    sep=self.separator or r"\s+",
+                    comment=self.comment,
+                    skiprows=self.skip,
+                    header=None,
+                    keep_default_na=False,
+                    na_values=["nan", "NaN", "NAN"] if self.gaps else None,
+                    chunksize=rows,
+                    **how,
+                )
+                yield from frames
+        except pd.errors.EmptyDataError:
+            raise UserError(f"{self.path}: no data") from None
+        except DAMAGED as error:
+            raise damage_error(self.path, error) from None
+        except (pd.errors.ParserError, ValueError) as error:
+            raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
+
+    def read_all(self) -> TableBlock:
+        """Return all lines at once. Raises as `parts`."""
+        return next(self.blocks(1 << 62))
+
+    def first_line(self) -> tuple[int, str]:
+        """Number and text of the first line that counts. Raises UserError where there is none."""
+        first = next(self._lines(), None)
+        if first is None:
+            raise UserError(f"{self.path}: no data")
+        return first
+
+    def error(self, row: int, problem: str) -> UserError:
+        """Return the error at data row `row` (from 0), with the line of the file that holds it."""
+        return UserError(f"{self.path}:{self.line(row)}: {problem}")
+
+    def line(self, row: int) -> int:
+        """Number of the line that holds a data row."""
+        return next(line for i, (line, _) in enumerate(self._lines()) if i == row)
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        """Return c-parser failures that do not raise: a short row leaves NaN, a word leaves text."""
+        if frame.shape[1] != self.fields or any(kind.kind not in "if" for kind in frame.dtypes):
+            raise self._malformed("an integer beyond 64 bits")
+        if not np.isfinite(frame.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
+            raise fault
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(text_lines(self.path), start=1):
+            content = line if self.comment is None else line.split(self.comment, 1)[0]
+            if number > self.skip and content.strip():
+                yield number, content
+
+    def _malformed(self, reason: str, numbers: bool = True) -> UserError:
+        return self._fault(numbers) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+
+    def _fault(self, numbers: bool = True) -> UserError | None:
+        """Return the first line that is not as it should be, if any."""
+        expected = 0
+        for number, line in self._lines():
+            entries = [entry.strip() for entry in (line.split(self.separator) if numbers else next(csv.reader([line])))]
+            expected = expected or len(entries)
+            if len(entries) != expected:
+                return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
+            for entry in entries if numbers else ():
+                if not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
+                    return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
+        return None
+
+
+class TableBlock:
+    """Block of consecutive rows of a text table, from row `start` on. `column(i)` is int64 where every entry is an integer, else
+    float64."""
+
+    def __init__(self, table: TextTable, frame: pd.DataFrame, start: int) -> None:
+        self.table = table
+        self.start = start
+        self._frame = frame
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    @property
+    def fields(self) -> int:
+        """Numbers a line."""
+        return self._frame.shape[1]
+
+    def column(self, i: int) -> NDArray[Any]:
+        """Return column i, int64 or float64 [rows]."""
+        array = self._frame.iloc[:, i].to_numpy()
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
+
+    def matrix(self, places: Sequence[int] | None = None) -> Float32:
+        """Return these columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
+        frame = self._frame if places is None else self._frame.iloc[:, list(places)]
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
+        if not (representable := (~np.isinf(numbers)).all(axis=1)).all():
+            raise self.error(int(np.argmin(representable)), "a number beyond the range of float32")
+        return numbers
+
+    def error(self, row: int, problem: str) -> UserError:
+        """Return the error at a row of this block, with the line of the file that holds it."""
+        return self.table.error(self.start + row, problem)

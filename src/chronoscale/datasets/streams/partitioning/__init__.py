@@ -1,1 +1,0 @@
-"""How a stream is cut for several ranks."""

@@ -1,0 +1,1 @@
+"""Datasets as users name them: opened, described, partitioned."""

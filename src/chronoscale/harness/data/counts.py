@@ -1,0 +1,120 @@
+"""Counts of what a dataset holds, for each kind of dynamic graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from chronoscale.batching.signals.windows import Windows
+from chronoscale.datasets.entries import Published
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.statistics import count_stream, distinct_labels, stream_shape
+from chronoscale.errors import UserError
+from chronoscale.harness.display.fact import Fact, Facts, spread
+
+EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds
+DEAD_SENSORS = 5  # that are named at most
+
+
+def count_snapshots(sequence: SnapshotSequence, horizon: int) -> Facts:
+    """Count nodes, snapshots, edges and classes, and how much a snapshot differs from the one before."""
+    stats = statistics_of(sequence)
+    spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
+    compared = {"changed edges": stats.changed_edges, "effective edges": stats.effective_edges, "touched rows": stats.touched_rows}
+    spans |= {key: column[1:] for key, column in compared.items()}
+    loops = int(np.count_nonzero(sequence.src == sequence.dst))
+    totals = [("nodes", sequence.num_nodes), ("snapshots", len(sequence)), ("edges", int(stats.edges.sum())), ("self-loops", loops)]
+    if sequence.classes is not None:
+        totals += [("classes", sequence.num_classes), ("labelled nodes", int(np.count_nonzero(sequence.classes >= 0)))]
+    return [Fact(*total) for total in totals] + [spread(key, column) for key, column in spans.items() if len(column)]
+
+
+def count_signal(signal: Signal, horizon: int) -> Facts:
+    """Count sensors, steps, channels, edges and missing readings, and the bytes of windows of `horizon` steps."""
+    steps, sensors, channels = signal.values.shape
+    missing, dead = signal.missing_count, len(signal.dead_sensors)
+    calendar = f", the last {signal.calendar} of the calendar" if signal.calendar else ""
+    return [
+        Fact("sensors", sensors),
+        Fact("steps", steps),
+        Fact("channels", channels, f"{channels:,}{calendar}"),
+        Fact("edges", signal.edge_index.shape[1]),
+        Fact("self-loops", int(np.count_nonzero(signal.edge_index[0] == signal.edge_index[1]))),
+        Fact("missing readings", missing, f"{missing:,} ({missing / max(signal.values.size, 1):.2%})"),
+        Fact("sensors without a reading", dead, f"{dead:,}" + (f": {dead_sensors(signal)}" if dead else "")),
+        *_window_bytes((steps, sensors, channels), horizon, signal.values.dtype),
+    ]
+
+
+def dead_sensors(signal: Signal) -> str:
+    """Name the first sensors without a reading, by their ids in the source where it has any; '' for none."""
+    dead = signal.dead_sensors
+    first = (dead if signal.node_ids is None else signal.node_ids[dead])[:DEAD_SENSORS].tolist()
+    return ", ".join(map(str, first)) + (", …" if len(dead) > DEAD_SENSORS else "")
+
+
+def printed_sizes(counts: Published, horizon: int) -> Facts:
+    """Compute the bytes of a signal whose counts a paper prints; nothing where it prints none."""
+    if not counts.steps or not counts.node_features:
+        return []
+    return _window_bytes((counts.steps, counts.nodes, counts.node_features), horizon, np.dtype(np.float64), "published counts, ")
+
+
+def _window_bytes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any], source: str = "") -> Facts:
+    """Bytes of [steps, sensors, channels]: one array, all windows copied out (PGT-I eq. 1), one array and an index (eq. 2)."""
+    steps, sensors, channels = shape
+    rows = [Fact(f"bytes, one array ({source}{dtype})", steps * sensors * channels * dtype.itemsize)]
+    labels = [f"bytes, {form} ({source}{dtype}, horizon {horizon})" for form in ("windows copied, eq. 1", "index-batching, eq. 2")]
+    try:
+        windows = Windows(steps, horizon, horizon)
+    except UserError as error:
+        return rows + [Fact(label, None, str(error)) for label in labels]
+    sizes = (size(sensors, channels, dtype.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
+    return rows + [Fact(label, int(size)) for label, size in zip(labels, sizes, strict=True)]
+
+
+def count_events(stream: EventStream, horizon: int) -> Facts:
+    """Count nodes, events, repetitions and features, and measure how skewed and bursty an event stream is."""
+    counted = count_stream(stream)
+    facts = [Fact("nodes", stream.num_nodes), Fact("events", len(stream)), *_times(stream)]
+    facts += [
+        Fact("self-loops", counted.self_loops),
+        Fact("repeated events", counted.duplicates, f"{counted.duplicates:,} (same src, dst and time)"),
+    ]
+    facts += [Fact("distinct pairs", counted.pairs), *_shape(stream, counted.repetition)]
+    facts += [Fact("features", 0 if stream.features is None else stream.features.shape[1])]
+    if stream.node_features is not None:
+        facts.append(Fact("node features", stream.node_features.shape[1]))
+    return facts if stream.labels is None else [*facts, Fact("distinct labels", distinct_labels(stream))]
+
+
+def _shape(stream: EventStream, repetition: float) -> Facts:
+    measured = stream_shape(stream)
+    facts = [Fact("nodes with an event", measured.active_nodes), Fact("repetition", repetition, f"{repetition:.2%} of the events")]
+    skews = {"source skew": measured.source_skew, "destination skew": measured.destination_skew}
+    facts += [Fact(name, value, f"{value:.2f} (Zipf exponent)") for name, value in skews.items() if not math.isnan(value)]
+    if math.isnan(measured.burstiness):
+        return facts
+    return [*facts, Fact("burstiness", measured.burstiness, f"{measured.burstiness:.2f} (-1 even, 0 Poisson, 1 bursts)")]
+
+
+def _times(stream: EventStream) -> Facts:
+    if not len(stream):
+        return []
+    ends = {"first time": stream.t[0].item(), "last time": stream.t[-1].item()}
+    seconds = all(EARLIEST <= time < LATEST for time in ends.values()) and "time" not in stream.account
+    return [Fact(name, time, f"{time:,}" + (f" ({_date(time)}, as seconds)" if seconds else "")) for name, time in ends.items()]
+
+
+def _date(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")
+
+
+COUNTERS: Mapping[str, Callable[[Any, int], Facts]] = {"snapshots": count_snapshots, "signals": count_signal, "streams": count_events}

@@ -1,0 +1,1 @@
+"""Values with a text for people and a value for programs."""

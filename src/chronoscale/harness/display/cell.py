@@ -1,0 +1,34 @@
+"""Cell: a value of a table that people read in another form than programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Cell(NamedTuple):
+    """A value with a text for the terminal.
+
+    value: as JSON has it, a number where it is one. key: of the value in JSON, where the column's name does not say its unit.
+    """
+
+    value: object
+    text: str
+    key: str = ""
+
+
+def record(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row as JSON has it: numbers as numbers, all digits; null for what is no finite number."""
+    return {(value.key if isinstance(value, Cell) else "") or str(key): plain(value) for key, value in row.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return a value that `json` can write."""
+    if isinstance(value, Cell):
+        return plain(value.value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value

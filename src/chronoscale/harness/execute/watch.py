@@ -1,0 +1,52 @@
+"""Watch: measures what else the cores did while something was timed."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.harness.runs.noise import Noise
+from chronoscale.real_exec.execution.passes import Pass
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Counts the cores' time, and who used it, from its creation on. Children count when they have ended."""
+
+    def __init__(self) -> None:
+        self.load = os.getloadavg()[0]
+        self._cores = _core_seconds()
+        self._own = _own_seconds()
+
+    def noise(self, timed: Sequence[Sequence[Pass]], pinned: int = 0, attempt: int = 1) -> Noise:
+        """Record what went on until now beside the passes that were `timed`."""
+        total, busy, steal = (now - before for now, before in zip(_core_seconds(), self._cores, strict=True))
+        own = _own_seconds() - self._own
+        whole = max(total, 1 / TICKS)
+        passes = min((len(passes) for passes in timed), default=0)
+        cores = len(os.sched_getaffinity(0))
+        return Noise(self.load, steal / whole, max(busy - own, 0.0) / whole, spread(timed), passes, cores, pinned, attempt)
+
+
+def spread(timed: Sequence[Sequence[Pass]]) -> float:
+    """Return the largest relative standard deviation of passes' spans, of those of which there are several."""
+    spans = [np.array([each.trace.span_ns for each in passes], np.float64) for passes in timed if len(passes) > 1]
+    return max((float(span.std() / span.mean()) for span in spans if span.mean() > 0), default=0.0)
+
+
+def _core_seconds() -> tuple[float, float, float]:
+    """Seconds of all cores since the machine started: all, those in use, those that the hypervisor took (proc_stat(5))."""
+    columns = [int(ticks) / TICKS for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    user, nice, system, _, _, irq, soft, steal = columns
+    return sum(columns), user + nice + system + irq + soft, steal
+
+
+def _own_seconds() -> float:
+    """Seconds that this process has used, and those of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -1,0 +1,71 @@
+"""Keys of an experiment on a signal."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.keys.types import Names, Size, Steps
+from chronoscale.strategies.workload import Hyper
+
+
+class SignalData(Data):
+    """A signal on a static graph."""
+
+    missing: float | None = Field(None, description="the reading that means there is none")
+    time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
+    calendar: Steps | None = Field(
+        None,
+        description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
+    )
+
+    @property
+    def changed(self) -> bool:
+        """Whether readings are not taken as they stand in the file."""
+        return any(given is not None for given in (self.missing, self.time_of_day, self.calendar))
+
+
+class SignalModel(Model):
+    """A model on signals, and its widths."""
+
+    hops: Size = Field(2, description="steps of diffusion, of models that diffuse")
+    heads: Size = Field(4, description="of models that attend")
+
+
+class SignalTraining(Training):
+    """Hyper-parameters; windows are of steps."""
+
+    batch_size: Size = Field(64, description="windows a rank and optimiser step")
+    window: Size = Field(12, description="steps read")
+    horizon: Annotated[Size, null_is(12)] = Field(12, description="steps predicted")
+    batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
+    validation: bool = Field(True, description="whether an epoch ends with the validation windows")
+    standardise: Literal["training", "windows", "series"] = Field("training", description="period of mean and deviation")
+
+
+class SignalExperiment(Experiment):
+    """An experiment on a signal."""
+
+    family: ClassVar[str] = "signals"
+    dataset: Annotated[SignalData, BeforeValidator(named)]
+    model: Annotated[SignalModel, BeforeValidator(named)]
+    training: SignalTraining = SignalTraining()
+    strategies: Names = ("pgt", "index", "dist-index")
+    cluster: str = "polaris"  # PGT-I's testbed
+
+    @property
+    def hyper(self) -> Hyper:
+        """The part of the experiment that planning reads."""
+        t = self.training
+        return Hyper(
+            batch_size=t.batch_size,
+            window=t.window,
+            horizon=t.horizon,
+            variant=t.variant,
+            seed=self.seed,
+            batches=t.batches,
+            validate=t.validation,
+            standardise=t.standardise,
+        )

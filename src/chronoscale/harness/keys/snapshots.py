@@ -1,0 +1,149 @@
+"""Keys of an experiment on snapshots."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+
+from chronoscale.batching.snapshots.held_out import HeldOut
+from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.keys.types import LISTED, WHOLE, Names, Part, Size, Steps, Width
+from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
+from chronoscale.strategies.workload import Hyper, Recency
+
+Share = Annotated[NonNegativeFloat, Field(lt=1)]
+Lags = Annotated[tuple[NonNegativeInt, ...], LISTED]
+
+
+def _share(value: Any) -> Any:
+    """Other families validate or do not, by default they do; runs of earlier versions have their keys, too."""
+    return 0.0 if value is True else value
+
+
+class CutKeys(Part):
+    """How events become snapshots."""
+
+    width: PositiveFloat | None = Field(None, description="of a snapshot, in the unit of the timestamps; this or `count`")
+    count: Size | None = Field(None, description="events a snapshot")
+    cumulative: bool = Field(False, description="a snapshot keeps the edges of all before it")
+    sliding: Size | None = Field(None, description="a snapshot keeps the edges of so many cuts")
+
+    @model_validator(mode="after")
+    def _one(self) -> CutKeys:
+        if (self.width is None) == (self.count is None):
+            raise ValueError("give exactly one of width, count")
+        return self
+
+
+class SnapshotData(Data):
+    """A dataset of snapshots, or of events that are cut."""
+
+    cut: CutKeys | None = Field(None, description="of events into snapshots")
+    window: Size | None = Field(None, description="join so many snapshots into each (sliding)")
+    scale: Size = Field(1, description="multiply all counts, to simulate a larger graph that evolves alike; there is none to execute")
+
+    @property
+    def label(self) -> str:
+        """Name for people to read, with the scale."""
+        return super().label + (f" x {self.scale}" if self.scale > 1 else "")
+
+
+class SnapshotModel(Model):
+    """A model on snapshots, and its widths."""
+
+    inputs: Width = Field(64, description="width of generated features, where the dataset has none")
+
+
+class SnapshotTraining(Training):
+    """Hyper-parameters; groups are of snapshots."""
+
+    group_size: Size = Field(4, description="snapshots a group")
+    stride: Size = Field(1, description="snapshots from one group's start to the next one's")
+    groups_per_rank: Annotated[Literal[1, 2], WHOLE] = Field(
+        1, description="a rank and iteration, for strategies that do not choose it themselves"
+    )
+    horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
+    scale_learning_rate: bool = Field(True, description="multiply the learning rate of a step by its groups, on all ranks (REAL §7.4)")
+    task: Literal["in-degree", "degrees", "classes"] = Field(
+        "in-degree",
+        description="predict log(1 + in-degree) of every node from its features, log(1 + in- and out-degree) from those of the snapshots "
+        "that are read, or its class from its features",
+    )
+    validation: Annotated[Share, BeforeValidator(_share)] = Field(
+        0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch"
+    )
+    full: Size = Field(2, description="snapshots of a sliding window that are kept whole, the newest (FlareDTDG's K)")
+    decayed: Steps = Field(6, description="snapshots of a window before those, of each of which less is kept than of the next")
+    alpha: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="share that is kept of a window's oldest snapshot")
+    lags: Lags = Field((), description="ages (0 is the newest) that are kept whole all the same; hidden states end at younger ones")
+    chunks: Size = Field(64, description="METIS's parts that windows keep or give up, all ranks together: a power of two is cut best")
+    tune: bool = Field(
+        False,
+        description="`chronoscale train` first looks for `full` and `alpha` by greedy search from 2 and 0.1 (FlareDTDG §3.5); `full` and "
+        "`decayed` together stay; other commands take what is given",
+    )
+    tune_epochs: Size = Field(3, description="that each setting is trained to be validated, if `tune`")
+    test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
+
+
+class SnapshotExperiment(Experiment):
+    """An experiment on snapshots."""
+
+    family: ClassVar[str] = "snapshots"
+    work: ClassVar[tuple[str, ...]] = (*Experiment.work, "groups")
+    dataset: Annotated[SnapshotData, BeforeValidator(named)]
+    model: Annotated[SnapshotModel, BeforeValidator(named)] = SnapshotModel()
+    training: SnapshotTraining = SnapshotTraining()
+    strategies: Names = ("psg", "real-reuse", "real-g+")
+    groups: Size | None = Field(None, description="snapshot groups an epoch, the first ones; all without it")
+
+    @model_validator(mode="after")
+    def _tunes(self) -> SnapshotExperiment:
+        if self.training.tune and not self.training.validation:
+            raise UserError("training.tune: true, and training.validation is 0: settings are compared on it; hold out a share, such as 0.2")
+        return self
+
+    @model_validator(mode="after")
+    def _widths(self) -> SnapshotExperiment:
+        """A task that makes its features gives their width."""
+        width = self.task.inputs(self.model.inputs)
+        if width != self.model.inputs:
+            if "inputs" in self.model.model_fields_set:
+                raise UserError(f"model.inputs: training.task: '{self.task.name}' reads {width} numbers a node, got {self.model.inputs}")
+            object.__setattr__(self, "model", self.model.model_copy(update={"inputs": width}))
+        return self
+
+    @property
+    def hyper(self) -> Hyper:
+        """The part of the experiment that planning reads."""
+        t = self.training
+        return Hyper(
+            t.group_size,
+            t.stride,
+            t.groups_per_rank,
+            horizon=t.horizon,
+            variant=t.variant,
+            seed=self.seed,
+            recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks),
+            task=t.task,
+            held=HeldOut(t.validation, t.test),
+        )
+
+    @property
+    def task(self) -> SnapshotTask:
+        """Prediction task of the experiment."""
+        return task_of(self.training.task)
+
+    @property
+    def scales_rate(self) -> bool:
+        """Whether a step's learning rate grows with its groups."""
+        return self.training.scale_learning_rate
+
+    @property
+    def length(self) -> int | None:
+        """Number of snapshots that `groups` groups need, and of those held out behind them; None for all."""
+        t = self.training
+        return None if self.groups is None else self.hyper.held.required_snapshots((self.groups - 1) * t.stride + t.group_size + t.horizon)

@@ -1,0 +1,132 @@
+"""Keys of an experiment on an event stream."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+
+from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
+from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named
+from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Size, Steps, Width
+from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
+
+Share = Annotated[NonNegativeFloat, Field(lt=1)]
+
+
+class StreamModel(Model):
+    """A model on streams, and its widths."""
+
+    hidden: Width = Field(100, description="width of hidden states")
+    heads: Size = Field(2, description="of models that attend")
+    time: Width = Field(100, description="width of the encoding of elapsed times")
+    clock: Literal["linear", "log", "both"] = Field("linear", description="scale of elapsed times: as published, in decibels, or both")
+    mails: Size = Field(10, description="mails that a node keeps, of APAN")
+    inputs: Annotated[NonNegativeInt, Field(le=WIDEST)] = Field(
+        100, description="width of random features of nodes, of models without memory, where the dataset has none; 0: zeros"
+    )
+    dropout: Share = Field(0.0, description="share of the attention's weights that training leaves out")
+
+
+class StreamTraining(Training):
+    """Hyper-parameters; batches are of events."""
+
+    learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
+    batch_size: Size = Field(200, description="events a rank and optimiser step")
+    fanout: Annotated[tuple[Annotated[Size, Field(le=MAX_FANOUT)], ...], LISTED] = Field(
+        (10,), description="neighbours a node of each layer, the roots' first; the last serves the layers beyond"
+    )
+    sampling: Literal["recent", "uniform"] = Field("recent", description="neighbours of the latest events, or of any earlier ones")
+    windows: Size = Field(1, description="spans of time that a root has neighbours in, of DySAT")
+    duration: NonNegativeFloat = Field(0.0, description="of a window, in the stream's unit of time")
+    task: Literal["link", "node"] = Field("link", description="predict destinations, or the label of an event's source")
+    split: Annotated[tuple[Share, Share], LISTED] = Field((0.70, 0.15), description="shares of the events that train and that validate")
+    hidden_nodes: Share = Field(0.0, description="share of the nodes that training never sees")
+    ranked: Annotated[Size, Field(le=MAX_NEGATIVES)] = Field(20, description="negatives that a test event is ranked against")
+    negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
+    cache_ratio: Annotated[NonNegativeFloat, Field(le=1)] = Field(
+        0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"
+    )
+    presample: Size = Field(400, description="batches that are sampled before training to see which features are asked for most")
+    partition: Literal["shared-nodes", "metis", "distgl", "random"] = Field(
+        "shared-nodes", description="what cuts the stream, of strategies that spread memory over ranks"
+    )
+    shared: Share = Field(0.1, description="share of the nodes, those of most events, that all parts have, where hot nodes are shared")
+    decay: NonNegativeFloat | None = Field(
+        None,
+        description="how fast neighbours count for less, a unit of time, in cutting and sampling; default: 1 / span",
+    )
+    theta: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of remote neighbours that boundary decay samples")
+    complete: bool = Field(True, description="whether older local neighbours fill the fan-out that boundary decay leaves")
+    alpha: Annotated[NonNegativeFloat, Field(le=2)] = Field(
+        0.3, description="1 - cosine by which a shared node's memory has turned before other ranks hear of it"
+    )
+    adaptive: bool = Field(False, description="let theta and alpha follow the times that are measured in the first epochs")
+    sent: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of changes that alpha lets through, as plans assume")
+    staleness: Size = Field(1, description="iterations that memory may be behind, of mspipe")
+    patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
+    batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
+    validation: bool = Field(True, description="whether an epoch ends with the events that validate")
+
+    @model_validator(mode="after")
+    def _together(self) -> StreamTraining:
+        if self.windows > 1 and not self.duration:
+            raise UserError(f"training.windows: {self.windows} of them need a length, training.duration")
+        if self.duration and self.windows == 1:
+            raise UserError(f"training.duration: windows of {self.duration:g} need a number of them above 1, training.windows")
+        if not (min(self.split) > 0 and sum(self.split) < 1):
+            raise UserError(f"training.split: expected two shares above 0 with a sum below 1, got {list(self.split)}")
+        if self.patience and not self.validation:
+            raise UserError("training.patience: it waits for a better score of the validation, which training.validation: false leaves out")
+        return self
+
+
+class StreamExperiment(Experiment):
+    """An experiment on a stream of events."""
+
+    family: ClassVar[str] = "streams"
+    dataset: Annotated[Data, BeforeValidator(named)]
+    model: Annotated[StreamModel, BeforeValidator(named)]
+    training: StreamTraining = StreamTraining()
+    tgl: str | None = Field(None, description="a configuration of TGL (YAML), relative to this file: what it says where this one does not")
+    strategies: Names = ("sequential", "tgl", "tgl-unique")
+
+    @model_validator(mode="after")
+    def _layers(self) -> StreamExperiment:
+        fanout, layers = self.training.fanout, self.model.layers
+        if len(fanout) > layers:
+            raise UserError(f"training.fanout: {len(fanout)} numbers, and {layers} layer{'s' * (layers > 1)} of the model to sample for")
+        return self
+
+    @property
+    def protocol(self) -> Protocol:
+        """Protocol by which events are split and evaluated."""
+        t = self.training
+        return Protocol(t.task, *t.split, t.hidden_nodes, t.ranked, t.negatives)
+
+    @property
+    def hyper(self) -> Hyper:
+        """The part of the experiment that planning reads."""
+        t = self.training
+        sharing = SharingHyper(t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent)
+        return Hyper(
+            batch_size=t.batch_size,
+            fanout=t.fanout,
+            variant=t.variant,
+            seed=self.seed,
+            batches=t.batches,
+            validate=t.validation,
+            events=EventHyper(
+                self.protocol,
+                t.sampling,
+                t.windows,
+                t.duration,
+                t.patience,
+                cache_ratio=t.cache_ratio,
+                presample=t.presample,
+                sharing=sharing,
+            ),
+        )

@@ -1,0 +1,58 @@
+"""Cost models that need no measurement: datasheets, and the files of fitted costs that experiments name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.simulator import presets
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+
+ENGINE = Link(1e9, 1e-3)  # a data engine for costs that are asked for memory, and for shares of an epoch, alone
+
+
+def names_cost_file(experiment: Experiment) -> bool:
+    """Say whether the key `costs` names a file."""
+    return experiment.costs not in ("auto", "fitted", "datasheet")
+
+
+def datasheet_costs(cluster: str) -> DatasheetCosts:
+    """Return costs by a cluster's datasheet: enough for memory, and to tell how long one schedule takes beside another."""
+    return DatasheetCosts(presets.cluster(cluster).device, engine=ENGINE)
+
+
+def costs_of_file(experiment: Experiment, device: str) -> FittedCosts:
+    """Load the costs that an experiment names, for what runs on `device`.
+
+    Raises UserError for costs of another device, or of ranks that shared a GPU, unless the experiment lets it (`extrapolate`): then
+    every number says so.
+    """
+    costs = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
+    if costs.fingerprint.get("share_gpu") and not experiment.share_gpu:
+        if not experiment.extrapolate:
+            reason = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
+            raise UserError(f"costs: {experiment.costs} was {reason}")
+        return replace(costs, taken_for=device)
+    try:
+        return costs.for_device(device)
+    except UserError as error:
+        raise UserError(f"costs: {experiment.costs} was {error}") from None
+
+
+def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
+    """Return the costs to replay on a cluster with.
+
+    Raises UserError for 'fitted' without a file (a profile of which device?), for a file of another device than the cluster's unless
+    the experiment lets it, and for launches that a profile cannot tell.
+    """
+    if experiment.costs in ("auto", "datasheet"):
+        return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
+    if experiment.costs == "fitted":
+        raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
+    if experiment.launch != "eager":
+        raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
+    costs = costs_of_file(experiment, cluster.device.name)
+    return costs if costs.taken_for else replace(costs, peaks=cluster.device)

@@ -1,0 +1,1 @@
+"""Finished runs as reports, tables, and files for other tools."""

@@ -1,0 +1,69 @@
+"""Curves that a profile has fitted, as a table."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chronoscale.errors import UserError
+from chronoscale.harness.display.cell import Cell
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.records import AGAIN
+from chronoscale.strategies.costs import FittedCosts
+
+
+def profile_table(run: Run) -> pd.DataFrame:
+    """Return the curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
+    paths = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
+    files = sorted(paths, key=lambda path: int(path.stem.split("-")[1]))
+    if not files:
+        raise UserError(f"{run.folder / 'profile'}: no costs-<ranks>.json in it; {AGAIN}")
+    return pd.concat([fit_table(FittedCosts.load(path)).assign(ranks=int(path.stem.split("-")[1])) for path in files], ignore_index=True)
+
+
+def fit_table(costs: FittedCosts) -> pd.DataFrame:
+    """Return a row a fitted curve: form, error on samples neither fitted nor chosen by (median size, and of their sum, signed), a row's
+    spread over repeats, the error of the forms not chosen on the samples chosen by, samples, the range of edges seen; behind them those of
+    what a predictor has learned, by operation and lane."""
+    return pd.DataFrame(
+        [
+            *(
+                {
+                    "op": fit.op,
+                    "implementation": fit.variant,
+                    "width": fit.width,
+                    "form": fit.form,
+                    "held-out error %": round(100 * fit.held_out_error, 1),
+                    "held-out sum %": round(100 * fit.bias, 1) if fit.bias is not None else float("nan"),
+                    "spread %": round(100 * fit.spread, 1),
+                    "others %": _others({form: 100 * error for form, error in fit.alternatives.items()}),
+                    "samples": fit.samples,
+                    "edges": Cell([fit.low["edges"], fit.high["edges"]], f"{fit.low['edges']:,}..{fit.high['edges']:,}"),
+                }
+                for fit in costs.fits
+            ),
+            *_learned(costs),
+        ]
+    )
+
+
+def _learned(costs: FittedCosts) -> list[dict[str, object]]:
+    """Rows of a predictor, where costs have one: the median held-out error of a kind's tasks, and what nine tenths stay below."""
+    return [
+        {
+            "op": held_out.kind,
+            "implementation": 0,
+            "width": Cell(None, "any"),
+            "form": "perceptron",
+            "held-out error %": round(100 * held_out.median, 1),
+            "held-out sum %": float("nan"),
+            "spread %": float("nan"),
+            "others %": Cell({"p90": 100 * held_out.most}, f"90 % of tasks below {100 * held_out.most:.1f}"),
+            "samples": held_out.tasks,
+            "edges": Cell(None, ""),
+        }
+        for held_out in (costs.predictor.held_out if costs.predictor is not None else ())
+    ]
+
+
+def _others(percent: dict[str, float]) -> Cell:
+    return Cell(percent, ", ".join(f"{form} {error:.1f}" for form, error in percent.items()))

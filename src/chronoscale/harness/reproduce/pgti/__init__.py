@@ -1,1 +1,0 @@
-"""PGT-I's tables and figures, run again."""

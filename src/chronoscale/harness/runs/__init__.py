@@ -1,0 +1,1 @@
+"""Run folders: how they are begun and taken up again, and the records in them."""

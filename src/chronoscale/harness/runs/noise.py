@@ -1,0 +1,66 @@
+"""Noise: what else went on while something was timed, and whether its figures can be believed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.records import read_json
+
+FILE = "noise.json"
+PASSES = 7  # the fewest of which a mean can leave out the fastest and the slowest, and a spread is told
+SPREAD = 0.10  # of the passes' times, relative standard deviation: as `fit.WIDE`
+STEAL = 0.02  # of the cores' time, taken by the hypervisor
+OTHERS = 0.10  # of the cores' time, used by other processes
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Record of what went on beside a measurement.
+
+    load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
+    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank
+    had to itself, 0: not told apart. attempt: how often it was timed, this time included.
+    """
+
+    load: float
+    steal: float
+    others: float
+    spread: float
+    passes: int
+    cores: int
+    pinned: int = 0
+    attempt: int = 1
+
+    @property
+    def why(self) -> str:
+        """What keeps the figures from being believed, in words; '' for nothing."""
+        reasons = []
+        if self.spread > SPREAD:
+            reasons.append(f"passes vary by {self.spread:.0%} (more than {SPREAD:.0%})")
+        if self.steal > STEAL:
+            reasons.append(f"the hypervisor took {self.steal:.1%} of the cores' time (more than {STEAL:.0%})")
+        if self.others > OTHERS:
+            reasons.append(f"other processes used {self.others:.0%} of it (more than {OTHERS:.0%})")
+        return ", ".join(reasons)
+
+    @property
+    def sentence(self) -> str:
+        """That the figures are not to be believed, why, and what was done about it; '' where they can be."""
+        return f"not to be believed: {self.why}" + f"; the quietest of {self.attempt} attempts" * (self.attempt > 1) if self.why else ""
+
+    @property
+    def level(self) -> float:
+        """How noisy: the largest of the figures, each relative to what is allowed."""
+        return max(self.spread / SPREAD, self.steal / STEAL, self.others / OTHERS)
+
+    def save(self, folder: Path) -> None:
+        """Write the record as JSON into the folder of what was timed."""
+        write_text(folder / FILE, json.dumps(asdict(self), indent=1))
+
+    @classmethod
+    def load_from(cls, folder: Path) -> Noise | None:
+        """Read the record in a folder; None where nothing was recorded (older runs). Raises UserError for a damaged record."""
+        return read_json(folder / FILE, cls, "record of noise") if (folder / FILE).exists() else None

@@ -1,0 +1,94 @@
+"""Passes that a run has executed: schedules, traces and losses, and how far they can be believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.datasets.scores import Scores
+from chronoscale.harness.runs.idle import Idle
+from chronoscale.harness.runs.noise import Noise
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.records import read_array, read_json, reading
+from chronoscale.strategies.evaluation.fidelity import TOTAL
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Trace
+
+SCHEDULE = ".schedule.parquet"
+SPANS = ".spans.json"  # beside a replay: epochs of its draws, ns
+
+
+def load_schedules(folder: Path) -> dict[str, Schedule]:
+    """Load the schedules of a piece, by strategy."""
+    return {path.name.removesuffix(SCHEDULE): Schedule.load(path) for path in sorted(folder.glob(f"*{SCHEDULE}"))}
+
+
+def load_passes(folder: Path, label: str) -> list[Pass]:
+    """Load what ranks saved of one item of a job, a pass a repeat. Raises UserError for a file that is missing or damaged."""
+    losses = read_array(folder / f"{label}-losses.npy", np.float64, (None, None), "losses")
+    scores = read_json(path := folder / f"{label}-scores.json", list[Scores], "scores")
+    with reading(path, "scores"):
+        if len(scores) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(scores)}")
+    path = folder / f"{label}-counts.json"
+    counts = read_json(path, list[dict[str, int]], "counts") if path.exists() else [{} for _ in scores]
+    with reading(path, "counts"):
+        if len(counts) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(counts)}")
+    path = folder / f"{label}-launched.json"
+    launched = read_json(path, list[LaunchSummary], "record of launches") if path.exists() else [None for _ in scores]
+    with reading(path, "record of launches"):
+        if len(launched) != len(losses):
+            raise ValueError(f"expected {len(losses)} repeats, got {len(launched)}")
+    repeats = enumerate(zip(losses, scores, counts, launched, strict=True))
+    return [Pass(Trace.load(folder / f"{label}-r{repeat}.parquet"), *columns) for repeat, columns in repeats]
+
+
+def passes_of(run: Run, ranks: int, strategy: str) -> list[Pass]:
+    """Load the executed repeats of one strategy."""
+    return load_passes(run.folder / f"ranks-{ranks}", strategy)
+
+
+def predicted_epoch_ns(run: Run, ranks: int, strategy: str) -> float | None:
+    """Return the predicted epoch of ranks that wait for the slowest, the median of its draws; None where none were made."""
+    path = run.folder / f"replay-{ranks}" / f"{strategy}{SPANS}"
+    return float(np.median(read_json(path, list[int], "record of drawn epochs"))) if path.exists() else None
+
+
+def noise_sentences(run: Run) -> dict[int, str]:
+    """Say, by number of ranks, why what was executed is not to be believed; none where it was quiet."""
+    noises = {ranks: Noise.load_from(folder) for ranks, folder in run.numbered("ranks-")}
+    doubts = {ranks: noise.sentence for ranks, noise in noises.items() if noise is not None and noise.sentence}
+    return {ranks: f"on {ranks} rank{'s' * (ranks > 1)}: {doubt}" for ranks, doubt in doubts.items()}
+
+
+def with_noise(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a column `noise` that says of each row's ranks why it is not to be believed, where any is not; of operations
+    their total's."""
+    sentences = noise_sentences(run)
+    if not sentences:
+        return table
+    whole = table["op"] == TOTAL if "op" in table else pd.Series(True, index=table.index)
+    noise = [sentences.get(int(ranks), "").partition(": ")[2] * bool(total) for ranks, total in zip(table["ranks"], whole, strict=True)]
+    return table.assign(noise=noise)
+
+
+def launch_sentences(run: Run) -> list[str]:
+    """Say what was to run as CUDA graphs and did not, and why, a line a strategy and number of ranks."""
+    lines = []
+    for ranks, folder in run.numbered("ranks-"):
+        for name in load_schedules(folder):
+            launched = load_passes(folder, name)[-1].launched
+            if launched is not None and launched.why:
+                lines.append(f"launch: graph: strategy '{name}' on {ranks} rank{'s' * (ranks > 1)} was {launched}")
+    return lines
+
+
+def idle_ranks(run: Run) -> Idle:
+    """Count the ranks that train nothing, by strategy and number of ranks."""
+    pieces = run.numbered("ranks-")
+    return {(name, ranks): schedule.idle for ranks, folder in pieces for name, schedule in load_schedules(folder).items()}

@@ -1,0 +1,49 @@
+"""Streaming: an epoch that memory does not hold, replayed stretch by stretch; its figures are kept, and no trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.harness.planning.schedules import plan_stretches
+from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.simulator import presets
+from chronoscale.simulator.long_epochs.replay import replay_stretches
+from chronoscale.simulator.network.traffic import busiest_links
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+def stream_point(
+    planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, ignored: str, part: Path
+) -> SimulatedPoint:
+    """Replay an epoch stretch by stretch: return the point, and write its bytes by link to the folder `part`. One replay, whatever is
+    uncertain. ignored: keys of the experiment that it does not follow, '' for none. Raises UserError as `Strategy.plan` and
+    `engine.replay`."""
+    machines = presets.scaled(cluster, gpus)
+    left = f"; {ignored} left aside" if ignored else ""
+    result = replay_stretches(plan_stretches(planner, work, gpus, costs), machines, costs)
+    result.links.to_csv(part / "links.csv", index=False)
+    try:
+        result.check()
+        out_of_memory = ""
+    except UserError as error:  # a result like any other
+        out_of_memory = str(error)
+    return SimulatedPoint(
+        strategy=planner.name,
+        gpus=gpus,
+        peak_bytes=int(result.tally.peaks.max()),
+        host_bytes=result.tally.schedule.host,
+        costs=costs.name,
+        cluster=machines.name,
+        preset_gpus=cluster.gpus,
+        note=f"{result.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{left}",
+        idle_ranks=result.tally.idle,
+        links=busiest_links(result.links),
+        partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
+        out_of_memory=out_of_memory,
+        summary=result.summary,
+        op_seconds={str(op): float(seconds) for op, seconds in result.op_seconds.items()},
+    )

@@ -1,0 +1,72 @@
+"""Signals: epochs on windows of sensor readings, from printed counts alone."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import cache
+
+from pydantic import BaseModel, ConfigDict
+
+from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.simulator import memory, presets
+from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+@cache
+def _workload(dataset: str, model: str, hidden: int, layers: int, heads: int, batch: int, variant: str) -> Workload:
+    training = {"batch_size": batch, "variant": variant}
+    of = {"name": model, "hidden": hidden, "layers": layers, "heads": heads}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ChronoscaleWarning)
+        experiment = check({"dataset": dataset, "model": of, "training": training, "cluster": "polaris"}, "the study's signals")
+        return workflow_of(experiment).workload(experiment)
+
+
+class SignalTestbed(BaseModel):
+    """What a paper's workloads have in common: width, attention heads, windows a batch, and the share of peak that kernels reach.
+
+    Settings of a point: these, and instead of its cluster's figures `bandwidth` (B/s) and `latency_s` of the engine, `launch_s` of a
+    kernel's start; None for the cluster's.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hidden: int
+    heads: int
+    batch: int
+    efficiency: float
+
+    def cluster(self, point: StudyPoint) -> Cluster:
+        found = presets.scaled(presets.cluster(point.cluster), point.gpus)
+        of = {name: given for name, given in point.settings if given is not None}
+        launch = of.get("launch_s", found.device.launch_s)
+        assert found.engine is not None
+        engine = Link(of.get("bandwidth", found.engine.bandwidth), of.get("latency_s", found.engine.latency_s))
+        return replace(found, engine=engine, device=replace(found.device, launch_s=launch))
+
+    def workload(self, point: StudyPoint) -> Workload:
+        hidden, heads, batch = (point.setting(name, getattr(self, name)) for name in ("hidden", "heads", "batch"))
+        return _workload(point.dataset, point.model, hidden, point.layers, heads, batch, point.variant)
+
+    def planner(self, point: StudyPoint) -> Strategy:
+        return strategy(point.strategy)
+
+    def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
+        return DatasheetCosts(cluster.device, point.setting("efficiency", self.efficiency), cluster.engine)
+
+    def check(self, replayed: Replayed) -> None:
+        memory.check(replayed.schedule, replayed.trace, replayed.cluster)
+
+
+def testbed(paper: str, **assumed: float) -> SignalTestbed:
+    """Return the testbed of a paper."""
+    return SignalTestbed.model_validate(assumed)

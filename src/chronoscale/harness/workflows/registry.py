@@ -1,0 +1,19 @@
+"""Registry: the workflow of every family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.workflows.signals.workflow import SignalWorkflow
+from chronoscale.harness.workflows.snapshots.workflow import SnapshotWorkflow
+from chronoscale.harness.workflows.streams.workflow import StreamWorkflow
+from chronoscale.harness.workflows.workflow import Workflow
+
+WORKFLOWS: Mapping[str, Workflow[Any]] = {"snapshots": SnapshotWorkflow(), "signals": SignalWorkflow(), "streams": StreamWorkflow()}
+
+
+def workflow_of(experiment: Experiment) -> Workflow[Any]:
+    """Return the workflow of the experiment's family."""
+    return WORKFLOWS[experiment.family]

@@ -1,0 +1,276 @@
+"""Control plane of REAL's three stages of training: it prepares, profiles and schedules while ranks train (REAL §3.3, §5.4, appendix A)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.harness.execute.jobs import make_training
+from chronoscale.harness.execute.machine import admit, sharing, this_device, unmeasured_machine
+from chronoscale.harness.keys.snapshots import SnapshotExperiment
+from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.runs.training_record import CONTROL, JOB, Control, control
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.measurement.environment import device_name, fingerprint
+from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
+from chronoscale.real_exec.measurement.kernels import launch_ns
+from chronoscale.real_exec.measurement.repeats import mean_durations
+from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.rank_group import RankGroup
+from chronoscale.real_exec.ranks.supervision import Patience
+from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.material_files import write_material
+from chronoscale.real_exec.snapshots.model import learner_of
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, newest_plan, plan_folder
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.reports.training_run import WAITING, Activity
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
+from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
+from chronoscale.strategies.planning.time_limit import LOW, plan_within
+from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
+from chronoscale.strategies.real.reuse import REAL_TYPE1
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
+from chronoscale.strategies.workload import Hyper, Workload
+
+STAGES = ("cold start", "profiling", "optimised")
+COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS
+TAU = 2.0  # estimated epochs that a strategy which solves gets (REAL §5.4)
+MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
+FIRST = 2  # epochs of the first stage that the second one's forms are chosen by, one of them to warm up
+PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
+ENOUGH = 8  # rows of an operation that a curve is fitted to
+LOOK_S = 0.02
+PLANE = "control plane"  # the thread; where training fails it ends by itself, and nobody waits for it
+
+
+def serves(planner: Strategy, hyper: Hyper) -> bool:
+    """Say whether the stages before the last can train what the strategy does: whole groups on a rank, features that do not change."""
+    return planner.kind == COLD.kind and not any(stage.refuses(hyper) for stage in (COLD, REUSING, GREEDY))
+
+
+def train(
+    experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, folder: Path, rough_costs: Callable[[], CostModel]
+) -> None:
+    """Train `experiment.epochs` epochs on the largest of its rank counts into `folder`, ending with the strategy `planner`.
+
+    A run that was killed goes on after its last whole epoch. data: the stored snapshots. rough_costs: returns costs before anything is
+    measured.
+
+    Raises UserError before anything starts when the first schedule does not fit in memory.
+    What the control plane cannot do later is warned of, and training goes on with the schedule it has.
+    """
+    ranks = max(experiment.ranks)
+    for part in ("plans", "epochs"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
+    job = make_training(experiment, item, folder)
+    plane = ControlPlane(experiment, planner, work, job, ranks, rough_costs())
+    if newest_plan(folder) < 0:
+        plane.publish(0, COLD.plan(work, ranks, plane.rough))
+    job.save(folder / JOB)
+    worker = start(ENTRY, folder / JOB, ranks, job.settings.threads)
+    thread = threading.Thread(target=plane.run, args=(worker,), name=PLANE, daemon=True)
+    thread.start()
+    try:
+        wait(worker, job.name, Patience(experiment.hang_after))
+    except MachineError:
+        if plane.failure is None:
+            raise
+    finally:
+        plane.over.set()
+    thread.join()
+    if plane.failure is not None:
+        raise plane.failure
+    plane.close()
+
+
+class TrainingEnded(Exception):
+    """Signal that training has ended before the control plane."""
+
+
+class ControlPlane:
+    """Prepares the next plan while ranks train, at low priority, and publishes it as files that appear whole."""
+
+    def __init__(self, experiment: SnapshotExperiment, planner: Strategy, work: Workload, job: Job, ranks: int, rough: CostModel) -> None:
+        self.experiment, self.planner, self.work, self.job, self.ranks, self.rough = experiment, planner, work, job, ranks, rough
+        self.folder = Path(job.out)
+        self.over = threading.Event()
+        self.failure: BaseException | None = None
+        left = control(self.folder)
+        self.activities, self.notes = left.activities, left.notes
+        self.missed: tuple[str, str] | None = None
+        self._stopped = ""  # why it gave up
+        self._context = Context(job.settings)
+        self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
+        self._records: dict[int, EpochRecord] = {}
+
+    def run(self, worker: RankGroup) -> None:
+        """Go on from where the files say it stopped, to the last plan or the end of training."""
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
+        try:
+            if newest_plan(self.folder) < 1:
+                self._preprocess()
+            if newest_plan(self.folder) < 2:
+                self._optimise(self._statistics(1, PROFILED + 1))
+        except TrainingEnded:
+            pass  # `close` says what that came to
+        except (UserError, MachineError) as error:
+            self._stopped = str(error)
+            stage = STAGES[newest_plan(self.folder) + 1]
+            self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
+        except BaseException as error:  # handed to the thread that waits for the ranks
+            self.failure = error
+            stop(worker)
+
+    def close(self) -> None:
+        """Say, after the last epoch, where the strategy that was asked for has trained none."""
+        last = len(STAGES) - 1
+        if self._epochs(last):
+            return
+        *_, end = self._epochs()
+        busy = sum(a.end_ns - a.start_ns for a in self.activities if a.what != WAITING) / 1e9
+        each = (end.end_ns - end.start_ns) / 1e9
+        why = (
+            "see why above"
+            if self._stopped
+            else f"its schedule comes after {PROFILED + 1} epochs of stage '{STAGES[1]}' and {busy:.3g} s of preparing, an epoch takes "
+            f"{each:.3g} s: give it more epochs (--epochs, or epochs: in the file)"
+        )
+        ended = f"training ended after {end.epoch + 1} epochs in stage '{end.stage}'; {why}"
+        if end.strategy == self.planner.name:
+            return self._note(f"strategy '{end.strategy}' was not planned anew from what was measured: {ended}")
+        self.missed = (STAGES[last], self.planner.name)
+        self._note(f"strategy '{self.planner.name}' has not trained a single epoch, '{end.strategy}' has trained the last: {ended}")
+
+    def publish(self, number: int, schedule: Schedule) -> None:
+        """Make a plan visible, with the forms of snapshots that ranks need and no earlier plan brought. The first brings none: ranks start
+        at once and build their own.
+
+        Raises UserError when it does not fit in a rank's memory.
+        """
+        admit(schedule, unmeasured_machine(self.experiment, schedule), self.rough)
+        final = plan_folder(self.folder, number)
+        draft = final.with_name(f".{final.name}")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        schedule.save(draft / "schedule.parquet")
+        (draft / PLAN).write_text(json.dumps(asdict(PlanRecord(STAGES[number], schedule.name, number < len(STAGES) - 1))))
+        if number:
+            with self._recording("difference maps" if number == 1 else "further forms"):
+                self._build(schedule)
+                stores = self._material.stores()
+                write_material(draft / "forms", stores, self._shipped)
+                self._shipped = {kind: set(store) for kind, store in stores.items()}
+        draft.rename(final)
+
+    def _build(self, schedule: Schedule) -> None:
+        """What each rank's program would prepare, by the very code that would."""
+        learner = learner_of(self.job.model, self._context, self._material.objective.outputs)
+        for rank in range(self.ranks):
+            self._continue()
+            SnapshotProgram(schedule, self._material, learner, self.experiment.hyper, replace(self._context, rank=rank))
+
+    def _preprocess(self) -> None:
+        """The second stage's plan. Where nothing was measured before, its forms are chosen by what the first epochs took: a datasheet is of
+        another machine."""
+        costs: CostModel = self.rough
+        if isinstance(self.rough, DatasheetCosts) and self.experiment.costs != "datasheet":
+            seen = self._statistics(0, FIRST)
+            with self._recording("fit"):
+                costs = self._fit(seen)
+        with self._recording("choice of forms"):
+            schedule = REUSING.plan(self.work, self.ranks, costs)
+        self.publish(1, schedule)
+
+    def _statistics(self, last: int, epochs: int) -> list[tuple[Schedule, list[Pass]]]:
+        """Traces of the stages up to `last`, without the first epoch of each where there are more; waits for `epochs` of the last."""
+        with self._recording(WAITING):
+            while len(self._epochs(last)) < epochs:
+                self._continue(LOOK_S)
+        seen = []
+        for plan in range(last + 1):
+            traced = [e for e in self._epochs(plan) if self._trace(e).exists()]
+            kept = traced[1 : PROFILED + 1] or traced
+            if kept:
+                schedule = Schedule.load(plan_folder(self.folder, plan) / "schedule.parquet")
+                seen.append((schedule, [Pass(Trace.load(self._trace(e)), np.array(e.losses)) for e in kept]))
+        return seen
+
+    def _optimise(self, seen: list[tuple[Schedule, list[Pass]]]) -> None:
+        planner, name = self.planner, self.planner.name
+        with self._recording("fit"):
+            costs = self._fit(seen)
+        seconds = MARGIN_S + TAU * float(np.median([e.end_ns - e.start_ns for e in self._epochs(1)[1:]])) / 1e9
+        with self._recording(f"scheduling by {name}"):
+            if planner.solves:
+                schedule = plan_within(seconds, planner, self.work, self.ranks, costs)
+            else:
+                schedule = plan_epoch(planner, self.work, self.ranks, costs)
+        if schedule is None:
+            self._note(
+                f"{name} had no schedule after {seconds:.3g} s ({TAU:g} epochs and {MARGIN_S:g} s): {GREEDY.name} instead (REAL §5.4)"
+            )
+            with self._recording(f"scheduling by {GREEDY.name}"):
+                schedule = GREEDY.plan(self.work, self.ranks, costs)
+        if schedule.note:
+            self._note(schedule.note, warn=False)  # the planner itself warns where there is reason to
+        self.publish(2, schedule)
+
+    def _fit(self, seen: list[tuple[Schedule, list[Pass]]]) -> CostModel:
+        table = tabulate_samples(seen)
+        device = this_device(self.experiment.device)
+        here = fingerprint(device) | sharing(self.experiment)
+        fitted = fit(with_enough_samples(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
+        fitted.save(self.folder / "costs.json")
+        times = [(schedule, mean_durations(passes)) for schedule, passes in seen]
+        return CalibratedCosts(replace(fitted, extrapolate=True), self.rough, scale_factor(times, self.rough))
+
+    def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
+        """Epochs that were trained by a plan, or by any."""
+        self._records |= {record.epoch: record for record in epoch_records(self.folder, self._records.keys())}
+        return [record for _, record in sorted(self._records.items()) if plan in (None, record.plan)]
+
+    def _trace(self, epoch: EpochRecord) -> Path:
+        return self.folder / "epochs" / f"{epoch.epoch:06d}.parquet"
+
+    def _continue(self, seconds: float = 0.0) -> None:
+        if self.over.wait(seconds) if seconds else self.over.is_set():
+            raise TrainingEnded
+
+    @contextmanager
+    def _recording(self, activity: str) -> Iterator[None]:
+        begin = time.time_ns()
+        try:
+            yield
+        finally:
+            self.activities.append(Activity(activity, begin, time.time_ns()))
+            self._save()
+
+    def _note(self, text: str, warn: bool = True) -> None:
+        if warn:
+            warnings.warn(text, ChronoscaleWarning, stacklevel=2)
+        self.notes.append(text)
+        self._save()
+
+    def _save(self) -> None:
+        left = Control(self.activities, self.notes, self.missed)
+        write_text(self.folder / CONTROL, json.dumps(asdict(left), indent=1))

@@ -1,0 +1,69 @@
+"""Training on snapshots by one schedule, resumable after any epoch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
+from chronoscale.harness.execute.machine import admit, unmeasured_machine
+from chronoscale.harness.keys.snapshots import SnapshotExperiment
+from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.runs.training_record import NAIVE
+from chronoscale.harness.workflows.snapshots.tuning import tuned_experiment
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.snapshots.evaluated_plans import STAGE
+from chronoscale.real_exec.snapshots.objective import objective_of
+from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, plan_folder
+from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import peaks
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import UNUSED, DatasheetCosts
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, partition: str, folder: Path) -> None:
+    """Train `experiment.epochs` epochs into `folder`; windows are tuned first, where the experiment asks for it.
+
+    data: the stored snapshots. partition: the file of the vertices' partition, '' for none. Raises UserError before anything starts for a
+    schedule that does not fit in memory, and MachineError when a rank is lost.
+    """
+    ranks = max(experiment.ranks)
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+
+    def plan(setting: SnapshotExperiment) -> tuple[Schedule, Cluster]:
+        schedule = plan_epoch(planner, replace(work, hyper=setting.hyper), ranks, UNUSED)
+        return schedule, unmeasured_machine(setting, schedule)
+
+    def fits(setting: SnapshotExperiment) -> bool:
+        schedule, machine = plan(setting)
+        return bool(peaks(schedule, replay(schedule, machine, costs)).max() <= machine.device.memory)
+
+    def train_into(setting: SnapshotExperiment, folder: Path) -> None:
+        schedule, machine = plan(setting)
+        admit(schedule, machine, costs)
+        where = plan_folder(folder, 0)  # the only plan, where ranks look for others
+        where.mkdir(parents=True, exist_ok=True)
+        schedule.save(where / "schedule.parquet")
+        write_text(where / PLAN, json.dumps(asdict(PlanRecord(STAGE, planner.name))))
+        item = Item(planner.name, str(where / "schedule.parquet"), str(data), setting.hyper, partition)
+        run_epochs(make_training(setting, item, folder), ranks)
+
+    train_into(tuned_experiment(experiment, planner, folder, train_into, fits), folder)
+
+
+def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
+    """Write the test's scores of naive predictions to the folder of a training; nothing where no snapshots are held out for a test."""
+    held = experiment.hyper.held
+    if held.test:
+        split = held.split(len(sequence))
+        objective = objective_of(experiment.task, sequence)
+        naive = objective.naive(split.training, split.test, experiment.training.horizon)
+        write_text(folder / NAIVE, json.dumps(naive))

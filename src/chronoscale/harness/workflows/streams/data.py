@@ -1,0 +1,62 @@
+"""Data of experiments on event streams: opened, prepared on disk, and as a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.datasets import catalogue, store
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import UserError
+from chronoscale.harness.data.opening import open_data
+from chronoscale.harness.keys.streams import StreamExperiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.workload import Workload
+
+
+def load_events(experiment: StreamExperiment) -> EventStream:
+    """Load the experiment's events. Raises UserError where the dataset is no event stream."""
+    data, model = experiment.dataset, experiment.model.name
+    if data.name is not None and catalogue.entry(data.name).origin == "published":
+        raise UserError(
+            f"dataset '{data.name}': a paper prints its counts, and its events are not at hand; `chronoscale data make` draws a stream "
+            "with given counts"
+        )
+    stream = open_data(data, experiment.seed)
+    if not isinstance(stream, EventStream):
+        raise UserError(f"dataset '{data.label}' is not a stream of events, and model '{model}' trains on streams")
+    return stream
+
+
+def store_events(experiment: StreamExperiment, run: Run) -> Path:
+    """Prepare the data that ranks read, once a run, and return their folder: events, T-CSR, negatives of the evaluation, and the work of
+    batches that has been counted. Events that are stored already stay where they are. Raises UserError as `load_events`, and as
+    `PreparedStream.make`."""
+    data = experiment.dataset
+    in_place = len(data.files) == 1 and (Path(data.files[0]) / store.META).exists() and not data.options
+
+    def make(part: Path) -> None:
+        stream = Path(data.files[0]).absolute() if in_place else Path("..") / "stream"
+        if not in_place:
+            store.save(part / "stream", load_events(experiment))
+        PreparedStream.make(part / "prepared", stream, experiment.protocol)
+
+    return run.piece("data", make) / "prepared"
+
+
+def workload(experiment: StreamExperiment) -> Workload:
+    """Return the workload of the experiment's events. Raises UserError as `load_events`, and where they cannot be split."""
+    return _workload(experiment, PreparedStream.of(load_events(experiment), experiment.protocol))
+
+
+def stored_workload(experiment: StreamExperiment, folder: Path) -> Workload:
+    """Return the workload of events that `store_events` has prepared in `folder`."""
+    return _workload(experiment, PreparedStream.load(folder))
+
+
+def _workload(experiment: StreamExperiment, data: PreparedStream) -> Workload:
+    """Combine events with the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
+    hyper, stats = experiment.hyper, stream_statistics(data)
+    return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)

@@ -1,0 +1,53 @@
+"""Probing: what a profile of an event stream times, for the ways in which an experiment's strategies feed batches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from chronoscale.errors import ChronoscaleWarning, UserError
+from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.workflows.workflow import ProbeCandidate, Probes
+from chronoscale.real_exec.streams.probe import Planner, stream_probes
+from chronoscale.real_exec.streams.sampling_threads import choose_processors
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Workload
+
+
+def batch_planner(strategy: Strategy) -> Planner:
+    """Return the strategy as one that says how it feeds its batches, or what ranks share. Raises UserError for another."""
+    if not isinstance(strategy, Planner):
+        raise UserError(
+            f"strategy '{strategy.name}': one on streams is a StreamStrategy or a SpreadStrategy, so that its batches can be executed"
+        )
+    return strategy
+
+
+class StreamProbes(Probes):
+    """Some batches of an epoch on the event stream itself, from its beginning to its end."""
+
+    def __init__(self, data: Path, work: Workload, strategies: Iterable[Strategy], folder: Path) -> None:
+        self._data, self._work, self._folder = data, work, folder
+        self._planners = [batch_planner(strategy) for strategy in strategies]
+
+    def of(self, ranks: int) -> Iterator[ProbeCandidate]:
+        for probe in stream_probes(self._work, self._planners, ranks):
+            label = f"{probe.label}-x{ranks}"
+            yield ProbeCandidate(label, probe.schedule, partial(make_item, self._folder, label, probe.schedule, self._data, probe.hyper))
+
+
+def warn_of_unbound_threads(strategies: Iterable[Strategy], topology: str | None, threads: int, counts: Iterable[int]) -> None:
+    """Warn where a strategy is to bind the threads that sample, and they stay where the system puts them.
+
+    counts: numbers of ranks, which are taken to be of this machine. topology: a file that says which processors share caches. Raises
+    UserError for a topology that does not parse.
+    """
+    binding = [strategy.name for strategy in strategies if batch_planner(strategy).bound]
+    if not binding:
+        return
+    seats = [(ranks, rank) for ranks in counts for rank in range(ranks)]
+    notes = dict.fromkeys(choose_processors(topology or "", threads, rank, ranks)[1] for ranks, rank in seats)
+    if warning := "; ".join(note for note in notes if note):
+        warnings.warn(f"{', '.join(binding)}: {warning}", ChronoscaleWarning, stacklevel=2)

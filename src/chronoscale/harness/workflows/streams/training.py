@@ -1,0 +1,37 @@
+"""Training on an event stream: epochs with one strategy, resumable after any of them."""
+
+from __future__ import annotations
+
+import json
+
+from chronoscale.batching.streams.naive import naive_scores
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
+from chronoscale.harness.execute.machine import admit, unmeasured_machine
+from chronoscale.harness.keys.streams import StreamExperiment
+from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import FOLDER, NAIVE
+from chronoscale.harness.workflows.streams.data import store_events, stored_workload
+from chronoscale.real_exec.job import Item
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import UNUSED, DatasheetCosts
+from chronoscale.strategies.strategy import Strategy
+
+
+def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
+    """Train at most `experiment.epochs` epochs on the largest of its rank counts.
+
+    A run that was killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in
+    memory, and MachineError when a rank is lost: what the last whole epoch left is kept.
+    """
+    ranks = max(experiment.ranks)
+    data, folder = store_events(experiment, run), run.folder / FOLDER
+    schedule = plan_epoch(planner, stored_workload(experiment, data), ranks, UNUSED)
+    admit(schedule, unmeasured_machine(experiment, schedule), DatasheetCosts(presets.cluster(experiment.cluster).device))
+    folder.mkdir(parents=True, exist_ok=True)
+    schedule.save(folder / "schedule.parquet")
+    item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
+    run_epochs(make_training(experiment, item, folder), ranks)
+    write_text(folder / NAIVE, json.dumps(naive_scores(PreparedStream.load(data), experiment.training.batch_size * ranks)))

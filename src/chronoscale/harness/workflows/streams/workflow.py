@@ -1,0 +1,47 @@
+"""Workflow of experiments on event streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.keys.streams import StreamExperiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.workflows.streams import data, training
+from chronoscale.harness.workflows.streams.probing import StreamProbes, warn_of_unbound_threads
+from chronoscale.harness.workflows.workflow import Workflow
+from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Workload
+
+
+class StreamWorkflow(Workflow[StreamExperiment]):
+    """How experiments on event streams are run. Training follows one schedule, which no costs are needed for."""
+
+    workload = staticmethod(data.workload)
+    stored = staticmethod(data.stored_workload)
+
+    def store(self, experiment: StreamExperiment, run: Run) -> Path:
+        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
+        return data.store_events(experiment, run)
+
+    def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
+        stored = data.store_events(experiment, run)
+        return StreamProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
+
+    def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
+        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
+        training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
+
+    def size(self, work: Workload) -> str:
+        return f"{work.events.training:,} events to train on, {work.events.num_nodes:,} nodes"
+
+    def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
+        return {"events": work.events.training, "host_bytes": schedule.host}
+
+    def notes(self, experiment: StreamExperiment, run: Run) -> list[str]:
+        if not (batches := experiment.training.batches):
+            return []
+        first = f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches"
+        return [f"{first}; memory misses what lies between, also where it is tested."]

@@ -1,0 +1,59 @@
+"""Binding: the table from a schedule's kind to the program that executes it; every family (snapshots, signals, streams) adds its kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import make_lanes
+from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.measurement.collectives import CollectiveProgram
+from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.signals import binding as signals
+from chronoscale.real_exec.snapshots import binding as snapshots
+from chronoscale.real_exec.streams import binding as streams
+from chronoscale.real_exec.training.plans import Kind
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+def _collectives(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    return CollectiveProgram(schedule, context)
+
+
+KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KINDS, **signals.KINDS, **streams.KINDS}
+
+
+def kind_of(schedule: Schedule) -> Kind:
+    """Return what executes and trains a schedule. Raises UserError for a kind that this version cannot execute."""
+    if schedule.kind not in KINDS:
+        raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
+    return KINDS[schedule.kind]
+
+
+def bind_program(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
+    """Return the program that executes an item's schedule on this rank. Raises UserError as `kind_of` and the schedule's family do."""
+    return kind_of(schedule).bind(item, schedule, choice, context)
+
+
+def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
+    """Execute an item's preparation, unless an item with the same `prepare` came first; return its pass, or no pass.
+
+    Called on every rank, before the item's own schedule is bound.
+    """
+    passes: list[Pass] = []
+
+    def prepare() -> str:
+        schedule = context.require_ranks(Schedule.load(Path(item.prepare)))
+        program = bind_program(item, schedule, choice, context)
+        passes.append(execute(schedule, program, make_lanes(context.device), device_name(context.device)))
+        return item.prepare
+
+    if item.prepare:
+        context.share(("prepared", item.prepare), prepare)
+    return passes

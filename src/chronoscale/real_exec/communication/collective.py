@@ -1,0 +1,66 @@
+"""Collective: all-reduce, all-gather and barrier over the ranks of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+class Collective(Protocol):
+    """Operations that all ranks of a job take part in together."""
+
+    ranks: int
+
+    def all_reduce(self, values: Tensor) -> None:
+        """Sum `values` over all ranks, in place."""
+        ...
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Gather rows [counts[r], W] of every rank r on all ranks: [sum(counts), W]. Ranks may have different numbers of rows."""
+        ...
+
+    def barrier(self) -> None:
+        """Wait until every rank has come here."""
+        ...
+
+
+class SingleRankCollective:
+    """The collective operations of a job with one rank: nothing to do."""
+
+    ranks = 1
+
+    def all_reduce(self, values: Tensor) -> None:
+        """Leave the values as they are: they are the sum over one rank."""
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        return rows
+
+    def barrier(self) -> None:
+        """Return at once."""
+
+
+class TorchCollective:
+    """Collectives of torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
+
+    def __init__(self) -> None:
+        self.ranks = dist.get_world_size()
+
+    def all_reduce(self, values: Tensor) -> None:
+        dist.all_reduce(values)
+
+    def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Gather rows of all ranks, padded to the longest share: the backends ask for equal ones."""
+        most = max(counts)
+        own = rows.new_zeros(most, rows.shape[1])
+        own[: len(rows)] = rows
+        padded = rows.new_empty(self.ranks * most, rows.shape[1])
+        dist.all_gather_into_tensor(padded, own)
+        return torch.cat([padded[rank * most : rank * most + count] for rank, count in enumerate(counts)])
+
+    def barrier(self) -> None:
+        flag = torch.zeros(1, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        dist.all_reduce(flag)

@@ -1,0 +1,37 @@
+"""Collectives of many sizes by themselves, which every profile of several ranks times."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.program import EpochResult, Program
+from chronoscale.real_exec.execution.task import Task, tasks_of
+from chronoscale.strategies.planning.builder import Builder
+from chronoscale.strategies.schedule import Lane, Op, Schedule
+
+MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # bytes: 1 KiB .. 4 MiB
+
+
+def all_reduces(ranks: int) -> Schedule:
+    """Return a schedule of all-reduces of every size in MESSAGES, one after the other."""
+    builder = Builder(f"all-reduce-{ranks}", ranks, kind="collectives")
+    for i, size in enumerate(MESSAGES):
+        builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
+    return builder.finish()
+
+
+class CollectiveProgram(Program):
+    """A program for schedules of nothing but all-reduces."""
+
+    def __init__(self, schedule: Schedule, context: Context) -> None:
+        self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
+        self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
+
+    def run(self, task: Task) -> None:
+        """All-reduce `task.bytes` bytes of float32."""
+        self.collective.all_reduce(self._values[task.bytes])
+
+    def finish(self) -> EpochResult:
+        return EpochResult()

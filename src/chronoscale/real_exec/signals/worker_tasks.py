@@ -1,0 +1,34 @@
+"""Worker tasks: what workers of the data engine run. It imports no torch, so that workers start, and restart, in a moment."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.batching.signals.materialise import materialise
+from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, measure_moments
+from chronoscale.batching.signals.windows import Windows
+from chronoscale.datasets import store
+from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.signals.signal import Signal
+
+
+def materialise_windows(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
+    """Copy windows begin .. end - 1 out of the stored signal, standardise."""
+    return materialise(_signal(folder), windows, scale, begin, end)
+
+
+def signal_moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
+    """Return the moments of steps begin .. end - 1 of the stored signal."""
+    return measure_moments(_signal(folder), windows, period, begin, end)
+
+
+def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
+    """Return the windows at these places of a part."""
+    return part[at]
+
+
+def _signal(folder: str) -> Signal:
+    signal = store.load(folder)
+    assert isinstance(signal, Signal)
+    return signal

@@ -1,0 +1,73 @@
+"""GroupGrid: the cells of snapshot groups, which begin from the zero state and have the same rows in every snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.snapshots.cells.cell import CellGrid, SnapshotKey
+from chronoscale.real_exec.snapshots.material import Full
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.region import Region, Route
+from chronoscale.strategies.workload import Hyper
+
+
+class GroupGrid(CellGrid):
+    """The cells of one rank's snapshot groups.
+
+    groups: how many an iteration has, over all ranks; its loss is their mean. goals, set before training: what own rows of a snapshot
+    predict, a row a node.
+    """
+
+    def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
+        super().__init__(model, device)
+        self.region = region
+        self._hyper = hyper
+        self._groups = groups
+        self.goals: Mapping[SnapshotKey, Tensor] = {}
+        self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
+
+    def snapshot(self, key: SnapshotKey) -> int:
+        """Return a snapshot's number in the sequence."""
+        return key[0] * self._hyper.stride + key[1]
+
+    def rows(self, key: SnapshotKey) -> int:
+        return self.region.rows
+
+    def counts(self, key: SnapshotKey) -> list[int]:
+        return self.region.counts
+
+    def route(self, key: SnapshotKey) -> Route:
+        route = self.region.route(self.snapshot(key))
+        assert route is not None
+        return route
+
+    def transfer(self, task: Task) -> None:
+        number = self.snapshot((task.unit, task.step))
+        features = self.region.features(number)
+        copy = self.region.graph(number).to(self.device, self.shares)
+        held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
+        self._held[task.unit, task.step] = copy, held
+
+    def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
+        return self._held[key]
+
+    def drop_features(self, key: SnapshotKey) -> None:
+        graph, features = self._held[key]
+        self._held[key] = graph, features.new_empty(0)
+
+    def drop_snapshot(self, key: SnapshotKey) -> None:
+        del self._held[key]
+
+    def predicts(self, step: int) -> bool:
+        return self.shape.predicts_each or step == self._hyper.group_size - 1
+
+    def share(self, task: Task, output: Tensor) -> Tensor:
+        """Return own rows' part of the mean over all predictions of nodes, snapshots and groups."""
+        objective = self.region.objective
+        total = objective.total(self.model.readout(output), self.goals[task.unit, task.step])
+        predictions = self._hyper.group_size if self.shape.predicts_each else 1
+        return total / (objective.predictions * predictions * self._groups[task.iteration])

@@ -1,0 +1,152 @@
+"""Device state: what one rank's device holds while it trains on snapshot groups, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from chronoscale.cuda_ext.operators.attention import AttentionState
+from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import acquire, record_use
+from chronoscale.real_exec.snapshots.material import Change, Full
+from chronoscale.real_exec.snapshots.model import SnapshotModel, State
+from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.workload import Hyper
+
+SnapshotKey = tuple[int, int]  # (unit, step)
+ScoredFeatures = tuple[Tensor, Tensor, Tensor]  # transformed features and their two scores, where attention follows
+
+
+@dataclass(slots=True)
+class DeviceSnapshot:
+    """A snapshot's tensors on the device."""
+
+    form: Full | Change
+    graph: CSR | None = None  # the adjacency, where it is tracked
+    scale: Tensor | None = None
+    aggregated: Tensor | None = None  # normalised sums [R, F]: touched rows where they were incremented, else all
+    attention: AttentionState | None = None
+    output: Tensor | None = None  # layer 1, [N, H], on the graph of its transformation
+    leaf: Tensor | None = None  # the same values, cut off: where the recurrences of one or two groups leave their gradients
+
+
+@dataclass(slots=True)
+class ResidencyPlan:
+    """The snapshots that one rank's rows transfer, share and free, which no single row says. A key is (unit, step)."""
+
+    owned: set[SnapshotKey] = field(default_factory=set)  # transferred
+    incremented: set[SnapshotKey] = field(default_factory=set)
+    rebuilt: set[SnapshotKey] = field(default_factory=set)
+    features: set[SnapshotKey] = field(default_factory=set)  # transferred with the input features
+    seat: dict[SnapshotKey, SnapshotKey] = field(
+        default_factory=dict
+    )  # where a snapshot lies: its own seat, or that of the group it is shared with
+    frees: dict[int, list[SnapshotKey]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
+    groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
+
+    @classmethod
+    def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> ResidencyPlan:
+        """Derive the plan from one rank's rows."""
+        plan = cls()
+        plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
+        plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
+        plan.rebuilt = {(t.unit, t.step) for t in tasks if t.op is Op.RECONSTRUCT}
+        units = [t.unit for t in tasks if t.op is Op.BACKWARD]
+        waiting: list[SnapshotKey] = []
+        previous: int | None = None
+        for unit, following in zip(units, [*units, None][1:], strict=True):
+            for step in range(hyper.group_size):
+                key = (unit, step)
+                if key in plan.owned:
+                    plan.seat[key] = key
+                    waiting.append(key)
+                else:
+                    assert previous is not None
+                    plan.seat[key] = plan.seat[previous, step + (unit - previous) * hyper.stride]
+            if following is None or (following, 0) in plan.owned:
+                plan.frees[unit], waiting = waiting, []
+            else:
+                plan.frees[unit] = []
+            previous = unit
+        plan.groups = groups_of(schedule)
+        return plan
+
+
+def groups_of(schedule: Schedule) -> dict[int, int]:
+    """Return how many groups each iteration has, over all ranks: the loss is their mean."""
+    rows = schedule.tasks(Op.BACKWARD)
+    pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
+    iterations, counts = np.unique(pairs[0], return_counts=True)
+    return dict(zip(iterations.tolist(), counts.tolist(), strict=True))
+
+
+def acquire_graph(graph: CSR) -> CSR:
+    """Return an adjacency that another lane made, marked as read by this one (`transfers.record_use`)."""
+    record_use(graph.indptr, graph.indices, graph.values)
+    return graph
+
+
+def acquire_edge_map(edges: EdgeMap) -> EdgeMap:
+    """Return changed edges that another lane made, marked as read by this one (`transfers.record_use`)."""
+    record_use(edges.rows, edges.indptr, edges.indices, edges.sign)
+    return edges
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """One rank's tensors between rows.
+
+    Rows of a group follow one another, so that one `pending` serves all; what outlives a row is found by the snapshot's key, (unit, step).
+    """
+
+    model: SnapshotModel
+    plan: ResidencyPlan
+    group_size: int
+    variant: str
+    features: dict[SnapshotKey, Tensor] = field(default_factory=dict)  # input features, by the snapshot that they were sent with
+    sums: Tensor | None = None  # unnormalised sums of the last snapshot: where increments go on
+    projected: ScoredFeatures | None = None  # the input features, transformed for attention
+    pending: Tensor | ScoredFeatures | None = None  # between the rows of a layer above the first
+    snapshots: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
+    state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
+    hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
+
+    def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
+        """Return the snapshot of a row, or the one `back` steps before it."""
+        return self.snapshots[self.plan.seat[task.unit, task.step - back]]
+
+    def inputs(self, task: Task) -> Tensor:
+        """Return the input features that a row reads: its snapshot's own, or those that the first group of the snapshot began with."""
+        key = (task.unit, task.step)
+        return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+
+    def below(self, task: Task) -> Tensor:
+        """Return the output of the layer below for this row's snapshot.
+
+        Without a recurrence, the first layer's output may have been made in another group that shares the snapshot.
+        """
+        layer = task.layer - 1
+        below = self.hidden[task.unit, layer, task.step] if layer or self.model.shape.recurs(0) else self.at(task).leaf
+        assert below is not None
+        return acquire(below).contiguous()
+
+    def hand_on(self, task: Task) -> None:
+        """Take the representations of a layer above the first as its output, where no recurrence follows."""
+        if not self.model.shape.recurs(task.layer):
+            assert isinstance(self.pending, Tensor)
+            self.hidden[task.unit, task.layer, task.step] = self.pending
+
+    def read_inputs(self, task: Task) -> None:
+        """Drop a snapshot's input features after the row that reads them last, where the next snapshot brings its own."""
+        following = (task.unit, task.step + 1)
+        if following in self.plan.features or task.step + 1 == self.group_size:
+            self.features.pop((task.unit, task.step), None)
+
+    def forget(self, unit: int) -> None:
+        """Drop the recurrent states of a group that has ended."""
+        self.state = {key: value for key, value in self.state.items() if key[0] != unit}
+        self.hidden = {key: value for key, value in self.hidden.items() if key[0] != unit}

@@ -1,0 +1,82 @@
+"""Evaluated plans: training whose model is scored on held-out snapshots; the best epoch's, or the last, is tested at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.nonfinite import require_finite
+from chronoscale.real_exec.execution.program import Program
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.snapshots.material import shared_material
+from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, ScoredSplits
+from chronoscale.real_exec.snapshots.trainer import Trainer
+from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
+from chronoscale.real_exec.training.checkpoint import write_atomically
+from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import ModelChoice
+
+
+class EvaluatedPlans(Plans):
+    """Plans of a model that is scored on held-out snapshots.
+
+    A subclass has a `learner`, and chooses the schedules and the programs (`scored`) that execute them. In the folder of the training:
+    BEST, where there are validation snapshots, and at the end TEST, where there are test snapshots.
+    """
+
+    def __init__(self, splits: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
+        """strategy: the name in error messages about scores that are not finite."""
+        self._splits = splits
+        self._folder = folder
+        self._context = context
+        self._strategy = strategy
+
+    def with_scores(self, trainer: Trainer) -> Program:
+        """Return a program that is the trainer, its passes ending with validation scores."""
+        return ScoredProgram(trainer, self._splits, validates=True) if self._splits.validation else trainer
+
+    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
+        """Save the last epoch's model where it is the best; return False: training does not end early."""
+        best = self.best(scores)
+        if best == len(scores) - 1 and self._context.rank == 0:
+            save_best(self._folder, best, self.learner.model, {})
+        return False
+
+    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
+        return best_epoch(scores) if self._splits.validation else None
+
+    def end(self) -> None:
+        """Score the test snapshots with the best epoch's model, and write the scores."""
+        if not self._splits.test:
+            return
+        self._context.collective.barrier()
+        if self._splits.validation:
+            load_best(self._folder, self.learner.model, lambda state: None)
+        scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
+        if self._context.rank == 0:
+            write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
+
+
+STAGE = "training"
+BindTrainer = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
+
+
+class FixedPlans(EvaluatedPlans):
+    """Plans with one schedule for every epoch, of any kind."""
+
+    def __init__(self, bind: BindTrainer, make_splits: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
+        """Bind the job's schedule. Raises UserError when it is for another number of ranks, and as `bind` does."""
+        item = job.items[0]
+        trainer = bind(item, context.require_ranks(schedule), job.model, context)
+        trainer.adapts = True
+        splits = make_splits(shared_material(item, job.model, context), item.hyper, context, schedule)
+        super().__init__(splits, Path(job.out), context, schedule.name)
+        self.learner = trainer.learner
+        self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.with_scores(trainer))
+
+    def at(self, epoch: int) -> Plan:
+        self._trainer.epoch = epoch
+        return self._plan

@@ -1,0 +1,93 @@
+"""Scoring: validation and test scores of a program's model, on held-out snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
+from chronoscale.real_exec.execution.program import EpochResult, Program
+from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.trainer import Trainer
+from chronoscale.strategies.flaredtdg.retention import WindowRetention
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.workload import Hyper
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSplits:
+    """The snapshots that validate and those that test, with the evaluation that scores a model on them; an empty part has no scores."""
+
+    evaluation: Evaluation
+    validation: range
+    test: range
+
+    def validation_scores(self, model: SnapshotModel) -> Mapping[str, float]:
+        """Return scores on the validation snapshots. Called on every rank."""
+        return self.evaluation.scores(model, self.validation) if self.validation else {}
+
+    def test_scores(self, model: SnapshotModel) -> Mapping[str, float]:
+        """Return scores on the test snapshots. Called on every rank."""
+        return self.evaluation.scores(model, self.test) if self.test else {}
+
+
+MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], ScoredSplits]
+
+
+def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
+    """Return the scored splits of models that are trained on groups of snapshots."""
+    split = hyper.held.split(len(material.snapshots))
+    return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
+
+
+def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
+    """Return the scored splits of models whose states run on from window to window; of windows that inherit none, from the window alone."""
+    keeping = WindowRetention.of(schedule)
+    if not keeping.inherits:
+        return group_splits(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
+    split = hyper.held.split(len(material.snapshots))
+    return ScoredSplits(RunningEvaluation(material, hyper, context), split.validation, split.test)
+
+
+def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
+    """Return the scored splits of models that are trained on windows, each from the zero state."""
+    return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
+
+
+class ScoredProgram(Program):
+    """A trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots
+    when asked."""
+
+    def __init__(self, trainer: Trainer, splits: ScoredSplits, validates: bool) -> None:
+        self.tasks, self.collective = trainer.tasks, trainer.collective
+        self._trainer = trainer
+        self._splits = splits
+        self._validates = validates
+
+    @property
+    def graph_blocks(self) -> GraphBlocks | str:
+        return self._trainer.graph_blocks
+
+    def begin(self) -> None:
+        self._trainer.begin()
+
+    def run(self, task: Task) -> None:
+        self._trainer.run(task)
+
+    def check(self) -> None:
+        self._trainer.check()
+
+    def inputs_finite(self, iteration: int) -> bool:
+        return self._trainer.inputs_finite(iteration)
+
+    def finish(self) -> EpochResult:
+        """Return the trainer's losses, and validation scores."""
+        losses = self._trainer.finish().losses
+        return EpochResult(losses, self._splits.validation_scores(self._trainer.learner.model) if self._validates else {})
+
+    def test_scores(self) -> Mapping[str, float]:
+        return self._splits.test_scores(self._trainer.learner.model)

@@ -1,0 +1,83 @@
+"""SamplingThreads: the threads that sample for one rank, each bound to a processor near those that sample similar nodes (FAST, section
+4.4)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling.affinity import Roots, thread_affinity
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, reason_unbound
+from chronoscale.cuda_ext.native.loader import cpu_library
+from chronoscale.cuda_ext.sampling import bound_threads
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.ranks.membership import Membership
+from chronoscale.strategies.workload import Hyper
+
+
+class SamplingThreads:
+    """The processors of one rank's sampling threads.
+
+    cpus: the processor of each thread; empty where threads stay where the system puts them, and `note` says why. The thread that trains is
+    never bound.
+    """
+
+    def __init__(self, data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> None:
+        """Choose processors by the roots of as many batches as are sampled beforehand (Algorithm 2).
+
+        Raises UserError for a topology that does not parse.
+        """
+        self.cpus: tuple[int, ...] = ()
+        settings, member = context.settings, Membership.here()
+        local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
+        own, self.note = choose_processors(settings.topology, settings.threads, *local)
+        if own is not None:
+            binding = bind_by_affinity(thread_affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
+            self.cpus, self.note = binding.cpus, binding.note
+
+    def begin(self) -> None:
+        """Bind the threads, before an epoch."""
+        if self.cpus:
+            bound_threads.bind(self.cpus)
+
+    def end(self) -> None:
+        """Unbind the threads, after an epoch."""
+        if self.cpus:
+            bound_threads.unbind()
+
+
+def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
+    """Return the processors that one of a machine's ranks can bind its sampling threads to, or None, and a note that says why.
+
+    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': the system is asked. Raises
+    UserError for a file that does not parse.
+    """
+    if threads < 2:
+        return None, ""
+    topology = CpuTopology.load(Path(file)) if file else None
+    try:
+        if cpu_library() is None:
+            raise MachineError("there is no native library")
+        topology = CpuTopology.detect() if topology is None else topology.restricted_to(os.sched_getaffinity(0))
+        own = topology.share_of(rank, ranks)
+        if threads > len(own):
+            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(topology)} CPUs")
+        return (None, note) if (note := reason_unbound(own)) else (own, "")
+    except (UserError, MachineError) as error:
+        return None, f"sampling threads are not bound: {error}"
+
+
+def _roots(data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
+    """Yield the roots of a rank's batches, and the events that each may see."""
+    deal = data.assignment(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
+    deal = replace(deal, every=deal.every * max(-(-deal.iterations // hyper.events.presample), 1))
+    others = data.negatives_of(False, 0, context.settings.seed)
+    for iteration in range(deal.iterations):
+        if own := deal.rank_events(iteration, context.rank):
+            node, before, _ = data.training.roots(own, others(own), deal.all_events(iteration).start, sources)
+            yield node, before

@@ -1,0 +1,64 @@
+"""MemoryFiles: the files in which ranks keep their own rows of memory, one a rank and epoch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.training.checkpoint import write_atomically
+from chronoscale.records import reading
+
+FOLDER, EPOCH = "memory", "epoch"
+
+
+class MemoryFiles:
+    """One rank's files of memory, one an epoch.
+
+    A checkpoint, and the best epoch's model, record the epoch of their memory. A file is written before either of them, and removed when
+    neither can refer to it any more, so that a run that is killed at any point finds what it needs.
+    """
+
+    def __init__(self, folder: Path, context: Context) -> None:
+        self._folder = folder / FOLDER
+        self._context = context
+        self._epoch = 0
+
+    def _path(self, epochs: int) -> Path:
+        return self._folder / f"{epochs:06d}-{self._context.rank:04d}.pt"
+
+    def write(self, epochs: int, tables: Mapping[str, Tensor], best: Container[int]) -> None:
+        """Write the memory after so many epochs, and remove files that are not needed any more. Called on every rank.
+
+        best: after how many epochs the best models were saved, of all epochs and of all but the last.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        content, self._epoch = io.BytesIO(), epochs
+        torch.save({EPOCH: torch.tensor(epochs), **tables}, content)
+        write_atomically(self._path(epochs), content.getvalue())
+        for earlier in range(epochs - 1):  # the checkpoint may still be that of the epoch before
+            if earlier not in best:
+                self._path(earlier).unlink(missing_ok=True)
+        self._context.collective.barrier()
+
+    def record(self) -> Mapping[str, Tensor]:
+        """Return the record that goes into a checkpoint."""
+        return {EPOCH: torch.tensor(self._epoch)}
+
+    def read(self, record: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return this rank's tables of the recorded epoch.
+
+        Raises UserError for a file that is missing or damaged, KeyError for another kind of record, RuntimeError for a file of another
+        epoch.
+        """
+        epochs = int(record[EPOCH])
+        path = self._path(epochs)
+        with reading(path, "memory of this rank", "delete the training folder to train from the first epoch on"):
+            tables: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        if int(tables[EPOCH]) != epochs:
+            raise RuntimeError(f"{path.name} is of epoch {int(tables[EPOCH])}, expected {epochs}")
+        return tables

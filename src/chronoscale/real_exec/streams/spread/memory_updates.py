@@ -1,0 +1,124 @@
+"""MemoryUpdates: what an iteration does to memory, written wherever the rows are, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from chronoscale.batching.streams.partitioning.partition import SHARED
+from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
+from chronoscale.batching.streams.ranks.distribution import RankAssignment
+from chronoscale.batching.streams.ranks.remote_reads import iteration_contributions
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.real_exec.streams.spread.contributions import ComputedContributions, ContributionPlan, compute, write_contributions
+from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
+from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes, gather_rows
+from chronoscale.real_exec.streams.spread.steps import SpreadSteps
+from chronoscale.strategies.streams.spread.sharing import Sharing
+
+
+@dataclass(slots=True, eq=False)
+class PendingUpdate:
+    """An iteration whose contributions are computed and not all written.
+
+    plan: of the contributions; own: this rank's; received: those of other ranks to its rows; shared_rows: rows of shared nodes to
+    synchronise.
+    """
+
+    plan: ContributionPlan
+    own: ComputedContributions
+    received: ComputedContributions | None = None
+    shared_rows: Tensor | None = None
+
+
+class MemoryUpdates:
+    """The steps by which one rank's iterations update memory."""
+
+    def __init__(
+        self, sharing: Sharing, spreading: DistributedStream, part: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
+    ) -> None:
+        self._sharing = sharing
+        self._spreading = spreading
+        self._part = part
+        self._common = common
+        self._steps = steps
+        self._delivers, self._model = delivers, steps.model
+        self.shared_rows = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
+
+    def plan(self, allotment: RankAssignment, place: tuple[int, int], source: IndexedStream) -> ContributionPlan:
+        """Return what a rank will contribute. place: the iteration, and the rank whose batches these are."""
+        iteration, rank = place
+        planned = iteration_contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
+        return ContributionPlan.of(planned, rank, allotment.rank_events(iteration, rank), source, self._model.shape)
+
+    def begin(self, plan: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
+        """Compute contributions from memory [2, B, H] and its time [2, B] at the ends of a batch's events, in one part or more."""
+        memory, times = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
+        return PendingUpdate(plan, compute(plan, memory, times, self._model))
+
+    def return_rows(self, update: PendingUpdate) -> None:
+        """Send contributions to others' rows to the ranks that have these, and receive theirs."""
+        update.received = self._steps.exchange_contributions(update.plan.contributions, update.own)
+
+    def write(self, update: PendingUpdate) -> None:
+        """Write contributions to rows that the rank has; and its own to shared nodes, where not all of their changes are synchronised."""
+        planned = update.plan.contributions
+        rank = update.plan.rank
+        home = update.plan.home
+        rows = update.own.part(torch.from_numpy(home == rank))
+        if update.received is not None:
+            before = int(np.count_nonzero((planned.home == rank) & (planned.holder < rank)))
+            rows = ComputedContributions.concatenate(
+                [update.received.part(slice(None, before)), rows, update.received.part(slice(before, None))]
+            )
+        write_contributions(self._part.state, self._part.places(planned.node[planned.home == rank]), rows, self._model.shape.neighbours)
+        if self._sharing.shared and self._sharing.synchronised != "all":
+            shared = home == SHARED
+            nodes = planned.node[planned.of(rank)][shared]
+            write_contributions(
+                self._part.state, self._part.places(nodes), update.own.part(torch.from_numpy(shared)), self._model.shape.neighbours
+            )
+            if self.shared_rows:
+                update.shared_rows = self._common.changed_rows(nodes[planned.last[planned.of(rank)][shared] >= 0])
+
+    def gather_shared(self, update: PendingUpdate) -> None:
+        """Gather all ranks' rows of shared nodes."""
+        exchange, device = self._steps.context.collective, self._steps.context.device
+        if self._sharing.synchronised == "significant":
+            assert update.shared_rows is not None
+            update.shared_rows = gather_rows(exchange, update.shared_rows, None, device)
+            return
+        packed_rows = update.own.part(torch.from_numpy(update.plan.home == SHARED)).pack()
+        counts = update.plan.contributions.counts(exchange.ranks)[:, 0]
+        self._common.changes, self._common.sent_changes = (
+            self._common.changes + len(packed_rows),
+            self._common.sent_changes + len(packed_rows),
+        )
+        update.shared_rows = gather_rows(exchange, packed_rows, counts.tolist(), device)
+
+    def write_shared(self, update: PendingUpdate) -> None:
+        """Write the gathered rows of shared nodes."""
+        assert update.shared_rows is not None
+        if self._sharing.synchronised == "significant":
+            return self._common.apply(update.shared_rows)
+        planned = update.plan.contributions
+        nodes = planned.node[planned.home == SHARED]
+        write_contributions(
+            self._part.state,
+            self._part.places(nodes),
+            ComputedContributions.unpack(update.shared_rows, self._model.shape),
+            self._model.shape.neighbours,
+        )
+
+    def run_all(self, update: PendingUpdate) -> None:
+        """Run all steps, one after another."""
+        if not self._sharing.replicated and self._spreading.ranks > 1:
+            self.return_rows(update)
+        self.write(update)
+        if self.shared_rows:
+            self.gather_shared(update)
+            self.write_shared(update)

@@ -1,0 +1,167 @@
+"""Strategy result: one strategy on one number of ranks in one run, executed or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.reports.breakdown import Breakdown
+from chronoscale.reports.setting import Kind, Setting
+from chronoscale.reports.timeline import Timeline, iteration_timeline
+from chronoscale.simulator.failures.summary import FailureSummary
+from chronoscale.simulator.network.traffic import LinkUse
+from chronoscale.simulator.uncertainty.assumptions import Effect
+from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.evaluation.fidelity import TOTAL, Coverage
+from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
+from chronoscale.strategies.evaluation.ranking import EpochTimes
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trace import Source, Trace
+
+EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """Prediction of an executed schedule by a replay: errors by operation (`fidelity.fidelity`), the costs' name, where durations come
+    from, and what was compared.
+    """
+
+    frame: pd.DataFrame
+    costs: str
+    sources: str
+    coverage: Coverage
+
+    @property
+    def error_pct(self) -> float:
+        """Error of the whole epoch, percent."""
+        return self._total("error_pct")
+
+    @property
+    def epoch_s(self) -> float:
+        """Predicted seconds of what was compared."""
+        return self._total("predicted_ms") / 1e3
+
+    def _total(self, column: str) -> float:
+        return next((float(value) for op, value in zip(self.frame["op"], self.frame[column], strict=True) if op == TOTAL), float("nan"))
+
+
+class Band(NamedTuple):
+    """Band of nine tenths of the draws, from their 5 % to their 95 % quantile; NaN without draws."""
+
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @classmethod
+    def of(cls, draws: Sequence[float] | Floats) -> Band:
+        return cls(*(float(np.quantile(draws, q)) for q in (0.05, 0.95))) if len(draws) else cls()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StrategyResult:
+    """Result of one strategy on one number of ranks.
+
+    op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
+    its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: what happens once before the first epoch; NaN where a
+    strategy prepares nothing by itself. host_bytes: planned, of a rank (`Schedule.host`). scores: of the validation that ended the last
+    epoch, by key. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its figures compare with
+    nothing, '' where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its
+    spread and repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of
+    assumptions on the epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few
+    samples. cluster_gpus: GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
+    """
+
+    setting: Setting
+    summary: Summary
+    op_seconds: pd.Series[float]
+    timeline: Timeline | None = None
+    run: str = ""
+    gap: float = float("nan")
+    prepare_s: float = float("nan")
+    host_bytes: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    losses: tuple[float, ...] = ()
+    prediction: Prediction | None = None
+    failed: str = ""
+    draws_s: tuple[float, ...] = ()
+    failure_summary: FailureSummary | None = None
+    effects: tuple[Effect, ...] = ()
+    idle_ranks: int = 0
+    few_samples: tuple[str, ...] = ()
+    cluster_gpus: int = 0
+    links: tuple[LinkUse, ...] = ()
+
+    @classmethod
+    def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> StrategyResult:
+        """Make a result from repeats of one epoch; the median repeat stands for them.
+
+        With its schedule, its middle iteration becomes the timeline.
+        """
+        middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
+        timeline = iteration_timeline(middle, schedule) if schedule is not None and len(middle) else None
+        return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
+
+    def with_draws(self, draws_s: Sequence[float]) -> StrategyResult:
+        """Return the result with the draws whose middle one its trace is; itself for no draws."""
+        if not draws_s:
+            return self
+        low, high = np.quantile(draws_s, [0.25, 0.75])
+        return replace(self, draws_s=tuple(draws_s), summary=replace(self.summary, spread_s=float(high - low) / 2, repeats=len(draws_s)))
+
+    @property
+    def strategy(self) -> str:
+        return self.summary.strategy
+
+    @property
+    def ranks(self) -> int:
+        return self.summary.ranks
+
+    @property
+    def kind(self) -> Kind:
+        return self.setting.kind
+
+    @property
+    def band(self) -> Band:
+        """Band of the epoch's draws, s."""
+        return Band.of(self.draws_s)
+
+    def speedup_band(self, other: StrategyResult) -> Band:
+        """Return how many times as fast as `other` this is, draw by draw; NaN where the two have not been drawn alike.
+
+        What draws of one number have in common, such as who straggles, is then no difference.
+        """
+        drawn_alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
+        return Band.of(np.divide(other.draws_s, self.draws_s)) if drawn_alike else Band()
+
+    @property
+    def busiest_link(self) -> str:
+        """The busiest link with its mean utilisation, in words; '' where no links are modelled."""
+        return "".join(f"{link.link}, {100 * link.utilisation:.1f} %" for link in self.links[:1])
+
+    @property
+    def breakdown(self) -> Breakdown:
+        """Parts of its epoch."""
+        return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
+
+    @property
+    def ranked(self) -> EpochTimes | None:
+        """Its epoch, predicted and measured; None where nothing was predicted."""
+        if self.prediction is None:
+            return None
+        summary = self.summary
+        return EpochTimes(self.strategy, self.prediction.epoch_s, summary.epoch_s, summary.spread_s, summary.repeats)
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether any of its durations lies outside what its costs were fitted on."""
+        return EXTRAPOLATED in self.summary.sources.split(", ")
+
+
+def describe_bad_loss(losses: Sequence[float]) -> str:
+    """Return where a loss stopped being a number, in words; '' where all are finite."""
+    wrong = np.flatnonzero(~np.isfinite(np.asarray(losses, np.float64)))
+    return f"loss not finite at iteration {wrong[0]}" if len(wrong) else ""

@@ -1,1 +1,0 @@
-"""Baselines on signals."""

@@ -1,1 +1,0 @@
-"""Baselines on streams of events."""

@@ -1,0 +1,59 @@
+"""Columnar tables: arrays of one entry a row with fixed dtypes, stored as Parquet; schedules and traces are such tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+Columns = Mapping[str, type[np.generic]]
+
+
+def columns_of(kind: type) -> dict[str, type[np.generic]]:
+    """Return the columns of a dataclass, name -> dtype, in order: its fields that are annotated as arrays."""
+    arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}
+    # Of an array its shape and its dtype's type; from NumPy 2.5 on, where NDArray is an alias that stays one, the dtype itself.
+    return {name: get_args(args[-1])[0] if get_args(args[-1]) else args[-1] for name, args in arguments.items() if args}
+
+
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields."""
+    return get_type_hints(kind)
+
+
+def check(subject: str, table: object, columns: Columns) -> None:
+    """Raise ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
+    n = len(getattr(table, next(iter(columns))))
+    for name, dtype in columns.items():
+        column = getattr(table, name)
+        if column.shape != (n,) or column.dtype != dtype:
+            raise ValueError(f"{subject} {name} must be {np.dtype(dtype)} [{n}], is {column.dtype} {column.shape}")
+
+
+def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
+    """Write the columns, and `more` of them, as Parquet; the dataclass's other fields, texts and integers, become its metadata."""
+    values = {field.name: getattr(table, field.name) for field in fields(table)}
+    meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
+    written = pa.table({**{name: values[name] for name in columns}, **more})
+    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd", write_page_checksum=True)
+
+
+def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
+    """Read a file that `save` wrote: the fields of a `kind`, and the whole table. Fields that are absent (older files) and have defaults
+    are left out."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:  # read_table imports for half a second
+        table = file.read()
+    meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    values: dict[str, Any] = {name: table[name].to_numpy().astype(dtype, copy=False) for name, dtype in columns.items()}
+    types = _types(kind)
+    for field in fields(kind):
+        if types[field.name] in (str, int) and (field.name in meta or field.default is MISSING):
+            values[field.name] = types[field.name](meta[field.name])
+    return values, table

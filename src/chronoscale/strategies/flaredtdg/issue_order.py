@@ -1,0 +1,138 @@
+"""Issue order: the order in which the rows of a window are issued. Every snapshot is a coroutine; a policy says which goes on (FlareDTDG
+§3.4).
+
+The order is found once, from predicted times, for all ranks alike: a collective that two ranks issue in different orders never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from chronoscale.strategies.schedule import COLLECTIVES, Op
+
+
+class Slot(NamedTuple):
+    """A row of a window, one on each rank: an operation on a snapshot (`step`, 0 the oldest) at a layer; `back`: on its gradient."""
+
+    op: Op
+    step: int
+    layer: int
+    back: bool = False
+
+    @property
+    def communicates(self) -> bool:
+        """Whether the row is a collective."""
+        return self.op in COLLECTIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An awaitable of a snapshot's coroutine: it goes on when `slot` is issued, after the slots `after`."""
+
+    slot: Slot
+    after: tuple[Slot, ...] = ()
+
+    def __await__(self) -> Generator[Wait, None, None]:
+        yield self
+
+
+Snapshot = Coroutine[Any, None, None]
+
+
+@dataclass(slots=True)
+class Runner:
+    """A coroutine while it runs, and the row that it awaits.
+
+    ready_ns: when the row could start; comm_ns: the duration of its communication, or of the last one that it depends on; asked: how many
+    rows had been issued when it began to wait.
+    """
+
+    number: int
+    run: Snapshot
+    row: Wait
+    end_ns: int = 0
+    ready_ns: int = 0
+    comm_ns: int = 0
+    asked: int = 0
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The times at which the lanes of computation and of communication are free (ns), and the end of each issued slot."""
+
+    free: list[int] = field(default_factory=lambda: [0, 0])
+    end: dict[Slot, int] = field(default_factory=dict)
+
+    def start_ns(self, turn: Runner) -> int:
+        """Return the time at which the row that a coroutine awaits would start."""
+        return max(turn.ready_ns, self.free[turn.row.slot.communicates])
+
+
+Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of turns that may go on the one with the least is taken
+
+
+def one_by_one(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+    """Order coroutines by number: every snapshot as far as it gets, the first first."""
+    return (turn.number,)
+
+
+def round_robin(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+    """Order coroutines by how long they have waited, counted in issued rows."""
+    return turn.asked, turn.number
+
+
+def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+    """Order coroutines by Early-Ready & Short-Comm (FlareDTDG §3.4).
+
+    That is: the one whose row can start first; of those the one whose communication, with what depends on it, is ready first; then the one
+    that communicates for the shortest time.
+    """
+    return lanes.start_ns(turn), turn.ready_ns, turn.comm_ns, turn.number
+
+
+def awaited_rows(run: Snapshot) -> list[Wait]:
+    """Return all rows that one coroutine awaits, in its order."""
+    rows = []
+    try:
+        while True:
+            rows.append(run.send(None))
+    except StopIteration:
+        return rows
+
+
+def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, issued: Iterable[Slot] = ()) -> list[Slot]:
+    """Return the order in which a policy issues all rows of some coroutines; `issued` were issued before. ns: predicted durations.
+
+    Raises ValueError where coroutines wait for each other in a circle.
+    """
+    lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
+    runners = [runner for number, run in enumerate(snapshots) if (runner := _resume(Runner(number, run, _NONE), 0)) is not None]
+    while runners:
+        ready = [turn for turn in runners if all(slot in lanes.end for slot in turn.row.after)]
+        if not ready:
+            raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in runners)}")
+        for runner in ready:
+            runner.ready_ns = max([runner.end_ns, *(lanes.end[slot] for slot in runner.row.after)])
+            if runner.row.slot.communicates:
+                runner.comm_ns = ns.get(runner.row.slot, 0)
+        runner = min(ready, key=lambda turn: policy(turn, lanes))
+        slot, duration = runner.row.slot, ns.get(runner.row.slot, 0)
+        runner.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(runner) + duration
+        order.append(slot)
+        if _resume(runner, len(order)) is None:
+            runners.remove(runner)
+    return order
+
+
+_NONE = Wait(Slot(Op.AGGREGATE, -1, -1))
+
+
+def _resume(turn: Runner, asked: int) -> Runner | None:
+    """Resume a coroutine and return it with the row that it awaits next; None where it has ended."""
+    try:
+        turn.row, turn.asked = turn.run.send(None), asked
+    except StopIteration:
+        return None
+    return turn

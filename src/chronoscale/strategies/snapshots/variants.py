@@ -1,0 +1,48 @@
+"""Variants: how a snapshot is sent, and which implementation of an operation runs a row (`Schedule.variant`)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Form(IntEnum):
+    """The form in which a snapshot comes to the device."""
+
+    FULL = 0  # its adjacency
+    MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
+    DELTA = 2  # its changed edges; the aggregation is incremented
+
+
+class AggregateVariant(IntEnum):
+    """The implementations of AGGREGATE (`Schedule.variant`)."""
+
+    ALONE = 0  # one result
+    TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
+    TRACKED = 2  # above the first layer, with what its gradient needs
+
+
+class TransformVariant(IntEnum):
+    """The implementations of TRANSFORM (`Schedule.variant`)."""
+
+    WHOLE = 0  # the rows are the result
+    INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
+
+
+class TemporalVariant(IntEnum):
+    """The implementations of TEMPORAL (`Schedule.variant`).
+
+    They begin from a state, or from none, which saves the product with it; and run a group alone, or in turn with another group's rows,
+    which leave it colder caches.
+    """
+
+    ON = 0
+    FIRST = 1
+    ON_BESIDE = 2
+    FIRST_BESIDE = 3
+
+
+class BackwardVariant(IntEnum):
+    """The implementations of BACKWARD (`Schedule.variant`)."""
+
+    ALONE = 0  # of the group that was computed last
+    BESIDE = 1  # of one of two that were computed in turn

@@ -1,0 +1,49 @@
+"""Operations that the work of a model is made of: matrix products, pairs of rows and slots, passes over values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.strategies.schedule import Ints
+
+Count = Ints | int
+
+
+class Work(NamedTuple):
+    """The work of an operation: floating-point operations, and fp32 values moved."""
+
+    flops: Count = 0
+    moved: Count = 0
+
+    @property
+    def counted(self) -> tuple[Ints, Ints]:
+        """Operations and bytes, int64, of the shape of the counts."""
+        return np.asarray(self.flops, np.int64), np.asarray(4 * np.asarray(self.moved, np.int64), np.int64)
+
+
+def total(*parts: Work) -> Work:
+    """Return the work of several operations, one after another."""
+    flops, moved = zip(*parts, strict=True)
+    return Work(sum(flops), sum(moved))
+
+
+def no_work(rows: Count) -> Work:
+    """Return no work, in the shape of `rows`."""
+    return Work(0 * rows, 0 * rows)
+
+
+def product(rows: Count, inner: int, outer: int) -> Work:
+    """Return the work of rows times a matrix."""
+    return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
+
+
+def pairwise(rows: Count, heads: int, slots: int, width: int) -> Work:
+    """Return the work of every row's heads with its own slots: scores, or their weighted sums."""
+    return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
+
+
+def passes(values: Count, times: int = 1) -> Work:
+    """Return elementwise work that reads or writes so many values."""
+    return Work(0, values * times)

@@ -1,1 +1,0 @@
-"""Which rows of features a device holds."""

@@ -1,0 +1,68 @@
+"""The work of a forward pass through the parts of a model of event streams, as `real_exec.streams.models` does it.
+
+Each function gives the floating-point operations of the matrix products, exactly, and the bytes moved were nothing cached between two
+operations; counts of rows may be arrays. A query attends to K slots of width X by weights that are applied to the query and to what it
+gets, not to the slots: see `models.attention`.
+"""
+
+from __future__ import annotations
+
+from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.streams.kinds.operations import Count, Work, no_work, pairwise, passes, product, total
+from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
+
+
+def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
+    """Return flops and bytes of MEMORY_UPDATE on `rows` nodes, int64, of the shape of `rows`; 0 for a model without memory."""
+    read = no_work(rows)
+    if shape.memory and shape.features:
+        read = total(product(rows, shape.features, shape.hidden), passes(rows * shape.hidden, 2))
+    return total(read, STREAM_MODELS[shape.name].update(shape, rows)).counted
+
+
+def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> tuple[Ints, Ints]:
+    """Return flops and bytes of AGGREGATE for `targets` rows by layer `layer` (0-based), with `fanout` slots each, in one tree; int64.
+
+    edges: slots that are filled, for attention edge by edge; None: it goes over all slots.
+    """
+    hidden = shape.hidden
+    width = shape.width(layer)
+    heads = shape.heads
+    slots = targets * fanout
+    gathered = passes(slots * width, 2)
+    if shape.spatial == "gat":
+        vectors = Work(4 * width * hidden, 2 * width * hidden)
+        scores = total(product(slots, width, heads), product(targets, width, heads), product(targets, width, heads))
+        answer = total(pairwise(targets, heads, fanout, width), product(targets, width, hidden))
+        return total(gathered, vectors, scores, answer, passes(targets * heads * (fanout + 1), 12), passes(targets * hidden, 2)).counted
+    across = width + shape.slot + shape.time
+    encoded = passes(slots * shape.time, 4)
+    query = total(product(targets, width, hidden), product(targets, hidden, across))
+    if edges is None:
+        pairs = total(*(pairwise(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
+        attended = total(gathered, encoded, pairs, passes(slots * heads, 10), pairs)  # slots are scored, and then weighed
+    else:
+        each = edges * heads * across  # a row an edge is made, scored with its target's, weighed and summed
+        rows = total(passes(edges * across, 4), passes(edges * shape.time, 2))
+        attended = total(rows, Work(4 * each, 8 * each), passes(edges * heads, 6), passes(targets * heads * across))
+    ending = total(product(targets, across, hidden), product(targets, hidden, hidden), product(targets, width, hidden))
+    out = total(product(targets, hidden, hidden), passes(targets * hidden, 4))
+    return total(query, attended, ending, out).counted
+
+
+def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
+    """Return flops and bytes of what the model's kind does to `roots` rows after the last layer; int64."""
+    return total(no_work(roots), STREAM_MODELS[shape.name].embed(shape, roots)).counted
+
+
+def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:
+    """Return flops and bytes of the classes of `sources` rows; int64."""
+    hidden = shape.hidden
+    return total(product(sources, hidden, hidden), passes(sources * hidden, 2), product(sources, hidden, shape.outputs)).counted
+
+
+def score_work(shape: StreamShape, pairs: Count, sources: Count | None = None) -> tuple[Ints, Ints]:
+    """Return flops and bytes of the scores of `pairs` of links of `sources` rows (None: one a pair); int64."""
+    hidden = shape.hidden
+    own, other = product(pairs if sources is None else sources, hidden, hidden), product(pairs, hidden, hidden)
+    return total(own, other, passes(pairs * hidden, 4), product(pairs, hidden, 1)).counted

@@ -1,0 +1,87 @@
+"""Sharing: what ranks have in common where node memory is spread over them, as `Schedule.feeding` carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from chronoscale.batching.streams.ranks.distribution import StreamDistribution
+from chronoscale.batching.streams.sampling.boundary import Boundary
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
+from chronoscale.batching.streams.statistics import StreamStatistics
+from chronoscale.errors import UserError
+from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
+from chronoscale.strategies.workload import Hyper
+
+Synchronised = Literal["all", "significant", "never"]
+Neighbours = Literal["recent", "decay", "local"]
+SYNCHRONISED: tuple[Synchronised, ...] = get_args(Synchronised)
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+PARTS, REPLICAS = "parts", "replicas"
+FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale")
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What ranks have in common where node memory is spread over them; `Schedule.feeding` carries it to whoever executes the schedule.
+
+    replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
+    all parts (MemShare §3.1). synchronised: of what ranks do to it, all that is newest reaches every rank at the iteration's end; what has
+    changed significantly does (aging inspection, eq. 18); nothing does. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours:
+    the most recent ones, those with θ-boundary decay (§3.3), or local ones alone. negatives: most are drawn from the rank's own part
+    (§4.3). pipelined: sampling, remote rows and synchronisation are under way while others compute (§4.1). stale: memory is read some
+    iterations before it is due (MSPipe).
+    """
+
+    replicated: bool = False
+    shared: bool = False
+    synchronised: Synchronised = "all"
+    smooth: bool = False
+    neighbours: Neighbours = "recent"
+    negatives: bool = False
+    pipelined: bool = False
+    stale: bool = False
+
+    def __str__(self) -> str:
+        first = REPLICAS if self.replicated else PARTS
+        return " ".join([first, self.synchronised, self.neighbours, *(flag for flag in FLAGS if getattr(self, flag))])
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Sharing:
+        """Return the sharing that `Schedule.feeding` names. Raises UserError for an unknown one: the schedule is of another version."""
+        words = schedule.feeding.split()
+        flags = {flag: flag in words for flag in FLAGS}
+        synchronised: Synchronised = next((word for word in SYNCHRONISED if word in words), "all")
+        neighbours: Neighbours = next((word for word in NEIGHBOURS if word in words), "recent")
+        sharing = cls(REPLICAS in words, synchronised=synchronised, neighbours=neighbours, **flags)
+        if str(sharing) != schedule.feeding:
+            raise UserError(f"schedule '{schedule.name}': sharing '{schedule.feeding}' is unknown; it is of another version")
+        return sharing
+
+    def spread(self, hyper: Hyper) -> StreamDistribution:
+        """Return how the event stream lies on ranks."""
+        if self.replicated:
+            return StreamDistribution("", newest=False)
+        settings = hyper.events.sharing
+        remote = settings.theta if self.negatives else 1.0
+        return StreamDistribution(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
+
+    def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
+        """Return how neighbours are sampled, each node and edge of a batch once (§4.3).
+
+        Raises UserError for a model without memory, and for neighbours drawn at random with a boundary.
+        """
+        if not shape.memory:
+            known = ", ".join(kind.name for kind in STREAM_MODELS.values() if kind.memory)
+            raise UserError(f"model '{shape.name}' has no node memory that ranks could share; models that have: {known}")
+        sampling = StreamFeeding(merged=True).sampling(hyper, shape)
+        if self.neighbours == "recent":
+            return sampling
+        if hyper.events.policy != "recent":
+            raise UserError(f"training.sampling: boundary decay is of the most recent neighbours, got '{hyper.events.policy}'")
+        settings = hyper.events.sharing
+        decay = settings.decay if settings.decay is not None else (1 / data.span if data.span else 0.0)
+        theta = settings.theta if self.neighbours == "decay" else 0.0
+        return replace(sampling, boundary=Boundary(theta, decay, settings.complete))
