@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from chronoscale.harness.study.hooks.fast_epochs import WIDTH, epoch, most
+from chronoscale.harness.study.hooks.fast_epochs import WIDTH, Subgraph, epoch_of, largest
 from chronoscale.harness.study.hooks.fast_reuse import by_edge, by_node, hit_rates, softmax_looping, softmax_shuffling
-from chronoscale.harness.study.hooks.fast_subgraphs import Subgraph, largest
 from chronoscale.harness.study.hooks.fast_warps import LANES, apiece, looping, resident, shuffling
 from chronoscale.harness.study.point import StudyPoint
 
@@ -43,6 +42,6 @@ def kernels(graph: Subgraph) -> dict[tuple[str, str], Kernel]:
 
 def of_operators(point: StudyPoint) -> dict[str, Any]:
     """Return targets and edges of the largest subgraph of a stand-in, and `kernels`, named as in Table 5, with a comma."""
-    graph = largest(epoch(point.dataset, most(point.setting("short"), point.dataset)))
+    graph = largest(epoch_of(point))
     found = {", ".join(name): kernel._asdict() for name, kernel in kernels(graph).items()}
     return {"targets": graph.counts.size, "edges": graph.source.size, "kernels": found}
