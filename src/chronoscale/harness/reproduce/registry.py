@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from chronoscale.errors import UserError
 from chronoscale.harness.display.cell import Cell
-from chronoscale.harness.reproduce.studies import ALL
 from chronoscale.harness.reproduce.study import Kind, Study, studies_of
 from chronoscale.reports.published import PAPERS, published
 
 FILES = [study for paper in PAPERS for study in studies_of(paper)]
 STUDIES: dict[tuple[str, Kind, int], Study] = {
-    (study.paper, study.kind, study.number): study for study in sorted((*ALL, *FILES), key=lambda s: (s.kind, s.number))
+    (study.paper, study.kind, study.number): study for study in sorted(FILES, key=lambda s: (s.kind, s.number))
 }
 
 

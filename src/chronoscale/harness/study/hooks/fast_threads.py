@@ -50,7 +50,7 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
 
 
 def binding(point: StudyPoint) -> dict[str, Any]:
-    """Return what binding `threads` does: `hits` of L1, L2 and L3 of the paper's server, in per cent, by who places them, a model; how much
+    """Return what binding `threads` does: `hits` of L1, L2 and L3 of the paper's server, shares by who places them, a model; how much
     faster bound threads sample here, the `gain` of medians of batches; and `how` they are bound, by affinity where this machine has something
     to share."""
     one, threads = epoch_of(point), point.setting("threads")
