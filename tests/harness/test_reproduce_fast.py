@@ -7,15 +7,17 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from small_studies import study_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.study import Kind, run_file
+from chronoscale.harness.reproduce.registry import Kind
 from chronoscale.harness.study.findings import Findings
-from chronoscale.harness.study.hooks.fast import NAMES, gib, stand_in
-from chronoscale.harness.study.study_file import folder, load
+from chronoscale.harness.study.hooks.fast import gib
+from chronoscale.harness.study.testbeds.host_streams import stand_in
 from chronoscale.reports.published import published
 
+NAMES = ("lastfm", "wikitalk", "bitcoin", "gdelt")
 LINES = {str(line["dataset"]): line for line in published("fast").tables[1].rows}
 
 
@@ -100,9 +102,7 @@ def test_table_1() -> None:
 
 
 def test_what_misses_is_named() -> None:
-    file = load(folder("fast").joinpath("table-1.yaml"))
-    exact = file.model_copy(update={"paper": "fast", "names": {"POINTS": 0}})
-    said = run_file(exact, "fast-table-1", published("fast").tables[1], lambda _: None, True).notes[1]
+    said = study_of("fast", "table", 1, POINTS=0).notes[1]
     assert said.startswith("Missed by more than 0 points: lastfm, match, node; ") and said.count("; ") == 4 * 5 - 1
 
 

@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, print_rows, print_table, stage
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.study import KINDS, Kind
+from chronoscale.harness.reproduce.registry import KINDS, Kind
 from chronoscale.interruption import at_once
 
 

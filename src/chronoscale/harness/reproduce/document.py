@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.pages import HOW, markdown
-from chronoscale.harness.reproduce.study import Study
+from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.published import published

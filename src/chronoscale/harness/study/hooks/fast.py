@@ -135,7 +135,7 @@ def paced(scale: Mapping[str, int]) -> Rates:
     first, whole = solved(scale), {**ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
     little, less = (simulated(scale, replace(first, efficiency=share), **whole)["epoch_s"] for share in PEAKS)
     work = (less - little) / (1 / PEAKS[1] - 1 / PEAKS[0])  # seconds at peak
-    share = work / (printed_seconds(*ANCHOR.values(), "fast") - little + work / PEAKS[0])
+    share = work / (printed_seconds(**ANCHOR, strategy="fast") - little + work / PEAKS[0])
     return _gathering(replace(first, efficiency=share), scale)
 
 
@@ -143,7 +143,7 @@ def _gathering(rates: Rates, scale: Mapping[str, int]) -> Rates:
     """With the rate of gathering by which TGL's epoch of the anchor is as printed: as nothing overlaps, it is linear in a byte's time."""
     slow, fast = (simulated(scale, replace(rates, gather=rate), **ANCHOR, strategy=TGL)["epoch_s"] for rate in PROBED)
     moved = (slow - fast) / (1 / PROBED[0] - 1 / PROBED[1])  # bytes of an epoch
-    return replace(rates, gather=moved / (printed_seconds(*ANCHOR.values(), "tgl") - slow + moved / PROBED[0]))
+    return replace(rates, gather=moved / (printed_seconds(**ANCHOR, strategy="tgl") - slow + moved / PROBED[0]))
 
 
 def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mapping[str, float] | None = None) -> Rates:
@@ -152,8 +152,8 @@ def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mappin
 
 
 def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]:
-    """Return bytes on the host at the paper's size, by Table 3's counts: features; events and T-CSR; node memory and mailbox; `samples` of a
-    whole epoch, as compact as TGL's sampler returns them, of what keeps these, by the stand-in's; `lasting`: all without samples."""
+    """Return bytes on the host at the paper's size, by Table 3's counts: features; events and T-CSR; node memory and mailbox; `lasting`:
+    these; `samples` of a whole epoch, of what keeps them, as compact as TGL's sampler returns those of the stand-in."""
     of, point = bed().counts(dataset), StudyPoint.of({"paper": "fast", "dataset": dataset, "model": model, "strategy": TGL, **scale})
     found = {
         "features": feature_bytes(dataset),

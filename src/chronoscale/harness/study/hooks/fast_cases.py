@@ -22,9 +22,10 @@ def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[
 
 
 def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], found: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which case brings our speed-up, the first case's, near the printed one: of those that do and leave no more than `PART`
-    of the difference the one of fewest assumptions, and of these the one that fits all printed speed-ups best, so that chance has less of
-    a say.
+    """Return in words which case brings our speed-up, the first case's, near the printed one.
+
+    Of those that do and leave no more than `PART` of the difference the one of fewest assumptions, and of these the one that fits all
+    printed speed-ups best, so that chance has less of a say.
 
     line: `printed`, and a speed-up a case. assumptions: how many a case makes. found: what `fits` gives.
     """

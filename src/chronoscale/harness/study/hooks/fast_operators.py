@@ -114,8 +114,10 @@ def contestants(graph: Subgraph) -> dict[tuple[str, str], Call]:
 
 
 def contest(point: StudyPoint) -> dict[str, Any]:
-    """Return targets and edges of the largest subgraph of a stand-in, and `seconds` by "operator, whose", on one thread: idle threads of one
-    library spin on the cores of another."""
+    """Return targets and edges of the largest subgraph of a stand-in, and `seconds` by "operator, whose".
+
+    On one thread: idle threads of one library spin on the cores of another.
+    """
     graph = largest(epoch_of(point))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,12 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
             tcsr.hops(node, before, SAMPLING.fanouts, threads=threads)
 
     counts = range(1, point.setting("threads") + 1)
-    return {"seconds": medians_in_turn({n: lambda n=n: sample(n) for n in counts}, point.setting("repeats"))}
+    return {"seconds": medians_in_turn({n: partial(sample, n) for n in counts}, point.setting("repeats"))}
 
 
 def binding(point: StudyPoint) -> dict[str, Any]:
-    """Return what binding `threads` does: `hits` of L1, L2 and L3 of the paper's server, shares by who places them, a model; how much
-    faster bound threads sample here, the `gain` of medians of batches; and `how` they are bound, by affinity where this machine has something
-    to share."""
+    """Return what binding `threads` does: by a model, `hits` of L1, L2 and L3 of the paper's server, shares by who places them; here, the
+    `gain` of sampling a batch, of medians, and `how` threads are bound, by affinity where this machine has something to share."""
     one, threads = epoch_of(point), point.setting("threads")
     graph, asked = one.data.training.tcsr, roots(one, point.setting("batches"))
     read = [sampler_reads(graph, batch, FANOUT, threads) for batch in asked]
@@ -82,8 +82,10 @@ def _gain(one: Epoch, asked: Sequence[Roots], repeats: int) -> dict[str, Any]:
 
 
 def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> list[list[int]]:
-    """Return where threads that nothing binds run in each batch, by a model of the system: on different cores, drawn anew. Raises ValueError
-    for more threads than cores."""
+    """Return where threads that nothing binds run in each batch, by a model of the system: on different cores, drawn anew.
+
+    Raises ValueError for more threads than cores.
+    """
     rng = np.random.default_rng(seed)
     cores = [[cpu.number for cpu in group] for group in topology.groups("core")]
     return [[int(rng.choice(cores[core])) for core in rng.permutation(len(cores))[:threads]] for _ in range(batches)]
@@ -112,8 +114,10 @@ def machine_in_words() -> str:
 
 
 def alike(most: int, batches: int, threads: int) -> Float64:
-    """Return the mean affinity of a batch of WikiTalk's stand-in, float64 [threads, threads], -1 on the diagonal; of so many batches, evenly
-    over the training events."""
+    """Return the mean affinity of threads in a batch of WikiTalk's stand-in, of so many, evenly over the training events.
+
+    Float64 [threads, threads], -1 on the diagonal.
+    """
     data = prepared("wikitalk", most)
     deal = data.assignment(False, 1, BATCH, 0, max(-(-data.training_events // BATCH) // batches, 1))
     others, parts = data.negatives_of(False, 0, data.protocol.seed), [deal.rank_events(at, 0) for at in range(deal.iterations)]

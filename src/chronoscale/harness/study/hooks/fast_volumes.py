@@ -1,4 +1,4 @@
-"""FAST's memory I/O: what strategies send over an epoch and what that takes, and how near splits of a cache's room are to the best (Figure 8)."""
+"""FAST's memory I/O: what an epoch sends and what that takes; how near splits of a cache's room are to the best (Figure 8)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies
 
 
 def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
-    """Return of all splits, those of every count of nodes, each side filled by falling frequency as `seen`, the one of most hits; of several
-    the one of fewest nodes. Rows of 0 bytes are in neither. O(rows log rows)."""
+    """Return the split of most hits, of several the one of fewest nodes, of those of every count of nodes, each side filled by falling
+    frequency as `seen`. Rows of 0 bytes are in neither. O(rows log rows)."""
     nodes, edges = _hits(seen.nodes, real.nodes, room.node), _hits(seen.edges, real.edges, room.edge)
     counts = np.arange(min(nodes.size - 1, room.total // room.node if room.node else 0) + 1)
     beside = (room.total - counts * room.node) // room.edge if room.edge else np.zeros_like(counts)
@@ -68,7 +68,11 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
     room, hits = list(ways.values())[-1].room(*one.sizes), {}
     for count, seen in known.items():
         turned = RowFrequencies(2 * seen.nodes + 1, 2 * seen.edges)  # of rows asked for alike, nodes first
-        splits = {"greedy": (Greedy(), seen), "even": (Even(), seen), "greedy, ties to nodes": (Greedy(), turned)}
+        splits: dict[str, tuple[CachePlacement, RowFrequencies]] = {
+            "greedy": (Greedy(), seen),
+            "even": (Even(), seen),
+            "greedy, ties to nodes": (Greedy(), turned),
+        }
         most = best(seen, known[0], room).hits
         hits[f"{count or 'all'} batches"] = {name: chosen(*split, known[0], room).hits / most for name, split in splits.items()}
     found = {stage: _plain(of) for stage, of in sent.items()}
@@ -85,8 +89,8 @@ def by_share(point: StudyPoint) -> dict[str, Any]:
 
 
 def host(point: StudyPoint) -> dict[str, float]:
-    """Return medians of this host: bytes of random rows a second that it picks out of a table larger than its caches (`gather`), ids a second
-    that it looks through for repetitions, those of an epoch's last whole batch (`look`)."""
+    """Return medians of this host: `gather`, bytes a second of random rows that it picks out of a table larger than its caches; `look`, ids
+    a second that it looks through for repetitions, those of an epoch's last whole batch."""
     one = epoch_of(point)
     ids, table = one.last()[1].nodes, torch.zeros(TABLE // (one.width * FP32), one.width)
     rows, into = torch.from_numpy(np.random.default_rng(0).integers(0, len(table), PICKED)), torch.empty(PICKED, one.width)

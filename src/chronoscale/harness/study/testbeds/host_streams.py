@@ -124,8 +124,10 @@ def rates_of(point: StudyPoint) -> Rates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """`PreparedStream.work`; where what is cached changes from batch to batch, of `batches` consecutive ones from the middle of the training
-    events: three times as many as are planned, of which the first third fills the cache and the last gives it something to keep."""
+    """`PreparedStream.work`; where what is cached changes from batch to batch, of `batches` consecutive ones from the middle of training.
+
+    Three times as many are counted, of which the first third fills the cache and the last gives it something to keep.
+    """
 
     data: PreparedStream
     batches: int
