@@ -33,6 +33,7 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/python tools/links.py
 	$(BIN)/python tools/dead_code.py
+	$(BIN)/python -m pytest -q tests/test_imports.py
 
 # The pictures of README and docs, drawn again: docs/pictures.yaml.
 pictures: install

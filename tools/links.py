@@ -70,5 +70,8 @@ def _module(parts: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    # Templates of papers' pages are left out: what they link to is beside the page that is made of them.
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", ":!:*/page.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
     sys.exit(main([Path(name).resolve() for name in sys.argv[1:]] or [ROOT / name for name in listed]))

@@ -14,7 +14,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.keys.experiment_files import load
-from chronoscale.harness.reproduce import document, pages, registry
+from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study import execution
 from chronoscale.harness.study.expressions import value
@@ -286,10 +286,10 @@ def test_a_page_shows_what_was_found(tmp_path):
         [row("a over b", Range(strategy="a", over="b", low=1, mean=2, high=4), [3.0, 5.0], "because"), row("c", None, [], "")]
     )
     study = Study("real", "figure", 8, StudyFile())
-    page = pages.write(study, Findings(rows, notes=("a note",), tables={"points": rows}), tmp_path).read_text()
+    page = pages.write(study, Findings(rows, notes=("a note",)), tmp_path).read_text()
     assert "1.00 to 4.00 (mean 2.00)" in page and "3.00 to 5.00 (mean 4.00)" in page and "because" in page and "- a note" in page
-    assert {path.name for path in tmp_path.iterdir()} == {"real-figure-8.md", "real-figure-8.csv", "real-figure-8-points.csv"}
-    assert pd.read_csv(tmp_path / "real-figure-8.csv")["ours_mean"].iloc[0] == 4.0
+    assert {path.name for path in tmp_path.iterdir()} == {"figure-8.md", "figure-8.csv"}
+    assert pd.read_csv(tmp_path / "figure-8.csv")["ours_mean"].iloc[0] == 4.0
 
 
 @pytest.mark.parametrize(
@@ -350,38 +350,3 @@ def test_simulated_pages_say_how_kernels_and_networks_are_charged():
     for number in (4, 8):
         said = " ".join(small("figure", number).notes)
         assert "5 µs of one host thread a kernel" in said and "NCCL's own model of rings and trees" in said
-
-
-def test_sections_of_a_document_are_made_again_one_by_one(tmp_path):
-    def found(value: float) -> Findings:
-        return Findings(pd.DataFrame([row("x", None, [value], "")]))
-
-    eight, three = registry.find("real", "figure", 8), registry.find("real", "table", 3)
-    path = document.write("real", [(eight, found(1.0)), (three, found(2.0))], tmp_path, "2026-01-01")
-    text = path.read_text().replace("one: `--figure N`", "by hand")
-    path.write_text(text)
-    document.refresh(path, [(three, found(5.0))], "2026-02-02")
-    again = path.read_text()
-    assert "Sections by the day that they were made on: 2026-02-02: Table 3; 2026-01-01: Figure 8." in again
-    assert "| x | – | 1.00 |" in again and "| x | – | 5.00 |" in again and "| x | – | 2.00 |" not in again and "by hand" in again
-    assert "Counted, nothing is timed. Made 2026-02-02 with chronoscale" in again
-    assert text.index("## Figure 8") < text.index("## Table 3") and again.count("## ") == 2
-    document.refresh(path, [(three, found(5.0))], "2026-02-02")
-    assert path.read_text() == again
-    with pytest.raises(UserError, match="has no section 'Figure 9'"):
-        document.refresh(path, [(registry.find("real", "figure", 9), found(1.0))], "2026-02-02")
-    with pytest.raises(UserError, match="not a document of `reproduce`"):
-        document.refresh(tmp_path / "absent.md", [(three, found(1.0))], "2026-02-02")
-
-
-@pytest.mark.slow
-def test_the_command_makes_a_section_again(tmp_path, monkeypatch, capsys):
-    study = registry.find("real", "figure", 3)
-    path = document.write("real", [(study, Findings(pd.DataFrame([row("old", None, [1.0], "")])))], tmp_path, "2026-01-01")
-    monkeypatch.setattr(
-        sys, "argv", ["chronoscale", "reproduce", "real", "--figure", "3", "--quick", "--out", str(tmp_path / "out"), "--into", str(path)]
-    )
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert not left.value.code and f"document: {path}" in capsys.readouterr().err.replace("\n", "")
-    assert "after 30 steps" in path.read_text() and "| old |" not in path.read_text()

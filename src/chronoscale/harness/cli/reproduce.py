@@ -1,8 +1,7 @@
-"""Reproduce."""
+"""Reproduce a paper's figures and tables by the command line."""
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +19,12 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare.", show_default=False)],
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("reproduced"),
-    everything: Annotated[bool, typer.Option("--all", help="Every figure and table, and one document of them.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder of results; a second run goes on with what is there.")] = Path("reproduced"),
+    everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
-        Path | None, typer.Option(help="A document of --all, whose sections of these are made again.", show_default=False)
+        Path | None, typer.Option(help="Write the paper's page, of all results that are in OUT, to this file.", show_default=False)
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that work on points.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -32,27 +32,26 @@ def reproduce(
     asked: list[tuple[Kind, int]] = [(kind, number) for kind, number in zip(KINDS, (figure, table), strict=True) if number is not None]
     if len(asked) + everything > 1:
         raise UserError("give one of --figure, --table, --all")
-    if not asked and not everything:
+    if not asked and not everything and into is None:
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
-    studies = registry.of(paper) if everything else [registry.find(paper, *asked[0])]
+    studies = registry.of(paper) if everything else [registry.find(paper, *one) for one in asked]
 
     with at_once():
         from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
+        from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
+        from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
-    made = []
+    folder = out / paper
     for study in studies:
-        with stage(f"{study.kind} {study.number}") as told:
-            found = study.run(told, quick)
-            page = pages.write(study, found, out)
+        with stage(f"{study.kind} {study.number}", resumes=True) as on_progress:
+            findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
+            page = pages.write(study, findings, folder)
         title = f"{study.kind} {study.number}: {study.title} ({study.way})"
-        print_table(found.rows if as_json else pages.readable(found.rows), title, as_json)
-        for note in found.notes:
+        print_table(findings.rows if as_json else pages.readable(findings.rows), title, as_json)
+        for note in findings.notes:
             err.print(note, highlight=False, markup=False)
         err.print(f"page: {page}")
-        made.append((study, found))
-    day = date.today().isoformat()
+    into = into or (folder / "page.md" if everything else None)
     if into is not None:
-        document.refresh(into, made, day)
-        err.print(f"document: {into}")
-    elif everything:
-        err.print(f"document: {document.write(paper, made, out, day)}")
+        write_text(into, document.document(paper, out))
+        err.print(f"page: {into}")

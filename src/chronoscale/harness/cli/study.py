@@ -27,20 +27,17 @@ def study(
     named = _named(file, own)
     with at_once():
         from chronoscale.harness.reproduce import pages  # noqa: PLC0415 (a command's door)
-        from chronoscale.harness.study.results import timed_run  # noqa: PLC0415
+        from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
-    if named:
-        own = own.model_copy(update={"paper": named.paper})
+    folder, printed = out / own.paper, named.printed if named else None
     with stage(file.stem, resumes=True) as on_progress:
-        findings, path = timed_run(
-            own, named.name if named else file.stem, named.printed if named else None, out, on_progress, quick, workers
-        )
+        findings = run_study(own, file.stem, printed, folder, on_progress, quick, workers)
     if named:
-        pages.write(named, findings, path.parent)
+        pages.write(named, findings, folder)
     print_table(findings.rows if as_json else pages.readable(findings.rows), own.title or (named.title if named else file.stem), as_json)
     for note in findings.notes:
         err.print(note, highlight=False, markup=False)
-    err.print(f"result: {path}")
+    err.print(f"result: {folder / file.stem}.json")
 
 
 def _named(file: Path, own: StudyFile) -> Study | None:

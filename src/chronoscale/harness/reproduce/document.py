@@ -1,67 +1,93 @@
-"""Document: all pages of a paper in one file; its sections, which say when they were made, can be made again one by one."""
+"""Document: one page a paper, made of a template and of stored results, so that no sentence can contradict a row."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.pages import HOW, markdown
-from chronoscale.harness.reproduce.registry import Study
-from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.pages import markdown, readable
+from chronoscale.harness.study.expressions import filled
+from chronoscale.harness.study.results import StoredResult, load_result
+from chronoscale.harness.study.study_file import folder
 from chronoscale.reports.published import published
 
-MADE, LISTED = "Made ", "Sections by the day that they were made on: "
-_SECTION = re.compile(r"^## (?=(?:Figure|Table) \d+:)", re.MULTILINE)
-_STAMP = re.compile(rf"{MADE}(\d{{4}}-\d\d-\d\d) with")
+HEAD = """# {name}, reproduced
+
+Made by `chronoscale reproduce {paper} --into PAGE --out {results}` from stored results; with `--all`,
+`--figure N` or `--table N` they are made first. Numbers in sentences are taken from the rows below."""
 
 
-def write(paper: str, made: Sequence[tuple[Study, Findings]], out: Path, day: str) -> Path:
-    """`reproduce_<paper>.md`, drawings left to the pages; `day`: ISO date. Returns it."""
-    command = f"Made by `chronoscale reproduce {paper} --all`; one: `--figure N`, `--table N`, `--into` this file."
-    head = f"# {published(paper).name}, reproduced\n\n{command}\n\n{LISTED}\n\n"
-    path = out / f"reproduce_{paper}.md"
-    write_text(path, _whole([head, *(_section(study, found, day) for study, found in made)]))
-    return path
+def document(paper: str, results: Path) -> str:
+    """Return the page of a paper as Markdown: the paper's `page.md` with its numbers, then a section a study of which there is a result.
+
+    results: the folder that holds `<paper>/<study>.json`. Raises UserError for an unknown paper, for no result at all, and for a template
+    that names a row which is not there.
+    """
+    studies = registry.of(paper)
+    found = {one.file_name: load_result(path) for one in studies if (path := results / paper / f"{one.file_name}.json").is_file()}
+    if not found:
+        raise UserError(f"{results / paper}: no result of a study; `chronoscale reproduce {paper} --all --out {results}` makes them")
+    template = folder(paper) / "page.md"
+    names = {"name": published(paper).name, "paper": paper, "results": results.name}
+    missing = [one.file_name for one in studies if one.file_name not in found]
+    if missing:
+        prose = f"Not run: {', '.join(missing)}. What the page says of all studies is left out until they are there."
+    else:
+        prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(found)}) if template.is_file() else ""
+    parts = [HEAD.format(**names), prose]
+    for one in studies:
+        if one.file_name in found:
+            parts.append(markdown(one, found[one.file_name].findings, "##", _made(found[one.file_name])))
+    return "\n".join(part.strip() + "\n" for part in parts if part.strip())
 
 
-def refresh(path: Path, made: Sequence[tuple[Study, Findings]], day: str) -> None:
-    """Put these sections in the place of a document's; what else is written there stays. Raises UserError where it has none of the kind."""
-    try:
-        parts = _SECTION.split(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not a document of `reproduce`: {error}") from None
-    at = {part.partition(":")[0]: i for i, part in enumerate(parts)}
-    for study, found in made:
-        if (name := title(study)) not in at:
-            raise UserError(
-                f"{path}: has no section '{name}'; `chronoscale reproduce {study.paper} --all` makes a document with all of them"
-            )
-        parts[at[name]] = _section(study, found, day)
-    write_text(path, _whole(parts))
+def _made(result: StoredResult) -> str:
+    """Say when, by which version and in what time a result was made."""
+    version, commit = result.environment.get("chronoscale"), result.environment.get("commit")
+    by = (f" with chronoscale {version}" if version else "") + (f" ({commit})" if commit else "")
+    lasted = f" in {result.minutes:.1f} minutes" if result.minutes else ""
+    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", result.transcribed) if limit)
+    return f"Made {result.made}{by}{lasted}{limits}."
 
 
-def title(study: Study) -> str:
-    """As headings begin: 'Figure 8'."""
-    return f"{study.kind.capitalize()} {study.number}"
+def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., object]]:
+    """What a template may call, each with a study's file name, such as 'figure-8', and the `what` of a row, or words that it contains."""
 
+    def rows(study: str, words: str = "") -> list[dict[str, object]]:
+        """Rows whose `what` contains these words. Raises UserError where there is none."""
+        if study not in results:
+            raise UserError(f"page.md: there is no result of '{study}'")
+        table = results[study].findings.rows.to_dict("records")
+        matching = [{str(key): value for key, value in row.items()} for row in table if not words or words in str(row.get("what", ""))]
+        if not matching:
+            raise UserError(f"page.md: {study} has no row with '{words}'")
+        return matching
 
-def _section(study: Study, found: Findings, day: str) -> str:
-    """Without the '## ' of its heading."""
-    text = markdown(study, Findings(found.rows, (), {}, found.notes), "##").removeprefix("## ")
-    how = HOW[study.way]
-    return text.replace(f"{how}\n", f"{how} {MADE}{day} with chronoscale {version('chronoscale')}.\n", 1)
+    def row(study: str, what: str) -> dict[str, object]:
+        """The one row of this `what`. Raises UserError for none and for several."""
+        matching = [one for one in rows(study, what) if one.get("what") == what]
+        if len(matching) != 1:
+            raise UserError(f"page.md: {study} has {len(matching)} rows '{what}'")
+        return matching[0]
 
+    def number(name: str, study: str, what: str, end: str = "mean") -> float:
+        one = row(study, what)
+        return float(str(one.get(f"{name}_{end}", one.get(name))))
 
-def _whole(parts: Sequence[str]) -> str:
-    """The document, with the head's list of days brought up to its sections."""
-    days: dict[str, list[str]] = {}
-    for part in parts[1:]:
-        stamp = _STAMP.search(part)
-        days.setdefault(stamp[1] if stamp else "unknown", []).append(part.partition(":")[0])
-    listed = "; ".join(f"{day}: {', '.join(names)}" for day, names in sorted(days.items(), reverse=True))
-    head = re.sub(rf"^{LISTED}.*$", lambda _: f"{LISTED}{listed}.", parts[0], count=1, flags=re.MULTILINE)
-    return "## ".join([head, *parts[1:]]).rstrip() + "\n"
+    def numbers(name: str, study: str, words: str = "", end: str = "mean") -> list[float]:
+        several = (float(str(one.get(f"{name}_{end}", one.get(name)))) for one in rows(study, words))
+        return [value for value in several if value == value]
+
+    def cell(study: str, what: str, column: str = "ours") -> str:
+        """A row's cell as the table below shows it."""
+        row(study, what)
+        table = readable(results[study].findings.rows)
+        return str(table[table["what"] == what].iloc[0][column])
+
+    by_name = {"ours": "ours", "printed": "published", "ratio": "ratio"}
+    single = {key: partial(number, name) for key, name in by_name.items()}
+    several = {f"{key}_all": partial(numbers, name) for key, name in by_name.items()}
+    return {**single, **several, "row": row, "rows": rows, "cell": cell}

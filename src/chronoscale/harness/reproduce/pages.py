@@ -1,4 +1,4 @@
-"""Pages: a study's findings as a folder of Markdown, CSV, SVG and PNG."""
+"""Pages: a study's findings as Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -48,30 +48,28 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def markdown(study: Study, found: Findings, heading: str = "#") -> str:
-    """One page: how it was made, published beside ours, notes, drawings, details."""
+def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "") -> str:
+    """Return one page: how and when it was made, published beside ours, notes, drawings."""
     printed = study.printed
-    parts = [f"{heading} {study.kind.capitalize()} {study.number}: {study.title} (§{printed.section})\n", HOW[study.way]]
+    parts = [
+        f"{heading} {study.kind.capitalize()} {study.number}: {study.title} (§{printed.section})\n",
+        f"{HOW[study.way]} {made}".strip(),
+    ]
     if printed.remark:
         parts.append(f"Published: {printed.remark}")
-    parts.append(to_markdown(readable(found.rows)))
-    parts += [f"- {note}" for note in found.notes]
-    parts += [f"![{one.title}]({one.name}.png)\n\n{one.caption}" for one in found.drawings]
+    parts.append(to_markdown(readable(findings.rows)))
+    parts += [f"- {note}" for note in findings.notes]
+    parts += [f"![{one.title}]({one.name}.png)\n\n{one.caption}" for one in findings.drawings]
     text = ""
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         text += part.rstrip("\n") + ("\n" if part.startswith("- ") and following.startswith("- ") else "\n\n")
     return text
 
 
-def write(study: Study, found: Findings, out: Path) -> Path:
-    """`<name>.md`, `<name>.csv`, a CSV a detail table, an SVG and a PNG a drawing. Returns the Markdown page."""
-    out.mkdir(parents=True, exist_ok=True)
-    for drawing in found.drawings:
-        write_text(out / f"{drawing.name}.svg", drawing.svg)
-        (out / f"{drawing.name}.png").write_bytes(drawing.png)
-    write_text(out / f"{study.name}.csv", to_csv(found.rows))
-    for name, table in found.tables.items():
-        write_text(out / f"{study.name}-{name}.csv", to_csv(table))
-    page = out / f"{study.name}.md"
-    write_text(page, markdown(study, found))
+def write(study: Study, findings: Findings, folder: Path) -> Path:
+    """Write a study's page, `<kind>-<number>.md`, and its rows as CSV. Returns the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / f"{study.file_name}.csv", to_csv(findings.rows))
+    page = folder / f"{study.file_name}.md"
+    write_text(page, markdown(study, findings))
     return page

@@ -38,9 +38,14 @@ class Study:
         return f"{self.printed.title}: {self.file.limit}" if self.file.limit else self.printed.title
 
     @property
+    def file_name(self) -> str:
+        """What files of a paper's folder are called, without their ending: 'figure-8'."""
+        return f"{self.kind}-{self.number}"
+
+    @property
     def name(self) -> str:
-        """File name."""
-        return f"{self.paper}-{self.kind}-{self.number}"
+        """What it is called among all papers' studies: 'real-figure-8'."""
+        return f"{self.paper}-{self.file_name}"
 
     @property
     def way(self) -> Way:

@@ -1,50 +1,80 @@
-"""Results: what a study found, as a file with what it was made on and how long that took."""
+"""Results: what a study found, as a JSON file with what it was made on, when, and how long that took."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import torch
+import pandas as pd
 
+from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.study.findings import Findings, Told
-from chronoscale.harness.study.study_file import StudyFile
-from chronoscale.harness.study.study_run import run
-from chronoscale.real_exec.measurement.environment import fingerprint
-from chronoscale.reports.published import Printed
+from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.study_file import Way
 from chronoscale.reports.table_formats import to_csv
 
 
-def timed_run(
-    study: StudyFile, name: str, printed: Printed | None, out: Path, on_progress: Told, quick: bool, workers: int
-) -> tuple[Findings, Path]:
-    """Run a study, write `<out>/<paper>/<name>.json`, tables and drawings, and return its findings and that path.
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredResult:
+    """A study's result as its file holds it.
 
-    Points are kept in `<name>.points` beside it, each as a file named by its content; minutes are of this run alone.
+    made: ISO date; minutes: of the run that wrote it; environment: device, versions, commit; transcribed: of a result that was taken from a
+    page, where its numbers come from.
     """
-    folder = out / study.paper if study.paper else out
+
+    study: str
+    way: Way
+    made: str
+    minutes: float | None
+    quick: bool
+    environment: Mapping[str, str]
+    findings: Findings
+    transcribed: str = ""
+
+
+def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
+    """Run a study and write `<name>.json`, a CSV a table, an SVG and a PNG a drawing. Returns its findings."""
+    import torch  # noqa: PLC0415 (for its version)
+
+    from chronoscale.real_exec.measurement.environment import fingerprint  # noqa: PLC0415 (imports torch)
+
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
-    findings = run(study, name, printed, on_progress, quick, workers, folder / f"{name}.points")
-    minutes = (time.perf_counter() - begin) / 60
-    made = {"made": date.today().isoformat(), "minutes": round(minutes, 2), "quick": quick, "way": study.way}
-    rows = {"rows": _records(findings), "tables": sorted(findings.tables), "notes": list(findings.notes)}
-    drawn = {"drawings": [one.name for one in findings.drawings]}
-    path = folder / f"{name}.json"
-    text = {"study": name, "paper": study.paper, **made, "environment": fingerprint(torch.device("cpu")), **rows, **drawn}
+    findings = run()
+    minutes = round((time.perf_counter() - begin) / 60, 2)
     for table, frame in findings.tables.items():
         write_text(folder / f"{name}-{table}.csv", to_csv(frame))
     for drawing in findings.drawings:
         write_text(folder / f"{drawing.name}.svg", drawing.svg)
         (folder / f"{drawing.name}.png").write_bytes(drawing.png)
-    write_text(path, json.dumps(text, indent=1, ensure_ascii=False) + "\n")
-    return findings, path
+    made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "quick": quick}
+    rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
+    text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
+    write_text(folder / f"{name}.json", json.dumps(text, indent=1, ensure_ascii=False) + "\n")
+    return findings
 
 
-def _records(findings: Findings) -> list[dict[str, object]]:
-    """Rows as JSON has them: null for what is not finite, numbers as they are."""
-    records: list[dict[str, object]] = json.loads(findings.rows.to_json(orient="records", double_precision=15))
-    return records
+def load_result(path: Path) -> StoredResult:
+    """Read a stored result: its rows and notes, not its tables and drawings. Raises UserError for a file that is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        rows = pd.DataFrame(data["rows"])
+        empty = [name for name in rows if rows[name].isna().all()]
+        rows = rows.astype(dict.fromkeys(empty, float))
+        findings = Findings(rows, notes=tuple(data["notes"]))
+        return StoredResult(
+            data["study"],
+            data["way"],
+            data["made"],
+            data["minutes"],
+            data["quick"],
+            data["environment"],
+            findings,
+            data.get("transcribed", ""),
+        )
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a study's result: {type(error).__name__}: {error}") from None

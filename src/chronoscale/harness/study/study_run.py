@@ -15,8 +15,17 @@ from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
 from chronoscale.harness.study.point import Points, Record
+from chronoscale.harness.study.results import store
 from chronoscale.harness.study.study_file import Note, Repeated, Row, StudyFile, Table, paper_file
 from chronoscale.reports.published import Printed
+
+
+def run_study(
+    study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
+) -> Findings:
+    """Run a study and store its result in `folder`. Points are kept in `<name>.points` there, each in a file named by its content."""
+    points = folder / f"{name}.points"
+    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points))
 
 
 def run(

@@ -1,0 +1,111 @@
+"""Documents: a paper's page is made of stored results and a template; numbers of sentences are those of the rows."""
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from chronoscale.errors import UserError
+from chronoscale.harness import cli
+from chronoscale.harness.reproduce import document as documents
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.document import document
+from chronoscale.harness.study.findings import Findings, beside, row
+from chronoscale.harness.study.results import load_result, store
+from chronoscale.reports.published import PAPERS, Range
+
+ROOT = Path(__file__).parents[2]
+
+
+def stored(folder: Path, study: str, *rows: dict[str, object], notes: tuple[str, ...] = ()) -> None:
+    store(study, "simulated", False, folder, lambda: Findings(pd.DataFrame(rows), notes=notes))
+
+
+@pytest.fixture
+def template(tmp_path, monkeypatch):
+    """The template, which a test writes, of a paper that has two studies."""
+    two = [registry.find("real", "figure", 8), registry.find("real", "table", 3)]
+    monkeypatch.setattr(documents, "folder", lambda paper: tmp_path / "studies" / paper)
+    monkeypatch.setattr(registry, "of", lambda paper: two)
+    (tmp_path / "studies" / "real").mkdir(parents=True)
+    return tmp_path / "studies" / "real" / "page.md"
+
+
+def test_sentences_have_the_numbers_of_rows(tmp_path, template):
+    low_to_high = Range(strategy="a", over="b", low=1, mean=2, high=4)
+    stored(tmp_path / "real", "figure-8", row("a over b", low_to_high, [3.0, 5.0], "because"), notes=("a note",))
+    stored(tmp_path / "real", "table-3", beside("bytes", 8.0, 4.0, ""))
+    template.write_text(
+        "{name}: {ours('figure-8', 'a over b'):.1f} ({ours('figure-8', 'a over b', 'high'):.0f} at most) against "
+        "{printed('figure-8', 'a over b'):.0f}, {ratio('figure-8', 'a over b'):.2f} times; {cell('figure-8', 'a over b')}; "
+        "{max(ours_all('figure-8', 'over')):.1f} of {len(rows('figure-8'))}; {row('table-3', 'bytes')['ours']:.2f}; "
+        "{ours('table-3', 'bytes'):.0f} of {printed('table-3', 'bytes'):.0f}, {cell('table-3', 'bytes', 'ratio')}"
+    )
+    page = document("real", tmp_path)
+    assert "REAL: 4.0 (5 at most) against 2, 2.00 times; 3.00 to 5.00 (mean 4.00); 4.0 of 1; 4.00; 4 of 8, 0.5" in page
+    assert "| a over b | 1.00 to 4.00 (mean 2.00) | 3.00 to 5.00 (mean 4.00) | 2.00 | because |" in page and "- a note" in page
+    assert page.index("## Figure 8") < page.index("## Table 3") and "Not run" not in page
+    assert load_result(tmp_path / "real" / "figure-8.json").made in page
+
+
+@pytest.mark.parametrize(
+    "sentence, message",
+    [
+        ("{ours('figure-9', 'a')}", "no result of 'figure-9'"),
+        ("{len(rows('figure-8', 'zz'))}", "figure-8 has no row with 'zz'"),
+        ("{ours('figure-8', 'b')}", "figure-8 has no row with 'b'"),
+        ("{ours('figure-8', 'tw')}", "figure-8 has 0 rows 'tw'"),
+        ("{ours('figure-8', 'twice')}", "figure-8 has 2 rows 'twice'"),
+        ("{ours('figure-8', 'a').__class__}", "is not for a study"),
+    ],
+)
+def test_a_template_that_names_no_row_is_refused(tmp_path, template, sentence, message):
+    stored(tmp_path / "real", "figure-8", *(row(what, None, [1.0], "") for what in ("a", "twice", "twice")))
+    stored(tmp_path / "real", "table-3", beside("bytes", 8.0, 4.0, ""))
+    template.write_text(sentence)
+    with pytest.raises(UserError, match=message):
+        document("real", tmp_path)
+
+
+def test_sentences_wait_for_all_studies(tmp_path, template):
+    stored(tmp_path / "real", "figure-8", row("a", None, [1.0], ""))
+    template.write_text("Sentence: {ours('table-3', 'bytes'):.0f}.")
+    page = document("real", tmp_path)
+    assert "Not run: table-3." in page and "Sentence" not in page and "## Figure 8" in page
+
+
+def test_results_that_are_none_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no result of a study; `chronoscale reproduce real --all"):
+        document("real", tmp_path)
+    (tmp_path / "real").mkdir()
+    for text in ("", "{}", json.dumps({"study": "figure-8", "rows": 1})):
+        (tmp_path / "real" / "figure-8.json").write_text(text)
+        with pytest.raises(UserError, match="not a study's result"):
+            document("real", tmp_path)
+
+
+def test_a_stored_result_is_read_as_it_was(tmp_path):
+    rows = [row("a", None, [1.0, 1 / 3], "why"), row("nothing", None, [], "")]
+    stored(tmp_path, "figure-8", *rows, notes=("é",))
+    result = load_result(tmp_path / "figure-8.json")
+    pd.testing.assert_frame_equal(result.findings.rows, pd.DataFrame(rows), check_dtype=False, rtol=1e-14)
+    assert result.findings.notes == ("é",) and result.environment["torch"] and not result.quick
+
+
+def test_the_command_stores_a_result_and_writes_the_page(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    arguments = ["reproduce", "memshare", "--table", "2", "--quick", "--out", str(tmp_path / "out"), "--into", str(page)]
+    monkeypatch.setattr(sys, "argv", ["chronoscale", *arguments])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code and f"page: {page}" in capsys.readouterr().err.replace("\n", "")
+    assert {"table-2.json", "table-2.md", "table-2.csv"} <= {path.name for path in (tmp_path / "out" / "memshare").iterdir()}
+    assert "a quick subset" in page.read_text()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_pages_of_papers_are_what_their_results_and_templates_give(paper):
+    page = ROOT / "docs" / f"reproduce_{paper.replace('-', '')}.md"
+    assert page.read_text() == document(paper, ROOT / "results")
