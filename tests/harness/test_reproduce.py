@@ -317,7 +317,7 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
         cli.main()
     assert not left.value.code
     assert "after 30 steps" in capsys.readouterr().out
-    assert {"real-figure-3.md", "real-figure-3.csv", "real-figure-3.svg", "real-figure-3.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert {f"figure-3.{kind}" for kind in ("md", "csv", "json")} <= {path.name for path in (tmp_path / "real").iterdir()}
 
 
 @pytest.mark.slow
