@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -29,46 +30,63 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="smallest cases, one pass: whether it runs, not how fast")
     parser.add_argument("--repeats", type=int, help="passes of every case; of two commits, turns")
     parser.add_argument("--threads", type=int, default=1, help="of torch and the native kernels (default: 1)")
-    parser.add_argument("--out", type=Path, help="the result (default: results/benchmarks/SUBJECT.json; with --quick none)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where kernels and models run (default: cpu)")
+    parser.add_argument("--save", action="store_true", help="keep the result as results/benchmarks/SUBJECT-DEVICE.json")
+    parser.add_argument("--out", type=Path, help="keep the result in this file")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command; its exit code: 1 where a case failed, 2 for a request that cannot be met."""
     options = parser().parse_intermixed_args(arguments)
     try:
         if options.subject == "list":
             for name in case.names():
-                print(f"{name:<18} {(import_module(f'subjects.{name}').__doc__ or '').splitlines()[0]}")
+                subject = import_module(f"subjects.{name}")
+                device = "cuda" if subject.SUBJECT.cuda else ""
+                print(f"{name:<16} {device:<5} {(subject.__doc__ or '').splitlines()[0]}")
         elif options.subject == "compare":
             _compare(options)
         else:
-            _run(options)
+            return _run(options)
     except UserError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def _run(options: argparse.Namespace) -> None:
-    """Measure the chosen cases; the file is whole after every one."""
-    subject = case.load(options.subject)
-    chosen = [one for one in subject.cases(options.quick) if one.matches(options.words)]
+def _run(options: argparse.Namespace) -> int:
+    """Measure the chosen cases; the file is whole after every one. A case that fails costs no other."""
+    subject, failed = case.load(options.subject), list[str]()
+    cases = subject.cases_on(options.device, options.quick)
+    chosen = [one for one in cases if one.matches(options.words)]
     if not chosen:
-        names = "; ".join(one.name for one in subject.cases(options.quick))
+        names = "; ".join(one.name for one in cases)
         raise UserError(f"no case of '{options.subject}' matches '{' '.join(options.words)}'; there are: {names}")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("no CUDA device: torch.cuda.is_available() is false")
     repeats = options.repeats or (1 if options.quick else subject.repeats)
     torch.set_num_threads(options.threads)
     set_threads(options.threads)
-    result = Result.begin(options.subject, options.threads, subject.packages)
-    out = options.out or (None if options.quick else RESULTS / f"{options.subject}.json")
+    result = Result.begin(options.subject, options.threads, subject.packages, options.device)
+    out = options.out or (RESULTS / f"{options.subject}-{options.device}.json" if options.save else None)
     print(", ".join(f"{key} {value}" for key, value in result.environment.items()), f"\n\n{table.head()}", flush=True)
     for one in chosen:
-        with tempfile.TemporaryDirectory() as scratch:
-            passes = measure(options.subject, one, case.Setting(repeats, options.threads, Path(scratch)))
+        try:
+            with tempfile.TemporaryDirectory() as scratch:
+                passes = measure(options.subject, one, case.Setting(repeats, options.threads, Path(scratch), options.device))
+        except UserError:
+            raise
+        except Exception:
+            traceback.print_exc()
+            failed.append(one.name)
+            continue
         print("\n".join(table.rows(result.add(one, passes))), flush=True)
         if out is not None:
             result.save(out)
+    if failed:
+        print(f"benchmarks: {len(failed)} of {len(chosen)} cases failed: {'; '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
 
 
 def _compare(options: argparse.Namespace) -> None:

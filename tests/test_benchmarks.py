@@ -23,8 +23,8 @@ from chronoscale.errors import UserError
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # In processes of their own, for seconds.
 DEAR = {
-    *("fast", "feeds", "fidelity", "flaredtdg", "lanes", "larger", "loader", "memshare", "signal_memory", "snapshot_rivals", "start"),
-    *("strategies", "stream_scale", "streamed", "window_memory", "device_kernels", "partitioners"),
+    *("agreement", "fast", "feeds", "fidelity", "flaredtdg", "memory", "memshare", "signal_memory", "snapshot_rivals"),
+    *("strategies", "partitioners"),
 }
 
 
@@ -47,9 +47,10 @@ def test_the_smallest_case_of_every_subject_runs(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", core.case.names())
 def test_cases_of_a_subject_have_names_of_their_own(name):
     subject = core.case.load(name)
-    for quick in (False, True):
-        named = [case.name for case in subject.cases(quick)]
-        assert named and len(set(named)) == len(named)
+    for device in ("cpu", *(["cuda"] if subject.cuda else [])):
+        for quick in (False, True):
+            named = [case.name for case in subject.cases_on(device, quick)]
+            assert named and len(set(named)) == len(named)
 
 
 def test_contestants_take_turns():
@@ -212,9 +213,28 @@ def test_the_command_measures_what_matches(command, tmp_path, capsys):
     assert "| width=16 | ours | 1 s | 1 s | 1 | no difference |" in capsys.readouterr().out
 
 
+def test_a_result_is_kept_where_it_is_asked_for_alone(command, tmp_path, monkeypatch):
+    monkeypatch.setitem(command.__globals__, "RESULTS", tmp_path)
+    assert command(["made"]) == 0 and not list(tmp_path.iterdir())
+    assert command(["made", "--save"]) == 0
+    assert Result.load(tmp_path / "made-cpu.json").subject == "made"
+
+
+def test_a_case_that_fails_costs_no_other(command, tmp_path, monkeypatch, capsys):
+    def fails(setting: Setting) -> None:
+        raise AssertionError("results differ")
+
+    cases = [Case({"width": 8}, fails), Case({"width": 16}, lambda setting: seconds({"ours": [1.0]}))]
+    monkeypatch.setattr(core.case, "load", lambda name: Subject(lambda quick: cases, 4))
+    assert command(["made", "--out", str(tmp_path / "made.json")]) == 1
+    assert [entry.case for entry in Result.load(tmp_path / "made.json").entries] == ["width=16"]
+    assert capsys.readouterr().err.endswith("benchmarks: 1 of 2 cases failed: width=8\n")
+
+
 def test_the_command_says_what_is_wrong_in_one_line(command, capsys):
     for words, said in (
         (["made", "width=32"], "no case of 'made' matches 'width=32'; there are: width=8; width=16"),
+        (["made", "--device", "cuda"], "this subject has no cases for a GPU"),
         (["compare", "a"], "compare takes two results, or two commits and a subject"),
         (["compare", "a", "b"], "'a' and 'b' are not two files; of two commits a subject has to be named, too"),
     ):

@@ -19,11 +19,12 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from gpu import build, contracts, machine, sanitizer, wheels  # noqa: E402
+from core import nvidia  # noqa: E402
+from gpu import build, contracts, families, sanitizer, wheels  # noqa: E402
 from gpu import child as children  # noqa: E402
+from gpu.child import Failed, NoDevice  # noqa: E402
 from gpu.parts import PARTS  # noqa: E402
 from gpu.place import Place  # noqa: E402
-from gpu.record import Failed, NoDevice, Record  # noqa: E402
 
 # On the machine that this is for, by distribution; what the parts import beyond it has to be carried.
 PRESENT = {
@@ -31,6 +32,7 @@ PRESENT = {
     *("packaging", "networkx", "sympy", "mpmath", "filelock", "joblib", "threadpoolctl", "narwhals", "python-dateutil", "six", "pytz"),
     *("pygments", "markdown-it-py", "mdurl", "torch-geometric", "pip", "setuptools", "cuda-bindings", "cuda-pathfinder", "urllib3"),
     *("h5py", "matplotlib", "contourpy", "cycler", "fonttools", "kiwisolver", "pillow", "pyparsing"),
+    "pytest",
     *("tqdm", "requests", "charset-normalizer", "certifi", "idna"),  # of torch-geometric
     *("importlib-metadata", "zipp", "lazy-importer"),  # of dask, below Python 3.12
 }
@@ -47,9 +49,9 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from gpu.parts import PARTS
-for part in PARTS.values():
-    part.run()
-for name in ("gpu.hubs", "chronoscale.harness.cli", "chronoscale.harness.cli.loop", "chronoscale.real_exec.worker"):
+for command in (command for part in PARTS.values() for command in part.commands):
+    import_module(command[1] if command[0] == "-m" else f"subjects.{{command[1]}}")
+for name in ("chronoscale.harness.cli", "chronoscale.harness.cli.loop", "chronoscale.real_exec.worker"):
     import_module(name)
 of = packages_distributions()
 print(json.dumps(sorted({{name for top in {{name.partition(".")[0] for name in sys.modules}} for name in of.get(top, [])}})))
@@ -110,12 +112,9 @@ def test_documented_commands_end_in_time():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="for a machine without a GPU")
-def test_without_a_gpu_a_part_says_so(tmp_path):
-    asked = ["-m", "gpu", "--only", "kernels", "--out", str(tmp_path)]
-    path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "benchmarks")))
-    done = forked.run(asked, env={**os.environ, "PYTHONPATH": path})
-    assert done.returncode == 3 and done.stderr.startswith("kernels: no device")
-    assert Record.read(tmp_path / "kernels.json")["status"] == "no device"
+def test_without_a_gpu_a_subject_says_so():
+    done = forked.run([str(ROOT / "benchmarks"), "slots", "--quick", "--device", "cuda"])
+    assert done.returncode == 2 and done.stderr == "benchmarks: no CUDA device: torch.cuda.is_available() is false\n"
 
 
 def report(tmp_path: Path, *cases: str) -> list[contracts.Case]:
@@ -149,7 +148,7 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
 def test_the_suite_runs_without_pytest_benchmark(tmp_path):
     """Nothing of the suite needs pytest-benchmark, which the machine of `make gpu` lacks."""
     command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", *contracts.SUITE]
-    code, said = children.run(command, tmp_path / "log", {**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    code, said = children.run(command, {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'benchmarks'}"}, tmp_path)
     assert code == 0 and "[reference" in said and "[emulated" not in said, said
 
 
@@ -170,37 +169,35 @@ def test_the_sanitizer_is_kept_to_our_kernels(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_command_that_is_cut_off_leaves_nobody_behind(tmp_path):
-    code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], tmp_path / "log", seconds=1)
+    code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], None, tmp_path, seconds=1)
     assert (code, said) == (children.CUT_OFF, "begun\n")
     assert not [one for one in psutil.process_iter(["cmdline"]) if "77.25" in (one.info["cmdline"] or [])]
-    code, said = children.run(["sh", "-c", "echo aside >&2; echo answer"], tmp_path / "log", apart=True)
-    assert (code, said, children.tail(tmp_path / "log")) == (0, "answer\n", "begun\naside\n")
 
 
 def test_the_driver_is_read_whatever_a_device_is_called(monkeypatch):
-    said = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 1980 MHz, 700.00 W, 31\n"
-    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, said))
-    found = machine.smi()
+    said = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 700.00 W, 31\n"
+    monkeypatch.setattr(nvidia.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, said))
+    found = nvidia.smi()
     assert found["name"] == "NVIDIA H100, 80GB" and found["compute_cap"] == "9.0" and found["temperature.gpu"] == "31"
     said = "No devices were found\n"
-    assert machine.smi() == {}
+    assert nvidia.smi() == {}
 
     def hangs(command, **options):
         raise subprocess.TimeoutExpired(command, options["timeout"])
 
-    monkeypatch.setattr(machine.subprocess, "run", hangs)
-    assert machine.smi() == {}
+    monkeypatch.setattr(nvidia.subprocess, "run", hangs)
+    assert nvidia.smi() == {}
 
 
 def test_what_the_sanitizer_says_is_heard():
-    ran = "aggregate 511 x 1: error 1e-7\n"
+    ran = "37 passed in 3.00s\n"
     assert sanitizer.complaint(0, ran + "========= ERROR SUMMARY: 0 errors", True) == ""
     assert sanitizer.complaint(0, ran + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", True) == ""
     assert sanitizer.complaint(9, ran + "========= ERROR SUMMARY: 12 errors", True) == "12 errors"
     assert sanitizer.complaint(0, ran + "========= ERROR SUMMARY: 10 errors", True) == "10 errors"
     assert "no summary" in sanitizer.complaint(0, ran, True)
     assert sanitizer.complaint(1, ran + "========= ERROR SUMMARY: 0 errors", True).startswith("code 1")
-    assert sanitizer.complaint(0, "========= ERROR SUMMARY: 0 errors", True)  # and no case ran
+    assert sanitizer.complaint(0, "========= ERROR SUMMARY: 0 errors", True)  # and no test ran
     assert sanitizer.complaint(124, ran, True).startswith("cut off")
 
 
@@ -209,11 +206,11 @@ def built(monkeypatch, tmp_path):
     """The part, with commands that are counted and leave libraries behind, and what the built libraries are said to load as."""
     place = Place(tmp_path / "out", "cuda", tmp_path / "work")
     ran: list[str] = []
-    loaded = {"backends": ["reference", "cpu", "cuda"], "device": True, "libraries": {}}
+    loaded = {"backends": ["reference", "cpu", "cuda"], "cuda is available": True, "device": "a GPU"}
 
-    def output(place, command, env=None, apart=False):
+    def output(command, environment=None):
         if "-S" in command:
-            loaded["compiler"] = env.get("CUDACXX")
+            loaded["compiler"] = environment.get("CUDACXX")
         if "compile" in command:
             if loaded.get("refused"):
                 raise Failed("c++ does not compile the operators")
@@ -226,39 +223,40 @@ def built(monkeypatch, tmp_path):
         return f"a plugin says something\n{json.dumps(loaded)}\n"
 
     monkeypatch.setattr(build, "_output", output)
-    monkeypatch.setattr(build, "_packages", lambda place: [])
+    monkeypatch.setattr(build, "_unpack", lambda place: [])
     return place, ran, loaded
+
+
+def result(place: Place) -> dict[str, object]:
+    """What the part wrote, once it has run."""
+    build.run(place)
+    return json.loads((place.out / "build.json").read_text())
 
 
 def test_the_build_does_not_pass_without_the_backend(built):
     place, _, loaded = built
-    record = Record(place.result("build"))
-    build.run(place, record)
-    assert record.data["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
-    assert record.data["operators"] == "c++"
+    found = result(place)
+    assert found["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
+    assert found["operators"] == "c++" and found["device"] == "a GPU"
     loaded["refused"] = True
-    build.run(place, record)
-    assert record.data["operators"] == "python: c++ does not compile the operators"
+    assert result(place)["operators"] == "python: c++ does not compile the operators"
     loaded["backends"] = ["reference", "cpu"]
     with pytest.raises(Failed, match="backend 'cuda' is not available, only reference, cpu"):
-        build.run(place, record)
-    loaded["device"] = False
+        build.run(place)
+    loaded["cuda is available"] = False
     with pytest.raises(NoDevice, match="both libraries are built"):
-        build.run(place, record)
-    build.run(Place(place.out, "cpu", place.work), record)
+        build.run(place)
+    build.run(Place(place.out, "cpu", place.work))
 
 
 def test_libraries_are_compiled_once_for_a_device_and_its_sources(built, monkeypatch):
     place, ran, _ = built
-    record = Record(place.result("build"))
     for architecture, compiled in (("9.0", True), ("9.0", False), ("8.0", True)):
-        monkeypatch.setattr(build, "gpu", lambda architecture=architecture: {"capability": architecture})
+        monkeypatch.setattr(build, "smi", lambda architecture=architecture: {"compute_cap": architecture})
         ran.clear()
-        build.run(place, record)
-        assert record.data["compiled"] is compiled and ran.count("cmake") == 2 * compiled
+        assert result(place)["compiled"] is compiled and ran.count("cmake") == 2 * compiled
     monkeypatch.setattr(build, "digest", lambda *names: "others")
-    build.run(place, record)
-    assert record.data["compiled"] is True
+    assert result(place)["compiled"] is True
 
 
 def test_a_compiler_that_is_not_on_the_path_is_found(built, monkeypatch, tmp_path):
@@ -267,18 +265,48 @@ def test_a_compiler_that_is_not_on_the_path_is_found(built, monkeypatch, tmp_pat
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/nvcc").write_text("#!/bin/sh")
     (tmp_path / "bin/nvcc").chmod(0o755)
-    monkeypatch.setattr(machine, "TOOLKIT", str(tmp_path / "bin"))
+    monkeypatch.setattr(nvidia, "TOOLKIT", str(tmp_path / "bin"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDACXX", raising=False)
-    build.run(place, Record(place.result("build")))
+    build.run(place)
     assert loaded["compiler"] == str(tmp_path / "bin/nvcc")
     monkeypatch.setenv("CUDACXX", "mine")
     monkeypatch.setattr(build, "digest", lambda *names: "others")
-    build.run(place, Record(place.result("build")))
+    build.run(place)
     assert loaded["compiler"] == "mine"
 
 
 def test_without_wheels_the_build_says_what_fills_the_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "WHEELS", tmp_path / ".gpu-wheels")
     with pytest.raises(Failed, match=r"\.gpu-wheels holds no wheels: `make gpu-wheels`"):
-        build.run(Place(tmp_path / "out", "cpu", tmp_path / "work"), Record(tmp_path / "build.json"))
+        build.run(Place(tmp_path / "out", "cpu", tmp_path / "work"))
+
+
+def test_a_profile_that_says_nothing_of_a_strategy_fails_the_part():
+    rows = [{"strategy": "psg", "ranks": 8, "epoch_s": 0.5, "sources": "fitted"}, {"strategy": "blad", "ranks": 8, "epoch_s": None}]
+    families.require_epochs(rows, ["psg"])
+    with pytest.raises(Failed, match="the profile says nothing of blad on 8 GPUs"):
+        families.require_epochs(rows, ["psg", "blad"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["snapshots", "windows", "streams", "signals"])
+def test_a_family_is_profiled_and_validated(monkeypatch, tmp_path, part, capsys):
+    """As in a rehearsal: each operation of each strategy is predicted by the costs that the part fits."""
+    monkeypatch.setattr(Place, "environment", lambda self: dict(os.environ))
+    place = Place(tmp_path / "out" / part, "cpu", tmp_path / "work")
+    place.out.mkdir(parents=True)
+    families.profiled(place, part)
+    strategies = {*families.EXPERIMENTS[part]["strategies"]}
+    validated = json.loads((place.out / "validate.json").read_text())
+    assert {row["strategy"] for row in validated} == strategies
+    assert all(row["predicted_ms"] > 0 for row in validated if row["op"] == "ITERATION")
+    (model,) = place.out.glob(f"*_{part}_x1.json")
+    assert json.loads(model.read_text())["device"]
+    assert capsys.readouterr().out.count("| ITERATION |") == len(strategies)
+    if part == "snapshots":
+        monkeypatch.setitem(families.EXPERIMENTS["figure15"]["rehearsal"], "gpus", [1])
+        figure = Place(tmp_path / "out" / "figure15", "cpu", tmp_path / "work")
+        figure.out.mkdir()
+        families.figure15(figure)
+        assert (figure.out / "profile.json").exists()

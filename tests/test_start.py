@@ -1,4 +1,4 @@
-"""What a command and a rank import, by names; how long it takes is the subject `start` of benchmarks/ to say."""
+"""What a command and a rank import, by names."""
 
 import json
 import os

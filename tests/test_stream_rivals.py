@@ -119,11 +119,10 @@ def test_naive_rivals_need_no_package():
     assert all(0 < only["test AP"] <= 1 and only["test MRR"] > 0 for (only,) in passes.values())
 
 
-def test_the_package_trains_beside_ours(pyg, capsys):
-    given = {"batch_size": 40, "epochs": 1, "learning_rate": 1e-3, "ranked": RANKED}
-    passes = stream_rivals.networks("hubs-300-25", ("tgn", "pyg"), given, Setting(1, 1, Path()))
-    assert all(only["seconds"] > 0 and 0 < only["test AP"] <= 1 for (only,) in passes.values())
-    assert "pyg, seed 0: loss" in capsys.readouterr().err
+@pytest.mark.slow
+def test_the_package_trains_beside_ours(pyg, tmp_path):
+    passes = stream_rivals.networks("hubs-900-25", ("tgn", "pyg"), 40, 1, 1e-3, Setting(1, 1, tmp_path))
+    assert all(only["seconds"] > 0 and 0 < only["test AP"] <= 1 and only["best epoch"] == 1 for (only,) in passes.values())
 
 
 def test_no_score_depends_on_its_batch_or_on_what_comes_later(pyg, protocol):
@@ -140,19 +139,12 @@ def test_no_score_depends_on_its_batch_or_on_what_comes_later(pyg, protocol):
 
 def test_the_best_epoch_is_tested_in_the_state_that_it_left(pyg):
     options = {"batch_size": BATCH, "learning_rate": 0.03, "seed": 4, "threads": 1, "ranked": RANKED}
-    heard = []
-    found = pyg.run(drawn(), epochs=4, told=heard.append, **options)
-    assert heard == found.epochs and found.best == int(np.argmax([epoch.validation_ap for epoch in heard]))
+    found = pyg.run(drawn(), epochs=4, **options)
+    assert found.best == int(np.argmax([epoch.validation_ap for epoch in found.epochs]))
     assert found.best < 3, "choose another seed: the last epoch is the best, and nothing has to be kept"
     again = pyg.run(drawn(), epochs=found.best + 1, **options)
     assert (again.test, again.new) == (found.test, found.new)
     assert again.epochs[-1].validation_ap == found.epochs[found.best].validation_ap
-
-
-def test_patience_ends_training(pyg):
-    found = pyg.run(drawn(), batch_size=BATCH, epochs=9, learning_rate=0.0, seed=0, threads=1, ranked=0, patience=2)
-    assert (len(found.epochs), found.best) == (3, 0)  # nothing is learned: every epoch validates alike
-    assert np.isnan(found.test.mrr)
 
 
 def test_a_node_without_messages_gets_none(pyg):

@@ -45,7 +45,7 @@ processes.get_context = Forking  # type: ignore[attr-defined]
 def time_each() -> None:
     """Print each trainer's seconds an epoch with one thread and with two, and how its process has ended."""
     sequence = snapshot_rivals.cut(GrowthGraph.rmat(80, 300, 12, 0.2, 1).sequence(), 1, 5)
-    for name in ("psg", "flaredtdg", "torch"):
+    for name in ("psg", "torch"):
         asked = processes.Asked(name, sequence, model_shape("t-gcn", WIDTH, WIDTH), snapshot_rivals.HYPER, snapshot_rivals.RATE, 0)
         with processes.Apart(asked) as trainer:
             print(name, trainer.timed(1), trainer.timed(2), end=" ")

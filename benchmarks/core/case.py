@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import NamedTuple
 
-from chronoscale.errors import unknown
+from chronoscale.errors import UserError, unknown
 from core.turns import Call, time_calls
 
 Figures = Mapping[str, float]  # of one pass: "seconds", and whatever else is measured
@@ -24,11 +24,13 @@ class Setting(NamedTuple):
         repeats: Passes after those that warm up.
         threads: Threads of torch and of the native kernels, which are set before the case is; threads a rank for jobs.
         scratch: A folder of the case's own, empty.
+        device: "cpu" or "cuda".
     """
 
     repeats: int
     threads: int
     scratch: Path
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Case:
     @classmethod
     def timed(cls, parameters: Mapping[str, object], setup: Callable[[], Mapping[str, Call]]) -> Case:
         """A case whose contestants are calls that the core times."""
-        return cls(parameters, lambda setting: seconds(time_calls(setup(), setting.repeats, setting.threads)))
+        return cls(parameters, lambda setting: seconds(time_calls(setup(), setting.repeats, setting.threads, setting.device)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,20 @@ class Subject:
         cases: Its cases; with True, smallest ones of the same code, that take about a second on generated data.
         repeats: Passes, where the command line does not say.
         packages: Distributions of rivals, whose versions a result holds.
+        cuda: Cases for a GPU; None for a subject of the CPU alone.
     """
 
     cases: Callable[[bool], Iterable[Case]]
     repeats: int = 9
     packages: tuple[str, ...] = ()
+    cuda: Callable[[bool], Iterable[Case]] | None = None
+
+    def cases_on(self, device: str, quick: bool) -> list[Case]:
+        """Return the cases for "cpu" or "cuda". Raises UserError for a subject that has none there."""
+        cases = self.cuda if device == "cuda" else self.cases
+        if cases is None:
+            raise UserError("this subject has no cases for a GPU")
+        return list(cases(quick))
 
 
 def seconds(times: Mapping[str, Sequence[float]]) -> Passes:

@@ -23,14 +23,17 @@ from chronoscale.errors import UserError
 from chronoscale.real_exec.measurement.environment import fingerprint
 from core import json_file
 from core.case import Case, Passes, Setting
+from core.nvidia import smi
 
 VERSION = 1
 KEY = "chronoscale"  # of what pytest-benchmark does not have
 
 
-def environment(threads: int, packages: Sequence[str] = ()) -> dict[str, str]:
+def environment(threads: int, packages: Sequence[str] = (), device: str = "cpu") -> dict[str, str]:
     """Return the device, kernels and versions that figures depend on; `packages`: distributions of rivals."""
-    environment = {**fingerprint(torch.device("cpu")), "native": str(versions()["cpu"]), "threads": str(threads)}
+    environment = {**fingerprint(torch.device(device)), "native": str(versions()["cpu"]), "threads": str(threads)}
+    if device == "cuda":
+        environment |= smi()
     for package in packages:
         try:
             environment[package] = version(package)
@@ -58,7 +61,7 @@ class Entry:
     def as_json(self, subject: str) -> dict[str, Any]:
         """Return the entry as a benchmark of pytest-benchmark's."""
         name = f"{self.case}, {self.contestant}"
-        times = {**self.stats().as_dict(), "iterations": 1, "data": list(self.figures["seconds"])}
+        times = {**self.stats().as_dict(), "iterations": 1}
         extra = {"contestant": self.contestant, "figures": self.figures}
         head = {"group": self.case, "name": name, "fullname": f"{subject}: {name}", "param": self.case, "params": self.parameters}
         return {**head, "extra_info": extra, "options": {}, "stats": times}
@@ -75,9 +78,9 @@ class Result:
     made: str = ""
 
     @classmethod
-    def begin(cls, subject: str, threads: int, packages: Sequence[str] = ()) -> Result:
+    def begin(cls, subject: str, threads: int, packages: Sequence[str] = (), device: str = "cpu") -> Result:
         """Return a result of this machine and commit without entries."""
-        return cls(subject, environment(threads, packages), get_commit_info("chronoscale"), made=datetime.now(UTC).isoformat())
+        return cls(subject, environment(threads, packages, device), get_commit_info("chronoscale"), made=datetime.now(UTC).isoformat())
 
     def add(self, case: Case, passes: Passes) -> list[Entry]:
         """Add a case, and return its entries."""

@@ -1,40 +1,53 @@
-"""Child: a command of a part's. What it says is in a file as it says it, and is there also when it is killed."""
+"""Commands of a part, and how a part ends that does not pass."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from gpu.place import ROOT
 
-CUT_OFF = 124  # exit code after too many seconds
+CUT_OFF, NO_DEVICE = 124, 3  # exit codes: after too many seconds; where there is no GPU
 
 
-def run(
-    command: Sequence[str], log: Path, env: Mapping[str, str] | None = None, seconds: float | None = None, apart: bool = False
-) -> tuple[int, str]:
-    """Exit code, CUT_OFF after `seconds`, and what the command said, which is added to `log`; with `apart` its standard output alone, which
-    is then no part of the log."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    answer = log.with_suffix(".out") if apart else log
-    with log.open("ab") as errors, answer.open("wb" if apart else "ab") as out:
-        begun = 0 if apart else answer.stat().st_size
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=errors)
+class Failed(Exception):
+    """What a part's command ends with that did not pass; its text says why."""
+
+
+class NoDevice(Failed):
+    """There is no GPU."""
+
+
+def exit_code(run: Callable[[], None]) -> int:
+    """Call a part's function; print why it did not pass, and return the exit code."""
+    try:
+        run()
+    except Failed as failed:
+        print(f"{type(failed).__name__}: {failed}", file=sys.stderr)
+        return NO_DEVICE if isinstance(failed, NoDevice) else 1
+    return 0
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None, folder: Path, seconds: float | None = None) -> tuple[int, str]:
+    """Run a command to its end, or for so many seconds.
+
+    Returns the exit code, CUT_OFF where the seconds were over, and its standard output, which is in the folder as `answer.txt`, too. Its
+    standard error is that of this process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    answer = folder / "answer.txt"
+    with answer.open("wb") as out:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out)
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = CUT_OFF
-            for one in (*psutil.Process(process.pid).children(recursive=True), process):  # what it watches would go on without it
+            for one in psutil.Process(process.pid).children(recursive=True):  # they would go on without it
                 one.kill()
+            process.kill()
             process.wait()
-    with answer.open("rb") as said:
-        said.seek(begun)
-        return code, said.read().decode(errors="replace")
-
-
-def tail(log: Path, characters: int = 8000) -> str:
-    """The end of a log; '' where there is none."""
-    return log.read_text(errors="replace")[-characters:] if log.exists() else ""
+    return code, answer.read_text(errors="replace")

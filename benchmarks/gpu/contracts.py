@@ -1,4 +1,4 @@
-"""Contracts: the suite of the kernels on the device, and a count of what it really ran there."""
+"""Part contracts: the suite of the kernels on the device, and a count of what it really ran there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from gpu.child import run as ran
-from gpu.device import present
-from gpu.place import Place
-from gpu.record import Failed, Record
+from gpu.child import Failed, exit_code
+from gpu.child import run as run_command
+from gpu.place import Place, part_arguments
 
 ABSENT = "could not import"  # a library to compare with, not the backend
 CUDA_ALONE = "an argument of the CUDA kernels"  # what a rehearsal may skip
@@ -31,16 +30,21 @@ class Case(NamedTuple):
     why: str
 
 
-def run(place: Place, record: Record) -> None:
-    """Raises Failed for a failure, for a contract that no case has held to on the device, and for a case that skipped the device."""
-    present(place)
-    report = place.work / "contracts.xml"
-    report.unlink(missing_ok=True)
-    code, said = ran([*PYTEST, f"--junitxml={report}", *SUITE], place.log("contracts"), place.environment())
+def run(place: Place) -> None:
+    """Print how many cases of each contract passed on the device.
+
+    Raises Failed for a failure, for a contract that no case has held to on the device, and for a case that skipped the device.
+    """
+    report = place.out / "contracts.xml"
+    code, printed = run_command([*PYTEST, f"--junitxml={report}", *SUITE], place.environment(), place.work / "contracts")
+    print(printed, file=sys.stderr)
     if not report.exists():
-        raise Failed(f"pytest ended with code {code} and left no report: {said.strip()[-600:]}")
+        raise Failed(f"pytest ended with code {code} and left no report: {printed.strip()[-600:]}")
     cases = read(report)
-    record.put(states=Counter(case.state for case in cases), contracts=held(cases, place.device))
+    report.unlink()  # some MB
+    print("| contract | cases on the device |\n|---|---|")
+    for test, count in held(cases, place.device).items():
+        print(f"| {test.removeprefix('tests.cuda_ext.')} | {count} |")
     if why := complaints(cases, place.device):
         raise Failed("; ".join(why))
     if code:
@@ -48,7 +52,7 @@ def run(place: Place, record: Record) -> None:
 
 
 def read(report: Path) -> list[Case]:
-    """The cases of a JUnit report."""
+    """Return the cases of a JUnit report."""
     found = []
     for case in ElementTree.parse(report).iter("testcase"):
         name, _, rest = str(case.get("name")).partition("[")
@@ -61,14 +65,14 @@ def read(report: Path) -> list[Case]:
 
 
 def held(cases: list[Case], backend: str) -> dict[str, int]:
-    """How many cases passed on a backend, by contract: every test that passes on the reference is one."""
+    """Return how many cases passed on a backend, by contract: every test that passes on the reference is one."""
     contracts = {case.test for case in cases if "reference" in case.parameters and case.state == "passed"}
     passed = Counter(case.test for case in cases if backend in case.parameters and case.state == "passed")
     return {test: passed[test] for test in sorted(contracts)}
 
 
 def complaints(cases: list[Case], backend: str) -> list[str]:
-    """What is wrong with a run that was to hold every contract on a backend."""
+    """Return what is wrong with a run that was to hold every contract on a backend."""
     said: dict[str, list[str]] = defaultdict(list)
     allowed = ABSENT if backend == "cuda" else (ABSENT, CUDA_ALONE)
     for case in cases:
@@ -81,3 +85,7 @@ def complaints(cases: list[Case], backend: str) -> list[str]:
         said["no contract"].append("no case passed on the reference")
     said[f"never passed on {backend}"] += [test for test, count in counts.items() if not count]
     return [f"{len(names)} {what}: {', '.join(names[:5])}" for what, names in said.items() if names]
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code(lambda: run(part_arguments()[0])))

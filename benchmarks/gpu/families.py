@@ -1,189 +1,104 @@
-"""Families: each kind of dynamic graph profiled on the device, and its strategies executed and replayed with that profile.
-
-Parts profile, validate (snapshots), windows, streams and signals. All end with `chronoscale simulate` on a small cluster.
+"""Parts snapshots, windows, streams, signals: a family of dynamic graphs profiled on the device, executed and replayed with that profile,
+and simulated on a small cluster. Part figure15: REAL's Figure 15 replayed with the profile of snapshots, beside the datasheet's.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+import yaml
+from core import table
+from setups.data import stored
 
-from chronoscale.datasets import store
-from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.generate.traffic import TrafficSignal
-from chronoscale.datasets.streams.events import EventStream
-from gpu.command import command
-from gpu.device import present
-from gpu.place import Place
-from gpu.record import NO_DEVICE, Failed, NoDevice, Record
+from gpu.child import Failed, exit_code
+from gpu.child import run as run_command
+from gpu.place import ROOT, Place, part_arguments
 
+EXPERIMENTS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 GPUS = 8  # of the small cluster
-Experiment = dict[str, Any]
+Rows = list[dict[str, Any]]
 
 
-class Setting(NamedTuple):
-    """A model's hidden width, and the generated snapshots that it is trained on: nodes, edges that ever exist, snapshots, repeats."""
+def command(place: Place, name: str, experiment: Mapping[str, Any], label: str) -> Rows:
+    """Run `chronoscale NAME` on an experiment, print what it says as a table, and keep its rows as `LABEL.json`.
 
-    hidden: int
-    nodes: int
-    edges: int
-    snapshots: int
-    repeats: int
-
-    @property
-    def name(self) -> str:
-        """The data set's name."""
-        return f"growth-{self.nodes // 1000}k" if self.nodes >= 1000 else f"growth-{self.nodes}"
-
-    def stored(self, folder: Path) -> Path:
-        """Return the data set's folder; made where it is not there."""
-        path = folder / f"{self.name}-{self.edges}-{self.snapshots}"
-        if not path.exists():
-            store.save(path, GrowthGraph.rmat(self.nodes, self.edges, self.snapshots, 0.05, 0).sequence())
-        return path
-
-    def experiment(self, data: Path, device: str) -> Experiment:
-        """Return the experiment on a stored data set."""
-        model = {"name": "wd-gcn", "hidden": self.hidden, "inputs": self.hidden}
-        planned = {"strategies": ["psg", "real-type1", "real-reuse", "real-g+"], "ranks": [1], "repeats": self.repeats}
-        return {"dataset": {"path": str(data)}, "model": model, **planned, "device": device}
-
-
-# The first is done in a minute. The second has the width of REAL's Figure 15 and a third of the graph that `figure15` replays (300,000
-# nodes, 1.9 M edges a snapshot), for want of minutes.
-SETTINGS = (Setting(64, 2_000, 20_000, 16, 5), Setting(64, 100_000, 1_300_000, 12, 3))
-REHEARSED = (Setting(16, 200, 1_200, 12, 2),)
-
-
-def profile(place: Place, record: Record) -> None:
-    """Run `chronoscale profile` on a small graph, then on a large one: the result has the last that was done. Raises as the command."""
-    present(place)
-    for setting in REHEARSED if place.rehearsal else SETTINGS:
-        experiment = setting.experiment(setting.stored(place.work / "data"), place.device)
-        record.put(
-            **_fitted(place, record, emptied(place.work / "profile" / setting.name), setting.name, experiment), setting=setting._asdict()
-        )
-
-
-def costs_of(place: Place, folder: Path) -> tuple[Path, Setting]:
-    """Return the cost model of the profile that ran, as a file in `folder`, and what it profiled. Raises Failed, NoDevice without one."""
-    profile = place.found("profile")
-    data = Record.read(profile) if profile else {}
-    if data.get("status") == NO_DEVICE:
-        raise NoDevice("no profile of one")
-    if "costs" not in data or data.get("rehearsal") != place.rehearsal:
-        raise Failed("there is no profile of this device: run PARTS=profile first")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "costs-1.json"
-    path.write_text(json.dumps(data["costs"], indent=1))
-    return path, Setting(**data["setting"])
-
-
-def validate(place: Place, record: Record) -> None:
-    """Run `chronoscale validate` with the profile. Raises Failed without one, and as the command does."""
-    present(place)
-    folder = emptied(place.work / "validate")
-    costs, setting = costs_of(place, folder)
-    record.put(setting=setting._asdict())
-    _replayed(place, record, folder, setting.experiment(setting.stored(place.work / "data"), place.device), costs)
-
-
-def windows(place: Place, record: Record) -> None:
-    """FlareDTDG's sliding windows beside whole histories. Raises as `measure`."""
-    setting = Setting(8, 200, 1_200, 14, 2) if place.rehearsal else Setting(64, 20_000, 300_000, 24, 3)
-    model = {"name": "t-gcn", "hidden": setting.hidden, "inputs": setting.hidden}
-    strategies = {"strategies": ["flaredtdg", "full-history"], "repeats": setting.repeats}
-    measure(place, record, "windows", {"dataset": {"path": str(setting.stored(place.work / "data"))}, "model": model, **strategies})
-
-
-def streams(place: Place, record: Record) -> None:
-    """TGN on events with all features sent (tgl), with FAST's cache, and as MemShare trains. Raises as `measure`."""
-    small = place.rehearsal
-    nodes, events, features = (200, 3_000, 8) if small else (20_000, 200_000, 172)
-    hidden = 8 if small else 100
-    path = place.work / "data" / f"events-{events}"
-    if not path.exists():  # both ends by a power law, one event a second on average
-        draw, chance = np.random.default_rng(0), np.arange(1, nodes + 1) ** -0.8
-        src, dst = (draw.choice(nodes, events, p=chance / chance.sum()).astype(np.int32) for _ in range(2))
-        drawn = np.sort(draw.integers(0, events, events)), draw.standard_normal((events, features)).astype(np.float32)
-        store.save(path, EventStream(nodes, src, dst, *drawn, name="events"))
-    experiment = {
-        "dataset": {"path": str(path)},
-        "model": {"name": "tgn", "hidden": hidden, "time": hidden},
-        "training": {"batch_size": 100 if small else 600, "fanout": [4 if small else 10], "shared": 0.1},
-        "strategies": ["tgl", "fast", "memshare"],
-        "repeats": 2 if small else 3,
-    }
-    measure(place, record, "streams", experiment)
-
-
-def signals(place: Place, record: Record) -> None:
-    """PGT-DCRNN with windows by index, from the host's memory and from the device's. Raises as `measure`."""
-    measure(place, record, "signals", signals_experiment(place))
-
-
-def signals_experiment(place: Place) -> Experiment:
-    """Return a forecaster's experiment; the generated readings are stored where they are not yet."""
-    small = place.rehearsal
-    sensors, steps, batch, batches = (8, 300, 8, 8) if small else (1_000, 4_000, 32, 60)
-    path = place.work / "data" / f"readings-{sensors}-{steps}"
-    if not path.exists():
-        traffic = TrafficSignal(sensors, steps, seed=1)
-        store.save_signal(path, traffic, *traffic.graph(), "readings")
-    return {
-        "dataset": {"path": str(path)},
-        "model": {"name": "pgt-dcrnn", "hidden": 8 if small else 64},
-        "training": {"batch_size": batch, "window": 12, "horizon": 12, "batches": batches},
-        "strategies": ["index", "gpu-index"],
-        "repeats": 2 if small else 3,
-    }
-
-
-def measure(place: Place, record: Record, name: str, experiment: Mapping[str, Any]) -> None:
-    """Run `chronoscale profile`, whose cost model goes into the result whole, then `validate` with it. Raises Failed as they do."""
-    present(place)
-    folder, asked = emptied(place.work / name), {**experiment, "ranks": [1], "device": place.device}
-    record.put(**_fitted(place, record, folder, name, asked), experiment=asked)
-    _replayed(place, record, folder, asked, _costs(folder))
-
-
-def emptied(folder: Path) -> Path:
-    """Return the folder, nothing left in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
-
-
-def _fitted(place: Place, record: Record, folder: Path, name: str, experiment: Experiment) -> dict[str, Any]:
-    """Return the fits, the cost model, and the model's name in src/chronoscale/real_exec/profiles."""
-    fits = command(place, record, folder, "profile", experiment)
-    device = "-".join("".join(c if c.isalnum() else " " for c in record.data["machine"]["device"].lower()).split())
-    file = f"{device}_{experiment['model']['name']}-{experiment['model']['hidden']}_{name}_x1.json"
-    return {"fits": fits, "costs": json.loads(_costs(folder).read_text()), "file": file}
-
-
-def _costs(folder: Path) -> Path:
-    (costs,) = (folder / "runs").glob("*/profile/costs-1.json")
-    return costs
-
-
-def _replayed(place: Place, record: Record, folder: Path, experiment: Experiment, costs: Path) -> None:
-    """Validate with a cost model, and see whether it could be handed on: what it says of a small cluster."""
-    record.put(fidelity=command(place, record, folder, "validate", {**experiment, "costs": str(costs)}))
-    replay(place, record, folder, experiment, costs)
-
-
-def replay(place: Place, record: Record, folder: Path, experiment: Mapping[str, Any], costs: Path) -> None:
-    """Run `chronoscale simulate` of the experiment with those costs on 8 GPUs, its rows into the result.
-
-    Whatever leaves their range is extrapolated, and says so. Raises Failed as the command does, and for a strategy without an epoch.
+    Raises Failed where it does.
     """
-    rows = command(place, record, folder, "simulate", {**experiment, "costs": str(costs), "gpus": [GPUS], "extrapolate": True})
-    record.put(simulated=rows)
+    folder = place.work / place.out.name
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{label}.yaml"
+    file.write_text(yaml.safe_dump(dict(experiment)))
+    words = [sys.executable, "-m", "chronoscale", name, str(file), "--runs", str(folder / "runs"), "--json"]
+    code, answer = run_command(words, place.environment(), folder)
+    if code:
+        raise Failed(f"chronoscale {name} ended with code {code}")
+    rows: Rows = json.loads(answer)
+    (place.out / f"{label}.json").write_text(json.dumps(rows))
+    heads = [key for key, value in rows[0].items() if not isinstance(value, (list, dict))]
+    print(f"\n{label}:\n\n{table.head(heads)}")
+    for row in rows:
+        print(table.line(f"{row[head]:.4g}" if isinstance(row[head], float) else row[head] for head in heads))
+    sys.stdout.flush()
+    return rows
+
+
+def profiled(place: Place, part: str) -> None:
+    """Profile, validate and simulate a family's experiment; its cost model is kept, named as in src/chronoscale/real_exec/profiles.
+
+    Raises Failed as the commands do, and for a profile that says nothing of a strategy on a small cluster.
+    """
+    shutil.rmtree(place.work / place.out.name, ignore_errors=True)
+    asked = EXPERIMENTS[part]
+    asked = {**asked, **(asked["rehearsal"] if place.rehearsal else {}), "ranks": [1], "device": place.device}
+    del asked["rehearsal"]
+    experiment = {**asked, "dataset": {"path": str(stored(asked["dataset"], place.work / "data"))}}
+    command(place, "profile", experiment, "profile")
+    (costs,) = (place.work / place.out.name / "runs").glob("*/profile/costs-1.json")
+    device = "-".join("".join(c if c.isalnum() else " " for c in json.loads(costs.read_text())["device"].lower()).split())
+    model = experiment["model"]
+    shutil.copyfile(costs, place.out / f"{device}_{model['name']}-{model['hidden']}_{part}_x1.json")
+    shutil.copyfile(costs, place.out / "costs.json")
+    with_costs = {**experiment, "costs": str(costs)}
+    command(place, "validate", with_costs, "validate")
+    require_epochs(command(place, "simulate", {**with_costs, "gpus": [GPUS], "extrapolate": True}, "simulate"), experiment["strategies"])
+
+
+def require_epochs(rows: Rows, strategies: list[str]) -> None:
+    """Raise Failed for a strategy without an epoch on the small cluster: its profile could not be handed on."""
     shown = {row["strategy"] for row in rows if row["ranks"] == GPUS and row["epoch_s"] and row["epoch_s"] > 0}
-    if missing := [name for name in experiment["strategies"] if name not in shown]:
+    if missing := [name for name in strategies if name not in shown]:
         raise Failed(f"the profile says nothing of {', '.join(missing)} on {GPUS} GPUs")
+
+
+def figure15(place: Place) -> None:
+    """Simulate Figure 15 with the datasheet and with the profile; what is outside the profile's range is extrapolated, and says so.
+
+    Raises Failed without a profile.
+    """
+    costs = next(
+        (path for folder in (place.out.parent / "snapshots", place.kept("snapshots")) if (path := folder / "costs.json").exists()), None
+    )
+    if costs is None:
+        raise Failed("there is no profile of this device: run PARTS=snapshots first")
+    published = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())
+    experiment = {**published, **(EXPERIMENTS["figure15"]["rehearsal"] if place.rehearsal else {})}
+    command(place, "simulate", {**experiment, "costs": "datasheet"}, "datasheet")
+    command(place, "simulate", {**experiment, "costs": str(costs), "extrapolate": True}, "profile")
+
+
+def main() -> None:
+    """Run the part that is named."""
+    place, (part,) = part_arguments()
+    if part == "figure15":
+        figure15(place)
+    else:
+        profiled(place, part)
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code(main))

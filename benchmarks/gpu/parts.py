@@ -1,43 +1,41 @@
-"""Parts: what there is to run, in this order, and how many minutes each may take."""
+"""Parts of `make gpu`: the commands of each, in this order, and how many minutes they may take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from gpu.place import Place
-from gpu.record import Record
+Command = tuple[str, ...]  # words after python3; "OUT" is the part's folder, "DEVICE" its device
 
 
 class Part(NamedTuple):
-    """`module` has the `function`. `needs_build`: it needs the libraries that the part build makes."""
+    """Commands that run one after another. `needs_build`: they need a device, and the libraries that the part build makes."""
 
-    module: str
     minutes: float
+    commands: tuple[Command, ...]
     needs_build: bool = True
-    function: str = "run"
 
-    def run(self) -> Callable[[Place, Record], None]:
-        """Imported now: parts need packages that the first one unpacks. Raises record.Failed when the part does not pass."""
-        function: Callable[[Place, Record], None] = getattr(import_module(self.module), self.function)
-        return function
+
+def _subject(name: str, *words: str) -> Command:
+    return ("benchmarks", name, *words, "--device", "DEVICE", "--out", f"OUT/{name}-DEVICE.json")
+
+
+def _own(module: str, *words: str) -> Command:
+    return ("-m", f"gpu.{module}", *words, "--device", "DEVICE", "--out", "OUT")
 
 
 # Limits such that each command of docs/gpu.md, build included, ends within 9.5 minutes.
 PARTS: Mapping[str, Part] = {
-    "build": Part("gpu.build", 2),
-    "contracts": Part("gpu.contracts", 3),
-    "sanitizer": Part("gpu.sanitizer", 4),
-    "losses": Part("gpu.losses", 5),
-    "ranks": Part("gpu.ranks", 5),
-    "kernels": Part("gpu.kernels", 5),
-    "edges": Part("gpu.edges", 4),
-    "profile": Part("gpu.families", 4.5, function="profile"),
-    "validate": Part("gpu.families", 3, function="validate"),
-    "windows": Part("gpu.families", 7, function="windows"),
-    "streams": Part("gpu.families", 7, function="streams"),
-    "signals": Part("gpu.families", 7, function="signals"),
-    "launch": Part("gpu.launch", 7),
-    "figure15": Part("gpu.figure15", 8, needs_build=False),
+    "build": Part(2, (_own("build"),)),
+    "contracts": Part(3, (_own("contracts"),)),
+    "sanitizer": Part(4, (_own("sanitizer"),)),
+    "losses": Part(5, (_subject("agreement", "what=device,launch"),)),
+    "ranks": Part(5, (_subject("agreement", "what=ranks"),)),
+    "kernels": Part(7, tuple(map(_subject, ("aggregate", "increment", "attention", "rebuild")))),
+    "edges": Part(7, tuple(map(_subject, ("edges", "slots")))),
+    "snapshots": Part(7.5, (_own("families", "snapshots"),)),
+    "windows": Part(7, (_own("families", "windows"),)),
+    "streams": Part(7, (_own("families", "streams"),)),
+    "signals": Part(7, (_own("families", "signals"),)),
+    "figure15": Part(8, (_own("families", "figure15"),), needs_build=False),
 }

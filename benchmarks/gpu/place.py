@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
+import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".gpu-wheels"
-SOURCES = ("src/chronoscale", "benchmarks/core", "benchmarks/gpu", "benchmarks/rivals", "tests/cuda_ext", "CMakeLists.txt")
+WORK = ROOT / "build/gpu"
+SOURCES = ("src/chronoscale", "benchmarks", "tests/cuda_ext", "CMakeLists.txt")
 OWN = {"PYTHONUNBUFFERED": "1", "DASK_LOGGING__DISTRIBUTED": "warning"}  # what parts print comes when it is printed, and no more
 KINDS = {".py", ".yaml", ".cu", ".cuh", ".cpp", ".h", ".txt"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`out`: folder of the results. `device`: "cuda", or "cpu" for a rehearsal on small sizes. `work`: what is kept from call to call."""
+    """Where parts run.
+
+    Attributes:
+        out: Folder of the results; a part has a folder in it.
+        device: "cuda", or "cpu" for a rehearsal on small sizes.
+        work: What is kept from call to call.
+    """
 
     out: Path
     device: str = "cuda"
-    work: Path = ROOT / "build/gpu"
+    work: Path = WORK
 
     @property
     def rehearsal(self) -> bool:
@@ -38,31 +48,30 @@ class Place:
         """Where the carried wheels are unpacked."""
         return self.work / "packages"
 
+    def kept(self, part: str) -> Path:
+        """Return the folder of a part's results that later calls find."""
+        return self.work / "kept" / self.device / part
+
     def environment(self) -> dict[str, str]:
-        """Of the processes of a part: these sources, these libraries and the carried packages, whatever else is installed."""
+        """Return the environment of a part: these sources, these libraries and the carried packages, whatever else is installed."""
         there = [self.packages, ROOT / "src", ROOT / "benchmarks", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         paths = os.pathsep.join(dict.fromkeys(str(path) for path in there if str(path)))
         return {**os.environ, "PYTHONPATH": paths, **OWN, "CHRONOSCALE_LIBRARY_DIR": str(self.libraries)}
 
-    def log(self, part: str) -> Path:
-        """What the commands of a part said, as they said it."""
-        return self.work / "logs" / f"{part}.log"
 
-    def result(self, part: str) -> Path:
-        """The JSON of a part that runs now."""
-        return self.out / f"{part}.json"
-
-    def found(self, part: str) -> Path | None:
-        """The JSON of a part that ran: in `out`, or kept from an earlier call with another."""
-        return next((path for path in (self.result(part), self.kept(part)) if path.exists()), None)
-
-    def kept(self, part: str) -> Path:
-        """Its copy for later calls."""
-        return self.work / "kept" / self.device / f"{part}.json"
+def part_arguments(words: Sequence[str] | None = None) -> tuple[Place, list[str]]:
+    """Return the place that a part's command is told, whose `out` is the part's own folder, and its other words."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, default=WORK / "results")
+    parser.add_argument("--work", type=Path, default=Path(os.environ.get("CHRONOSCALE_GPU_WORK", WORK)))
+    given = parser.parse_intermixed_args(words)
+    return Place(given.out, given.device, given.work), given.words
 
 
 def digest(*names: str) -> str:
-    """Of the sources under these names, relative to the repository: equal sources have equal digests."""
+    """Return the digest of the sources under these names, relative to the repository."""
     digest = hashlib.sha256()
     for name in names:
         top = ROOT / name
@@ -74,15 +83,13 @@ def digest(*names: str) -> str:
 
 @cache
 def sources() -> str:
-    """Digest of all that the results depend on: a copy without its history has no commit."""
+    """Return the digest of all that the results depend on: a copy without its history has no commit."""
     return digest(*SOURCES)
 
 
 @cache
 def commit() -> str | None:
-    """Of the sources; None in a copy without its history."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    """Return the commit of the sources; None in a copy without its history."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    return answer.stdout.strip() if answer is not None and answer.returncode == 0 else None

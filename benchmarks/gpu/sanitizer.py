@@ -1,18 +1,17 @@
-"""Sanitizer: compute-sanitizer's memcheck and racecheck on the hub cases. A rehearsal runs the cases without it."""
+"""Part sanitizer: compute-sanitizer's memcheck and racecheck on the tests of hubs. A rehearsal runs the tests without it."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
+
+from core.nvidia import tool
 
 from gpu.build import LIBRARIES
-from gpu.child import CUT_OFF
-from gpu.child import run as ran
-from gpu.device import present
-from gpu.machine import tool
-from gpu.place import ROOT, Place
-from gpu.record import Failed, Record
+from gpu.child import CUT_OFF, Failed, exit_code
+from gpu.child import run as run_command
+from gpu.contracts import PYTEST
+from gpu.place import ROOT, Place, part_arguments
 
 TOOLS = ("memcheck", "racecheck")
 SECONDS = 100  # of a tool
@@ -21,29 +20,32 @@ FILTERS = ("--kernel-name", "--kernel-regex", "--filter")  # one option, by its 
 QUIET = "--report-api-errors"  # torch asks CUDA for what may not be there, and takes a no for an answer
 
 
-def run(place: Place, record: Record) -> None:
-    """Raises Failed for what a tool finds, and where it did not come to its summary."""
-    present(place)
+def run(place: Place) -> None:
+    """Run the tests under each tool. Raises Failed for what a tool finds, and where it did not come to its summary."""
     sanitizer = tool("compute-sanitizer")
     if sanitizer is None and not place.rehearsal:
         raise Failed("compute-sanitizer is not there")
-    wrong = []
     names = kernels((place.libraries / LIBRARIES[1]).read_bytes())
-    watched = [] if sanitizer is None or place.rehearsal else [sanitizer, "--error-exitcode", str(HIT), *_options(sanitizer, names, record)]
+    watched = [] if sanitizer is None or place.rehearsal else [sanitizer, "--error-exitcode", str(HIT), *_options(sanitizer, names)]
     environment = {**place.environment(), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # in torch's cache nothing would be out of bounds
+    tests = [*PYTEST, "tests/cuda_ext/test_hubs.py", "-k", place.device]
+    wrong = []
     for check in TOOLS if watched else ["none"]:
         under = [*watched, "--tool", check] if watched else []
-        code, said = ran([*under, sys.executable, "-m", "gpu.hubs", place.device], place.log("sanitizer"), environment, SECONDS)
-        record.put(**{check: {"code": code, "cases": said.count(": error "), "log": said[-6000:]}})
-        if why := complaint(code, said, bool(under)):
+        code, printed = run_command([*under, *tests], environment, place.work / "sanitizer", SECONDS)
+        print(f"{check}: code {code}\n\n```\n{printed[-6000:]}\n```", flush=True)
+        if why := complaint(code, printed, bool(under)):
             wrong.append(f"{check}: {why}")
     if wrong:
         raise Failed("; ".join(wrong))
 
 
 def kernels(library: bytes) -> list[str]:
-    """Every kernel of the sources, as it stands in mangled names: with its length before it, "13gather_kernel", which no kernel of torch's
-    has. Raises Failed where the built library has one under another name: a filter for it would let everything pass."""
+    """Return every kernel of the sources, as it stands in mangled names: with its length before it, "13gather_kernel", which no kernel of
+    torch's has.
+
+    Raises Failed where the built library has one under another name: a filter for it would let everything pass.
+    """
     sources = (ROOT / "src/chronoscale/cuda_ext/csrc/cuda").iterdir()
     kernels = {name for path in sources for name in re.findall(r"__global__\s[^;{(]*(?:\([^)]*\)\s*)?\b(\w+)\(", path.read_text())}
     names = sorted(f"{len(name)}{name}" for name in kernels)
@@ -52,27 +54,31 @@ def kernels(library: bytes) -> list[str]:
     return names
 
 
-def _options(sanitizer: str, names: list[str], record: Record) -> list[str]:
-    """What keeps the tools to our kernels, of the options that this release has; the record says which."""
+def _options(sanitizer: str, names: list[str]) -> list[str]:
+    """Return what keeps the tools to our kernels, of the options that this release has, and print which."""
     known = subprocess.run([sanitizer, "--help"], capture_output=True, text=True, check=False, timeout=30).stdout
     options = chosen(known, names)
-    record.put(options=options, kernels_alone=len(options) > 2 * (QUIET in options), api_errors_left_out=QUIET in options)
+    print(f"kept to our kernels: {len(options) > 2 * (QUIET in options)}; API errors left out: {QUIET in options}")
     return options
 
 
 def chosen(known: str, names: list[str]) -> list[str]:
-    """`known`: what --help says."""
+    """Return the options that a release has; `known`: what --help prints."""
     said = set(re.findall(r"--[\w-]+", known))
     option = next((one for one in FILTERS if one in said), None)
     quiet = [QUIET, "no"] if QUIET in said else []
     return quiet + [word for name in names if option for word in (option, f"kns={name}")]
 
 
-def complaint(code: int, said: str, watched: bool) -> str:
-    """What is wrong with a run of the cases; '' for a sound one: every case was right, and the tool found nothing."""
+def complaint(code: int, printed: str, watched: bool) -> str:
+    """Return what is wrong with a run of the tests; '' for a sound one: every test passed, and the tool found nothing."""
     if code == CUT_OFF:
         return f"cut off after {SECONDS} seconds"
-    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", said)
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", printed)
     if watched and (summary is None or not re.match(r"0 (errors|hazards)\b", summary[1])):
-        return summary[1] if summary else f"no summary, code {code}: {said.strip()[-300:]}"
-    return "" if code == 0 and ": error " in said else f"code {code}: {said.strip()[-300:]}"
+        return summary[1] if summary else f"no summary, code {code}: {printed.strip()[-300:]}"
+    return "" if code == 0 and " passed" in printed else f"code {code}: {printed.strip()[-300:]}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code(lambda: run(part_arguments()[0])))

@@ -12,6 +12,7 @@ from gpu.place import ROOT, WHEELS
 CARRIED = (
     *("pydantic", "pydantic_core", "annotated-types", "typing-inspection", "typing_extensions", "simpy"),
     *("typer", "annotated-doc", "click", "rich", "shellingham"),
+    *("pytest-benchmark", "py-cpuinfo2"),
     *("distributed", "dask", "cloudpickle", "locket", "msgpack", "partd", "sortedcontainers", "tblib", "toolz", "tornado", "zict"),
 )
 PYTHON = "3.12"
@@ -19,7 +20,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x
 
 
 def pins() -> list[str]:
-    """NAME==VERSION of what is carried, with the versions of constraints.txt. Raises KeyError for one without."""
+    """Return NAME==VERSION of what is carried, with the versions of constraints.txt. Raises KeyError for one without."""
     lines = (line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     versions = {_plain(name): version for name, _, version in (line.partition("==") for line in lines)}
     return [f"{name}=={versions[_plain(name)]}" for name in CARRIED]
@@ -30,7 +31,7 @@ def _plain(name: str) -> str:
 
 
 def download() -> int:
-    """Fill the folder anew; pip's exit code."""
+    """Fill the folder anew, and return pip's exit code."""
     WHEELS.mkdir(exist_ok=True)
     for old in WHEELS.glob("*.whl"):
         old.unlink()

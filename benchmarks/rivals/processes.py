@@ -18,10 +18,10 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
 from rivals.pygt import Pygt, Taken
-from rivals.snapshots import Psg, WindowTrainer
+from rivals.snapshots import Psg
 from rivals.windows import Trainer, Windows, timed
 
-Name = Literal["psg", "flaredtdg", "pygt", "once", "torch"]
+Name = Literal["psg", "pygt", "once", "torch"]
 
 
 class Asked(NamedTuple):
@@ -61,7 +61,7 @@ class Apart:
 
 def _serve(pipe: Connection, asked: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
-    ours = asked.name in ("psg", "flaredtdg")
+    ours = asked.name == "psg"
     with open_context(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
         trainer = _trainer(asked, context)
         while True:
@@ -76,8 +76,6 @@ def _serve(pipe: Connection, asked: Asked) -> None:
 
 def _trainer(asked: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
-    if asked.name == "flaredtdg":
-        return WindowTrainer(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     trainer = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
     if asked.name == "psg":
         return trainer

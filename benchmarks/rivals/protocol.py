@@ -82,21 +82,19 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """Seconds of training and of validation, each alone; `parts`: where those of training went. loss: mean of training's batches."""
+    """An epoch of a rival's training. loss: mean of its batches; training, validation: seconds of each, alone."""
 
     loss: float
     training: float
     validation: float
     validation_ap: float
-    parts: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """`best`: the number of the epoch, from 0, that was tested. new: the figures of the test events that have a node never trained on."""
+    """A rival's training. best: number of the epoch, from 0, that was tested; new: figures of test events with a node never trained on."""
 
     epochs: list[Epoch]
     best: int
     test: Figures
     new: Figures
-    testing: float

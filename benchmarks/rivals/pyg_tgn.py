@@ -15,9 +15,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -37,19 +35,6 @@ except ModuleNotFoundError as missing:
     raise UserError(f"the TGN of PyTorch Geometric needs its package: pip install torch_geometric ({missing})") from missing
 
 WIDTH, NEIGHBOURS, HEADS, DROPOUT = 100, 10, 2, 0.1
-
-
-class Stopwatch:
-    """Seconds of named parts, added up."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[part] += time.perf_counter() - start
 
 
 class Events:
@@ -99,7 +84,6 @@ class TGN(nn.Module):
         self.conv = TransformerConv(WIDTH, WIDTH // HEADS, heads=HEADS, dropout=dropout, edge_dim=message + WIDTH)
         self.lin_src, self.lin_dst, self.lin_final = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
         self.row = torch.empty(num_nodes, dtype=torch.int64)
-        self.watch = Stopwatch()
 
     def forget(self) -> None:
         self.memory.reset_state()
@@ -107,26 +91,19 @@ class TGN(nn.Module):
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
         """Logits [B, n] of src int64 [B] with dst int64 [B, n]."""
-        with self.watch("sample"):
-            nodes, edges, event = self.neighbours(torch.cat([src, dst.flatten()]).unique())
-            self.row[nodes] = torch.arange(len(nodes))
-        with self.watch("gather"):
-            t, message = self.events.t[event], self.events.message[event]
-        with self.watch("memory"):
-            memory, updated = self.memory(nodes)
-        with self.watch("layers"):
-            elapsed = self.memory.time_enc((updated[edges[0]] - t).float())
-            output = self.conv(memory, edges, torch.cat([elapsed, message], dim=1))
-            together = self.lin_src(output[self.row[src]])[:, None] + self.lin_dst(output[self.row[dst]])
-            logits: Tensor = self.lin_final(together.relu())[..., 0]
+        nodes, edges, event = self.neighbours(torch.cat([src, dst.flatten()]).unique())
+        self.row[nodes] = torch.arange(len(nodes))
+        memory, updated = self.memory(nodes)
+        elapsed = self.memory.time_enc((updated[edges[0]] - self.events.t[event]).float())
+        output = self.conv(memory, edges, torch.cat([elapsed, self.events.message[event]], dim=1))
+        together = self.lin_src(output[self.row[src]])[:, None] + self.lin_dst(output[self.row[dst]])
+        logits: Tensor = self.lin_final(together.relu())[..., 0]
         return logits
 
     def observe(self, batch: slice) -> None:
         src, dst = self.events.src[batch], self.events.dst[batch]
-        with self.watch("update"):
-            self.memory.update_state(src, dst, self.events.t[batch], self.events.message[batch])
-        with self.watch("insert"):
-            self.neighbours.insert(src, dst)
+        self.memory.update_state(src, dst, self.events.t[batch], self.events.message[batch])
+        self.neighbours.insert(src, dst)
 
 
 def batches(start: int, stop: int, size: int) -> Iterator[slice]:
@@ -139,7 +116,7 @@ def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, se
     wrong = torch.from_numpy(negatives.training_negatives(dst, protocol.trained, protocol.among, seed=seed, epoch=epoch)).long()
     model.train()
     model.forget()
-    total, model.watch = 0.0, Stopwatch()
+    total = 0.0
     for batch in batches(0, len(dst), protocol.batch_size):
         optimiser.zero_grad()
         logits = model(model.events.src[batch], torch.cat([model.events.dst[batch, None], wrong[batch]], dim=1))
@@ -147,10 +124,9 @@ def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, se
         truth[:, 0] = 1
         loss = 2 * binary_cross_entropy_with_logits(logits, truth)  # the example adds the means of both sides
         model.observe(batch)
-        with model.watch("backward"):
-            loss.backward()
-            optimiser.step()
-            model.memory.detach()
+        loss.backward()
+        optimiser.step()
+        model.memory.detach()
         total += loss.item() / 2 * len(logits)
     return total / len(dst)
 
@@ -159,7 +135,6 @@ def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, se
 def answered(model: TGN, asked: Questions, start: int, size: int) -> Float32:
     """Scores of the candidates; a batch is stored after it was predicted. `start`: where the part begins in the model's events."""
     model.eval()
-    model.watch = Stopwatch()
     candidates = torch.from_numpy(asked.candidates).long().clamp(min=0)  # what is not there does not count
     scores = []
     for batch in batches(0, len(candidates), size):
@@ -180,16 +155,17 @@ def run(
     threads: int,
     ranked: int = 20,
     dropout: float = DROPOUT,
-    patience: int = 0,
     hidden: float = 0.0,
     unit: float = 1.0,
-    told: Callable[[Epoch], None] | None = None,
 ) -> Trained:
-    """Train for `epochs`, or until validation AP has not grown for `patience` of them (0: no such end), and test the best.
+    """Train for `epochs`, and test the best.
 
-    ranked: mixed negatives of MRR, 0 for none. hidden: share of the nodes that training leaves out. unit: what time is encoded in, in the
-    stream's unit. told: hears of every epoch. Sets torch's threads and its seed. Raises UserError for times that are not int64, and as
-    Protocol does.
+    Sets torch's threads and its seed. Raises UserError for times that are not int64, and as Protocol does.
+
+    Args:
+        ranked: Mixed negatives of MRR, 0 for none.
+        hidden: Share of the nodes that training leaves out.
+        unit: What time is encoded in, in the stream's unit.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -202,16 +178,10 @@ def run(
     for epoch in range(epochs):
         begin = time.perf_counter()
         loss = trained(model, optimiser, protocol, seed, epoch)
-        parts, middle = dict(model.watch.seconds), time.perf_counter()
+        middle = time.perf_counter()
         ap = protocol.validation.figures(answered(model, protocol.validation, start, batch_size)).ap
-        history.append(Epoch(loss, middle - begin, time.perf_counter() - middle, ap, parts))
-        if told is not None:
-            told(history[-1])
+        history.append(Epoch(loss, middle - begin, time.perf_counter() - middle, ap))
         if ap > highest:
             best, kept, highest = epoch, copy.deepcopy(model), ap
-        elif patience and epoch - best >= patience:
-            break
-    begin = time.perf_counter()
     scores = answered(kept, protocol.test, start + len(protocol.validation.part), batch_size)
-    testing = time.perf_counter() - begin
-    return Trained(history, best, protocol.test.figures(scores), protocol.test.figures(scores, protocol.test.new), testing)
+    return Trained(history, best, protocol.test.figures(scores), protocol.test.figures(scores, protocol.test.new))

@@ -26,29 +26,28 @@ SURE = 40.0  # a gate's bias: its sigmoid is 1 in float32
 LIFT = 8.0  # added before a ReLU that is to do nothing, taken off behind it
 
 
-def package() -> ModuleType:
-    """Its recurrent modules. Raises UserError where it, or torch_geometric, is not installed."""
-    if PACKAGE in sys.modules:
-        return sys.modules[PACKAGE]
-    spec = find_spec("torch_geometric_temporal")
-    if spec is None or not spec.submodule_search_locations:
-        raise UserError("PyTorch Geometric Temporal is not installed: pip install torch_geometric torch_geometric_temporal")
-    try:
-        typing = import_module("torch_geometric.typing")
-    except ModuleNotFoundError as missing:
-        raise UserError(f"PyTorch Geometric Temporal needs torch_geometric: pip install torch_geometric ({missing})") from missing
-    if find_spec("torch_sparse") is None:
-        lent: Any = ModuleType("torch_sparse")
-        lent.SparseTensor = typing.SparseTensor
-        sys.modules["torch_sparse"] = lent
-    module: Any = ModuleType(PACKAGE)
-    module.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
-    sys.modules[PACKAGE] = module
-    module.TGCN = import_module(f"{PACKAGE}.temporalgcn").TGCN
-    for name in ("o", "h"):
-        setattr(module, f"EvolveGCN{name.upper()}", getattr(import_module(f"{PACKAGE}.evolvegcn{name}"), f"EvolveGCN{name.upper()}"))
-    result: ModuleType = module
-    return result
+def module(name: str) -> ModuleType:
+    """Return one of its recurrent modules. Raises UserError where it, or torch_geometric, is not installed."""
+    if PACKAGE not in sys.modules:
+        spec = find_spec("torch_geometric_temporal")
+        if spec is None or not spec.submodule_search_locations:
+            raise UserError("PyTorch Geometric Temporal is not installed: pip install torch_geometric torch_geometric_temporal")
+        try:
+            typing = import_module("torch_geometric.typing")
+        except ModuleNotFoundError as missing:
+            raise UserError(f"PyTorch Geometric Temporal needs torch_geometric: pip install torch_geometric ({missing})") from missing
+        if find_spec("torch_sparse") is None:
+            lent: Any = ModuleType("torch_sparse")
+            lent.SparseTensor = typing.SparseTensor
+            sys.modules["torch_sparse"] = lent
+        package = sys.modules[PACKAGE] = ModuleType(PACKAGE)
+        package.__path__ = [f"{spec.submodule_search_locations[0]}/nn/recurrent"]
+    return import_module(f"{PACKAGE}.{name}")
+
+
+def recurrent(name: str) -> Any:
+    """Return the class TGCN, EvolveGCNO or EvolveGCNH. Raises as `module`."""
+    return getattr(module("temporalgcn" if name == "TGCN" else name.lower()), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Pygt:
         self._windows, self._name = windows, _module(model)
         nodes, shape = len(windows.x), model.shape
         given = (shape.inputs, shape.hidden) if self._name == "TGCN" else (nodes, shape.inputs) if shape.summarises else (shape.inputs,)
-        self.layer: Any = getattr(package(), self._name)(*given)
+        self.layer: Any = recurrent(self._name)(*given)
         self.readout = nn.Linear(shape.hidden, 1)
         self.readout.load_state_dict(model.readout.state_dict())
         _copy(model, self.layer)

@@ -1,15 +1,19 @@
-"""Processes of their own, and what the system says of a process's memory."""
+"""Processes of their own, and what the system and torch say of a process's memory."""
 
 from __future__ import annotations
 
 import gc
+import json
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.real_exec.ranks.launch import QUIET
@@ -45,3 +49,13 @@ def fresh(work: Callable[..., T], *given: object) -> T:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def bytes_held(epoch: Callable[[], object]) -> int:
+    """Return the most bytes that torch's profiler saw at once, beyond what was there before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        epoch()
+    with tempfile.TemporaryDirectory() as folder:
+        profiler.export_chrome_trace(path := str(Path(folder) / "trace.json"))
+        events = [event for event in json.loads(Path(path).read_text())["traceEvents"] if event.get("name") == "[memory]"]
+    return int(np.cumsum([event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])]).max())

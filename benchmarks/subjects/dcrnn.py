@@ -7,23 +7,22 @@ batches, of 64. The package needs torch_geometric beside it; its file of DCRNN i
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import torch
 from core.case import Case, Passes, Setting, Subject, seconds
 from core.turns import in_turns, seconds_of
-from setups.signals import mapped, stored
+from rivals import pygt
+from setups.data import mapped, stored
 from torch import Tensor, nn
 
 from chronoscale.batching.signals.standardisation import fit_scaler, standardise
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.errors import UserError
 from chronoscale.real_exec.signals.forecast.masked_errors import masked_sum
 from chronoscale.real_exec.signals.forecast.model import forecaster
 from chronoscale.strategies.signals.forecasters import forecaster_shape
@@ -35,15 +34,10 @@ HOPS = 2
 
 def upstream() -> ModuleType | None:
     """Return the package's module of DCRNN, None where it is not installed."""
-    package = importlib.util.find_spec("torch_geometric_temporal")
-    if package is None or not package.submodule_search_locations:
+    try:
+        return pygt.module("dcrnn")
+    except UserError:
         return None
-    file = Path(package.submodule_search_locations[0]) / "nn" / "recurrent" / "dcrnn.py"
-    spec = importlib.util.spec_from_file_location("upstream_dcrnn", file)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["upstream_dcrnn"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Batched(nn.Module):

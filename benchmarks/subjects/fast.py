@@ -12,56 +12,47 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from setups import jobs
-from setups.streams import events_of
+from setups.data import events_of
 
-from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
-from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.reports.breakdown import PARTS, Breakdown
-from chronoscale.strategies.streams.models import shape_for
-from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
+from chronoscale.strategies.schedule import Schedule
 
 STRATEGIES = ("tgl", "etc", "taser", "simple", "fast", "tgl-unique", "fast-merged")
 
 
-def prepare(name: str, count: int, width: int, folder: Path) -> Path:
-    """Store the stream with generated features, prepared."""
-    events = events_of(name).span(0, count)
-    features = np.random.default_rng(0).standard_normal((len(events), width), np.float32)
-    store.save(folder / "stream", replace(events, features=features, node_features=None))
-    PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
-    return folder / "prepared"
+def figures(plan: Schedule, one: Pass) -> dict[str, float]:
+    """Return seconds of each part of an epoch, and its loss."""
+    parts = Breakdown.middle([one.trace]).seconds
+    return {**{f"{part}, s": parts[part] for part in PARTS if part in parts}, "loss": float(one.losses.mean())}
 
 
-def measure(given: dict[str, object], choice: ModelChoice, hyper: Hyper, ranks: int, setting: Setting) -> Passes:
-    """Execute all strategies, and add the median seconds of each part of an epoch."""
-    data = prepare(str(given["stream"]), int(str(given["events"])), choice.inputs, setting.scratch)
-    sizes = stream_statistics(PreparedStream.load(data))
-    work = Workload(str(given["stream"]), sizes, shape_for(choice, sizes, hyper), hyper)
-    settings = Settings(setting.threads, 1e-3, bus=float(str(given["bus"])))
-    passes = jobs.execute(jobs.plans(work, STRATEGIES, ranks), work, choice, data, setting.repeats, ranks, settings)
+def measure(stream: str, events: int, settings: dict[str, Any], setting: Setting) -> Passes:
+    """Execute all strategies on the first events of a stream, with generated features."""
+    first = events_of(stream).span(0, events)
+    features = np.random.default_rng(0).standard_normal((len(first), settings["model"]["inputs"]), np.float32)
+    store.save(setting.scratch / "stream", replace(first, features=features, node_features=None))
+    passes = jobs.epochs({**settings, "dataset": {"path": str(setting.scratch / "stream")}}, setting, figures)
     jobs.losses_agree(passes, 1e-3)
-    parts = {who: Breakdown.middle([one.trace for one in several]).seconds for who, several in passes.items()}
-    return jobs.figures(passes, lambda who, one: {f"{part}, s": parts[who][part] for part in PARTS if part in parts[who]})
+    return passes
 
 
 def cases(quick: bool) -> Iterator[Case]:
     """Yield models by ranks and bus."""
-    events = (
-        {"stream": "hubs-300-40", "events": 300, "width": 8} if quick else {"stream": "us_flights_2001", "events": 120_000, "width": 128}
-    )
+    stream, events, width, hidden, batch = ("hubs-300-40", 300, 8, 8, 60) if quick else ("us_flights_2001", 120_000, 128, 100, 2000)
     for model, ranks, bus in product(("tgat",), (1,), (0.0,)) if quick else product(("tgat", "tgn"), (1, 2), (0.0, 16e9, 0.25e9)):
-        parameters = {**events, "model": model, "ranks": ranks, "bus": bus}
-        choice = ModelChoice(model, 8 if quick else 100, 1, int(str(events["width"])), heads=2)
-        hyper = Hyper(batch_size=60 if quick else 2000, fanout=(10,), events=EventHyper(cache_ratio=0.2))
-        yield Case(parameters, partial(measure, parameters, choice, hyper, ranks))
+        training = {"batch_size": batch, "fanout": [10], "cache_ratio": 0.2, "learning_rate": 1e-3}
+        settings = {
+            **{"model": {"name": model, "hidden": hidden, "inputs": width}, "training": training, "strategies": [*STRATEGIES]},
+            **{"ranks": [ranks], "bus": bus or None},
+        }
+        yield Case({"stream": stream, "model": model, "ranks": ranks, "bus": bus}, partial(measure, stream, events, settings))
 
 
 SUBJECT = Subject(cases, 5)

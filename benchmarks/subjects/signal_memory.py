@@ -1,9 +1,11 @@
 """Peaks of memory are those of PGT-I's equations 1 (pgt, the rival) and 2 (index).
 
 Each figure is of a process of its own: the peak of its resident memory (VmHWM, pages of mapped files included), less what it held once all
-code had run once, on 48 steps, and the stored signal was open. `prepared`: after standardising, and copying out. `epoch`: after all batches
-of an epoch were read, too, one at a time; `less a batch` leaves that batch out, which the equations do not count. `train` runs the program
-that trains (float32): the saving, index against pgt, is what the equations say, since the model takes the same beside either.
+code had run once, on 48 steps, and the stored signal was open.
+
+read     `prepared`: after standardising, and copying out. `epoch`: after all batches of an epoch were read, too, one at a time; `less a
+         batch` leaves that batch out, which the equations do not count
+train    the program that trains (float32): the saving, index against pgt, is what the equations say, since the model takes the same beside
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from core.case import Case, Passes, Setting, Subject
+from setups.data import mapped, stored
+from setups.jobs import signal_item
 from setups.process import fresh, memory, reset_peak
-from setups.signals import item, mapped, stored
 
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets import store
@@ -41,7 +44,7 @@ def read(path: Path, name: str, batch: int) -> tuple[int, int]:
     few = Signal(signal.values[: 4 * HORIZON], signal.edge_index)
     for given in (few, signal):  # a first, small one loads the code
         base, windows = reset_peak(), Windows(len(given), HORIZON, HORIZON)
-        feed = FEEDS[strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))
+        feed = FEEDS[strategy(name).feeding.store](given, windows, "training", torch.device("cpu"))  # type: ignore[attr-defined]
         feed.materialise()
         prepared = memory("VmHWM") - base
         for part in (windows.train, windows.validation):
@@ -53,13 +56,13 @@ def read(path: Path, name: str, batch: int) -> tuple[int, int]:
 def train(path: Path, name: str, batch: int) -> int:
     """Return the peak of preparing and a few optimiser steps of the program that trains."""
     hyper = Hyper(batch_size=batch, window=HORIZON, horizon=HORIZON, batches=STEPS)
-    job_item = item(name, name, path, 1, hyper, MODEL, path.parent)
+    job_item = signal_item(name, name, path, 1, hyper, MODEL, path.parent)
     base = reset_peak()
     run_job(Job("memory", (job_item,), str(path.parent), ModelChoice(*MODEL), 1, settings=Settings(device="cpu")))
     return memory("VmHWM") - base
 
 
-def measure(name: str, dtype: str, batch: int, what: str, setting: Setting) -> Passes:
+def held(name: str, dtype: str, batch: int, what: str, setting: Setting) -> Passes:
     """Measure both strategies beside their equations."""
     path = setting.scratch / "typed"
     signal = mapped(stored(name, setting.scratch))
@@ -88,11 +91,11 @@ def measure(name: str, dtype: str, batch: int, what: str, setting: Setting) -> P
 
 
 def cases(quick: bool) -> Iterator[Case]:
-    """Yield signals by types, and training."""
+    """Yield signals by types, training, and ranks that are limited."""
     names, batch = (("traffic-6-100",), 8) if quick else (("los_loop", "metr_la_like", "pems_bay_like"), 64)
     whats = (("float32", "read"),) if quick else (("float64", "read"), ("float32", "read"), ("float32", "train"))
     for name, (dtype, what) in product(names, whats):
-        yield Case({"signal": name, "dtype": dtype, "what": what}, partial(measure, name, dtype, batch, what))
+        yield Case({"signal": name, "dtype": dtype, "what": what}, partial(held, name, dtype, batch, what))
 
 
 SUBJECT = Subject(cases, 1)

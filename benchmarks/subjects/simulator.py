@@ -1,13 +1,18 @@
-"""A plan becomes a trace within seconds, for an epoch of 10,000 snapshots on up to 4,096 GPUs (REAL §7.5).
+"""A plan becomes a trace within seconds, for an epoch of 10,000 snapshots on up to 4,096 GPUs (REAL §7.5); so do draws and long epochs.
 
-`whole` is `engine.replay` with contention, `uncontended` without: durations, network, launches, the native engine, the trace. Further
-contestants are its steps. Rival: SimPy, which replays up to 500,000 tasks, none of which share. 33 times the snapshots on 1,024 GPUs are
-more than 10^7 tasks.
+replay  `whole` is `engine.replay` with contention, `uncontended` without: durations, network, launches, the native engine, the trace.
+        Further contestants are its steps. Rival: SimPy, which replays up to 500,000 tasks, none of which share. 33 times the snapshots
+        on 1,024 GPUs are more than 10^7 tasks
+draws   300 draws of what is uncertain, whole but for planning: durations, network, launches, factors, replays, by processor time;
+        `effects` tries every assumption. `mean, ms`: of the epochs drawn
+long    an epoch that no memory holds, planned, replayed and added up stretch by stretch: DistDGL, whose counts are those of `dygraph_10k`
+        times 100, parts with even shares; `peak, GB` is of the whole process. Reading a data set and its partition is not in it
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -15,23 +20,33 @@ from itertools import product
 import numpy as np
 from core.case import Case, Passes, Setting, Subject
 from core.turns import Call, in_turns, seconds_of
-from setups.dygraph import workload
+from setups.data import evolving_workload
+from setups.process import fresh, memory
 
+from chronoscale.datasets.generate.dygraph import EvolvingGraph
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay, replay_times
 from chronoscale.simulator.launches import Launches
+from chronoscale.simulator.long_epochs.replay import replay_stretches
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.network.traffic import LinkTraffic
 from chronoscale.simulator.sharing.contention import contended_shares
+from chronoscale.simulator.uncertainty.assumptions import effects
+from chronoscale.simulator.uncertainty.draws import epoch_spans
+from chronoscale.simulator.uncertainty.spec import CERTAIN, Stragglers, Uncertainty
+from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.costs import DatasheetCosts, durations
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import Hyper, Partition, Workload
 
-SIMPY_TASKS = 500_000
+SIMPY_TASKS, SCALE = 500_000, 100
+UNCERTAIN = {"jitter": Uncertainty(0.05), "jitter, sway, a straggling node": Uncertainty(0.05, 0.05, Stragglers(1, "node"))}
 
 
-def measure(name: str, gpus: int, snapshots: int, often: int, setting: Setting) -> Passes:
+def replays(name: str, gpus: int, snapshots: int, often: int, setting: Setting) -> Passes:
     """Time the steps, each with what the others have made."""
-    work, cluster = workload(snapshots, often), presets.scaled(presets.cluster("h200"), gpus)
+    work, cluster = evolving_workload(snapshots, often), presets.scaled(presets.cluster("h200"), gpus)
     costs = DatasheetCosts(cluster.device)
     schedule = strategy(name).plan(work, gpus, costs)
     ns, _ = durations(costs, schedule)
@@ -60,12 +75,60 @@ def measure(name: str, gpus: int, snapshots: int, often: int, setting: Setting) 
     return {who: [{"seconds": one, "10⁶ tasks/s": len(schedule) / one / 1e6} for one in several] for who, several in spent.items()}
 
 
+def draws(name: str, gpus: int, snapshots: int, count: int, setting: Setting) -> Passes:
+    """Time draws and trying assumptions by processor time."""
+    cluster, work = presets.scaled(presets.cluster("h200"), gpus), evolving_workload(snapshots)
+    costs = DatasheetCosts(cluster.device)
+    schedule = strategy(name).plan(work, gpus, costs)
+
+    def draw(uncertainty: Uncertainty) -> dict[str, float]:
+        start = time.process_time()
+        spans = epoch_spans(schedule, cluster, costs, uncertainty, count, seed=0)
+        return {"seconds": time.process_time() - start, "mean, ms": float(spans.mean()) / 1e6}
+
+    def assume() -> dict[str, float]:
+        start = time.process_time()
+        assumptions = len(effects(schedule, cluster, costs, CERTAIN, 0))
+        return {"seconds": time.process_time() - start, "assumptions": assumptions}
+
+    ways: dict[str, Callable[[], dict[str, float]]] = {who: partial(draw, uncertainty) for who, uncertainty in UNCERTAIN.items()}
+    return in_turns({**ways, "effects": assume}, setting.repeats)
+
+
+def replay_long(snapshots: int, gpus: int, layers: int) -> dict[str, float]:
+    """Replay one epoch stretch by stretch in this process."""
+    graph = EvolvingGraph(nodes=3000, edges=30_000, snapshots=snapshots)
+    stats, part = graph.statistics().scaled(SCALE), np.arange(gpus)
+    rows = np.broadcast_to((stats.num_nodes + gpus - 1 - part) // gpus, (snapshots, gpus))
+    edges = (stats.edges[:, None] + gpus - 1 - part) // gpus
+    halo = np.minimum(edges, stats.num_nodes - rows)
+    work = Workload(graph.name, stats, model_shape("wd-gcn", 64, 64, layers), Hyper(), Partition(rows, edges, halo, halo))
+    cluster = presets.scaled(presets.cluster("h200"), gpus)
+    costs, start = DatasheetCosts(cluster.device), time.perf_counter()
+    result = replay_stretches(DistDGL().stretches(work, gpus, costs), cluster, costs)
+    spent = time.perf_counter() - start
+    epoch = {"epoch, s": result.summary.epoch_s, "rows": result.rows, "rows/s": result.rows / spent}
+    return {"seconds": spent, **epoch, "peak, GB": memory("VmHWM") / 1e9}
+
+
+def long_epochs(snapshots: int, gpus: int, layers: int, setting: Setting) -> Passes:
+    """Replay in processes of their own."""
+    return {"stretch by stretch": [fresh(replay_long, snapshots, gpus, layers)]}
+
+
 def cases(quick: bool) -> Iterator[Case]:
     """Yield strategies by GPUs."""
+    snapshots = 10 if quick else 10_000
     for gpus, name in product((4,) if quick else (4, 16, 64, 256, 1024, 4096), ("psg", "blad", "real-g+")):
-        yield Case({"strategy": name, "gpus": gpus}, partial(measure, name, gpus, 10 if quick else 10_000, 1))
+        yield Case({"what": "replay", "strategy": name, "gpus": gpus}, partial(replays, name, gpus, snapshots, 1))
     if not quick:
-        yield Case({"strategy": "psg", "gpus": 1024, "times": 33}, partial(measure, "psg", 1024, 10_000, 33))
+        yield Case({"what": "replay", "strategy": "psg", "gpus": 1024, "times": 33}, partial(replays, "psg", 1024, snapshots, 33))
+    for name in ("psg", "real-reuse"):
+        gpus, count = (4, 3) if quick else (1024, 300)
+        parameters = {"what": "draws", "strategy": name, "gpus": gpus, "draws": count}
+        yield Case(parameters, partial(draws, name, gpus, snapshots, count))
+    for layers, gpus in ((1, 2),) if quick else product((1, 2), (4, 64, 1024)):
+        yield Case({"what": "long", "layers": layers, "gpus": gpus}, partial(long_epochs, snapshots, gpus, layers))
 
 
 SUBJECT = Subject(cases, 5, ("simpy",))

@@ -6,8 +6,6 @@ log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Trainers h
 a rank of a job is), and take turns, an epoch each; seconds are a window's.
 
 psg        ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
-flaredtdg  ours: two snapshots of a window whole and two in part (alpha 0.05, 64 chunks), and states inherited; its epoch is split at
-           random, and has up to three windows less
 pygt       the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
 once       the same with edges normalised before training: what a careful user would do. T-GCN has no such option; its convolutions have
 torch      sparse matrix, cell, Adam, in torch alone; normalised before training. Its mathematics and its first weights are ours
@@ -15,18 +13,8 @@ torch      sparse matrix, cell, Adam, in torch alone; normalised before training
 `losses` compares them step by step, from the same weights, on the first four windows: `difference` is the largest relative one; `times`
 are taken apart.
 
-Mathematics. Loss, readout, windows and features are the same everywhere. Ours and theirs are A + I normalised, but by in- and out-degree
-ours, by the in-degree on both sides theirs (`once` gets ours). Then:
-
-t-gcn        Not the same. Theirs: gates read three convolutions, without an activation, by three linear layers; the reset gate is applied
-             before the product, as in the paper. Ours: one convolution with a ReLU, then torch's GRU, which applies it behind the product.
-             They are one function where the reset gate is 1 and the ReLU does nothing: losses of every window are compared there, with
-             the learning rate 0, for they would not be trained alike.
-evolvegcn-o  Not the same. Theirs evolves by a GRU, ours and the paper's by an LSTM; theirs takes rows of W, ours and the paper's columns.
-             Compared: theirs with W transposed and ours of a GRU, trained.
-evolvegcn-h  The same but for rows and columns of W. Compared: theirs with W transposed, trained.
-flaredtdg    The same as psg where all snapshots are whole and no state is inherited: losses of its first epoch's windows, not trained.
-as it is     Every module, unchanged, is held against its equations in float64 by tests/test_snapshot_rivals.py.
+Loss, readout, windows and features are the same everywhere; of T-GCN and EvolveGCN-O the package has other equations, which
+docs/measured/execution.md spells out, and is compared where both are one function.
 
 Needs torch_geometric and torch_geometric_temporal, but for cases with rivals=torch.
 """
@@ -46,22 +34,19 @@ from rivals import pygt
 from rivals.plain_torch import PlainTorch
 from rivals.processes import Apart, Asked, Name
 from rivals.pygt import Pygt, Taken
-from rivals.snapshots import Psg, WindowTrainer
+from rivals.snapshots import Psg
 from rivals.windows import Losses, Windows, apart
-from setups.snapshots import sequence_of
+from setups.data import sequence_of
 
-from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
-from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
 from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Hyper, ModelShape, Recency
+from chronoscale.strategies.workload import Hyper, ModelShape
 
 MODELS = ("t-gcn", "evolvegcn-o", "evolvegcn-h")
 RIVALS: dict[str, tuple[Name, ...]] = {"torch": ("torch",), "pygt": ("pygt", "once", "torch")}
 RATE, SEED, COMPARED, ALLOWED = 1e-3, 0, 4, 1e-4
-HYPER = Hyper(group_size=4, recency=Recency(Decay(2, 2, 0.05)))
-WHOLE = WindowStrategy("whole", "Whole windows", "", lambda recency: Decay(recency.decay.window, 0, 1.0), inherits=False)
+HYPER = Hyper(group_size=4)
 
 
 def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence:
@@ -81,12 +66,6 @@ def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> t
 def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterator[tuple[str, Callable[[], tuple[Losses, Losses]]]]:
     """Yield what is compared, and an epoch's losses of both."""
 
-    def whole() -> tuple[Losses, Losses]:
-        trainer, _ = ours(sequence, shape, 0.0)
-        windowed = WindowTrainer(sequence, shape, HYPER, 0.0, SEED, strategy=WHOLE)
-        losses, order = trainer.epoch(), windowed.order
-        return windowed.epoch(), [losses[window] for window in order]
-
     def plain() -> tuple[Losses, Losses]:
         made, windows = ours(sequence, shape)
         return PlainTorch(made.model, windows, RATE).epoch(), made.epoch()
@@ -102,7 +81,6 @@ def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterato
         pygt.lifted(made.model)
         return rival.epoch(), made.epoch()
 
-    yield "flaredtdg of whole windows and psg, not trained", whole
     yield "torch and psg, trained", plain
     if rivals == "pygt":
         if shape.evolves_weights:
@@ -127,7 +105,7 @@ def times(data: str, model: str, width: int, rivals: str, first: int, groups: in
     """Time epochs by turns, after one of each that warms up. Raises UserError without the package."""
     _require(rivals)
     sequence, shape = cut(sequence_of(data), first, groups), model_shape(model, width, width)
-    names: tuple[Name, ...] = ("psg", "flaredtdg", *RIVALS[rivals])
+    names: tuple[Name, ...] = ("psg", *RIVALS[rivals])
     with ExitStack() as stack:
         trainers = {name: stack.enter_context(Apart(Asked(name, sequence, shape, HYPER, RATE, SEED))) for name in names}
         epochs = {name: partial(trainer.timed, setting.threads) for name, trainer in trainers.items()}
@@ -137,7 +115,7 @@ def times(data: str, model: str, width: int, rivals: str, first: int, groups: in
 
 def _require(rivals: str) -> None:
     if rivals == "pygt":
-        pygt.package()
+        pygt.module("temporalgcn")
 
 
 def cases(quick: bool) -> Iterator[Case]:

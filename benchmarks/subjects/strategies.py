@@ -11,39 +11,34 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
-from core.case import Case, Passes, Setting, Subject
+from core.case import Case, Subject
 from setups import jobs
 
-from chronoscale.harness.runs.passes import load_schedules, passes_of
-from chronoscale.strategies.schedule import Op
+from chronoscale.real_exec.execution.interpreter import Pass
+from chronoscale.strategies.schedule import Op, Schedule
 
 STRATEGIES = ("real-g+", "psg", "esdg", "distdgl", "blad", "real-reuse", "real-g")
 
 
-def measure(settings: dict[str, object], setting: Setting) -> Passes:
-    """Execute all strategies, and add how snapshots arrive."""
-    keys = {**settings, "strategies": [*STRATEGIES], "repeats": setting.repeats, "threads": setting.threads, "device": "cpu"}
-    run = jobs.experiment_run(setting.scratch, keys)
-    (ranks,) = settings["ranks"]  # type: ignore[misc]
-    plans = load_schedules(run.folder / f"ranks-{ranks}")
-    shares = {}
-    for name, plan in plans.items():
-        ways = {"maps, %": len(plan.tasks(Op.RECONSTRUCT)), "increments, %": len(plan.tasks(Op.INCREMENT))}
-        shares[name] = {key: 100 * count / int((plan.op == Op.H2D).sum()) for key, count in ways.items()}
-    return jobs.figures({name: passes_of(run, ranks, name) for name in STRATEGIES}, lambda who, one: shares[who])
+def arrivals(plan: Schedule, one: Pass) -> dict[str, float]:
+    """Return how snapshots arrive."""
+    counts = {"maps, %": len(plan.tasks(Op.RECONSTRUCT)), "increments, %": len(plan.tasks(Op.INCREMENT))}
+    return {key: 100 * count / int((plan.op == Op.H2D).sum()) for key, count in counts.items()}
 
 
 def cases(quick: bool) -> Iterator[Case]:
     """Yield data sets by models; `window`: months."""
+    common = {"strategies": [*STRATEGIES], "ranks": [2], "costs": "auto"}
     if quick:
         model = {"name": "t-gcn", "hidden": 4, "inputs": 4}
-        yield Case({"data": "growth_small"}, partial(measure, {"dataset": "growth_small", "model": model, "ranks": [1], "groups": 3}))
+        settings = {**common, "dataset": "growth_small", "model": model, "ranks": [1], "groups": 3, "costs": "datasheet"}
+        yield Case({"data": "growth_small"}, partial(jobs.epochs, settings, figures=arrivals))
         return
     sizes = {"math_overflow_monthly": 12, "enron_monthly": 8}
     for (data, groups), window, name, layers in product(sizes.items(), (12, None), ("wd-gcn", "evolvegcn-o"), (1, 2)):
         model = {"name": name, "hidden": 64, "inputs": 128, "layers": layers}
-        settings = {"dataset": {"name": data, "window": window}, "model": model, "ranks": [2], "groups": groups}
-        yield Case({"data": data, "window": window or 1, "model": name, "layers": layers}, partial(measure, settings))
+        settings = {**common, "dataset": {"name": data, "window": window}, "model": model, "groups": groups}
+        yield Case({"data": data, "window": window or 1, "model": name, "layers": layers}, partial(jobs.epochs, settings, figures=arrivals))
 
 
 SUBJECT = Subject(cases, 5)

@@ -16,27 +16,14 @@ from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyRes
 from chronoscale.harness.study.study_file import folder, load
 from chronoscale.reports.published import PAPERS
 
-OWN = """
-title: Epochs by batch size
-way: simulated
-metrics: [utilisation]
-names: {SIZES: "=[100] if quick else [100, 200]"}
-grid:
-  main: {experiment: {dataset: sbm_stream, model: {name: tgn, hidden: 16}}, training.batch_size: =SIZES, strategy: sequential, gpus: 1}
-rows:
-  - for: {one: main}
-    what: "batches of {one['training.batch_size']}, s"
-    ours: "[one.epoch_s]"
-    why: "{one.utilisation:.0%} busy"
-notes:
-  - {if: quick, say: "Quick: {len(main)} point."}
-"""
+ROOT = Path(__file__).parents[2]
+OWN = (ROOT / "examples" / "studies" / "batches.yaml").read_text()
 
 
 @pytest.fixture
 def own(tmp_path) -> Path:
     path = tmp_path / "batches.yaml"
-    path.write_text(OWN.replace("[utilisation]", "[epoch_s, utilisation]"))
+    path.write_text(OWN)
     return path
 
 
@@ -52,6 +39,7 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     result = json.loads((tmp_path / "out" / "batches.json").read_text())
     assert result["quick"] and result["environment"]["device"] and result["environment"]["torch"] and result["minutes"] >= 0
     assert [row["what"] for row in result["rows"]] == ["batches of 100, s"] and result["notes"] == ["Quick: 1 point."]
+    assert 0 < result["rows"][0]["ours_mean"] < 60
     assert len(list((tmp_path / "out" / "batches.points").iterdir())) == 1
     measured = []
     monkeypatch.setattr(evaluation, "_DONE", {})
@@ -60,8 +48,8 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     )
     assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
     again = json.loads((tmp_path / "out" / "batches.json").read_text())["rows"]
-    assert [point.setting("training.batch_size") for point in measured] == [200], "the other point is there from before"
-    assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0]
+    assert [point.setting("training.batch_size") for point in measured] == [200, 400], "the other point is there from before"
+    assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0, 5.0]
     assert "batches of 200" in capsys.readouterr().out
 
 
@@ -83,6 +71,21 @@ def test_mistakes_are_one_line(own, find, put, said, tmp_path, monkeypatch, caps
     assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and said in lines[0]
+
+
+def test_points_that_do_not_run_are_said(own, tmp_path, monkeypatch, capsys) -> None:
+    refused = "3 of 3 points: refused: unknown dataset 'nowhere'"
+    own.write_text(OWN.replace("events_small", "nowhere"))
+    assert ended(monkeypatch, own, "--out", tmp_path / "out") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"no point of the study has run; {refused}" in said and not (tmp_path / "out" / "batches.json").exists()
+    own.write_text(OWN.replace("strategy: sequential", "strategy: [sequential, psg]"))
+    assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 0
+    assert "1 of 2 points: refused: " in json.loads((tmp_path / "out" / "batches.json").read_text())["notes"][1]
+
+
+def test_the_page_shows_the_example() -> None:
+    assert OWN.partition("\n")[2] in (ROOT / "docs" / "studies.md").read_text()
 
 
 def test_templates_are_split_at_braces_outside_of_text() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from parted_stream import WIDTHS, PartedStream, fetched, once, slots
 
 from chronoscale.batching.streams.partitioning.partition import SHARED
 from chronoscale.batching.streams.partitioning.remoteness import HOT, Remoteness, partition_negatives
@@ -31,9 +30,6 @@ from chronoscale.strategies.memshare.communication import (
     recommended_share,
     variance_bound,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from subjects.communication import WIDTHS, PartedStream, fetched, once, slots
 
 COLUMNS = ("roots", "away", "slots", "edges", "nodes")
 

@@ -38,7 +38,8 @@ def make(
 ) -> None:
     """Generate a dataset of any size into a folder of memory-mappable columns; only a part of it is ever in memory.
 
-    SPEC as in {kind: traffic, sensors: 11160, steps: 105120, channels: 2}; kinds: growth, dygraph, traffic, events, sessions.
+    SPEC as in {kind: traffic, sensors: 11160, steps: 105120, channels: 2}.
+    Kinds: growth, dygraph, communities, traffic, events, sessions.
     Or as in {like: lastfm_like, features: 128}: parameters of a generated dataset, some of them replaced.
     """
     path = Path(what)

@@ -62,7 +62,7 @@ class StreamTraining(Training):
     theta: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of remote neighbours that boundary decay samples")
     complete: bool = Field(True, description="whether older local neighbours fill the fan-out that boundary decay leaves")
     alpha: Annotated[NonNegativeFloat, Field(le=2)] = Field(
-        0.3, description="1 - cosine by which a shared node's memory has turned before other ranks hear of it"
+        0.3, description="1 - cosine by which a shared node's memory has turned before it is sent to other ranks"
     )
     adaptive: bool = Field(False, description="let theta and alpha follow the times that are measured in the first epochs")
     sent: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of changes that alpha lets through, as plans assume")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from chronoscale.errors import UserError
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.charts import drawing
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
@@ -47,7 +49,10 @@ def run(
     title = study.title or (printed.title if printed else name)
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
-    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, _notes(study, shared.notes, names))
+    notes = _notes(study, shared.notes, names)
+    if printed is None:  # a paper's own studies say in their rows what was refused
+        notes += _refusals([record for points in names.values() if isinstance(points, Points) for record in points])
+    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes)
 
 
 def _grids(
@@ -110,3 +115,12 @@ def _notes(study: StudyFile, shared: Mapping[str, Sequence[str]], names: Names) 
         else:
             said.append(filled(note, names))
     return tuple(filter(None, said))
+
+
+def _refusals(records: Sequence[Record]) -> tuple[str, ...]:
+    """Say of points that did not run how many they are and why, a sentence a reason. Raises UserError where none has run."""
+    counts = Counter((record.result.status, record.result.message) for record in records)
+    notes = tuple(f"{count} of {len(records)} points: {status}: {why}" for (status, why), count in counts.items() if status != "ran")
+    if notes and not any(status == "ran" for status, _ in counts):
+        raise UserError("no point of the study has run; " + "; ".join(notes))
+    return notes
