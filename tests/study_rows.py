@@ -9,16 +9,20 @@ import pandas as pd
 
 from chronoscale.harness.study.findings import Findings
 
+MEASURED = "of it compressing, s"  # a column, which seconds hang on
+VARY = ("executed", ", METIS,", "I/O speedup", "seconds over fast's", "fast's seconds of", "unbound over bound")
+
 
 def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Columns by name, as JSON has them, without reasons, and without what is another time different."""
     lines = [line for line in frame.to_dict("records") if not varies(line)]
-    return {str(key): [plain(line[key]) for line in lines] for key in frame if key not in ("why", "note")}
+    left_out = {"why", "note"} | ({"seconds", MEASURED} if MEASURED in frame else set())
+    return {str(key): [plain(line[key]) for line in lines] for key in frame if key not in left_out}
 
 
 def varies(line: dict[str, Any]) -> bool:
-    """Whether a line is executed, or of METIS, which is not seeded where it cuts a stream."""
-    return any(word in str(line.get(key, "")) for key in ("what", "how") for word in ("executed", ", METIS,"))
+    """Whether a line is executed, of rates that are measured, or of METIS, which is not seeded where it cuts a stream."""
+    return any(word in str(line.get(key, "")) for key in ("what", "how") for word in VARY)
 
 
 def plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce import registry
 
 KEPT = json.loads(lzma.decompress(Path(__file__).with_name("study_rows.json.xz").read_bytes()))
 FAST = {"real-table-3", "memshare-table-2", "fast-table-3", "pgt-i-table-1", "pgt-i-figure-3"}  # of about a second
-NAMED = {study.name: study for study in registry.STUDIES.values()}
+NAMED = {study.name: study for study in registry.every()}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in sorted(KEPT)])

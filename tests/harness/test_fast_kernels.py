@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_epoch import tiny
 
-from chronoscale.harness.reproduce.fast import reuse, warps
-from chronoscale.harness.reproduce.fast.kernels import kernels
-from chronoscale.harness.reproduce.fast.subgraphs import Subgraph, largest, outer
-from chronoscale.harness.reproduce.fast.warps import Gpu, apiece, looping, resident, shuffling
+from chronoscale.harness.study.hooks import fast_reuse as reuse
+from chronoscale.harness.study.hooks import fast_warps as warps
+from chronoscale.harness.study.hooks.fast_epochs import Subgraph, largest, outer
+from chronoscale.harness.study.hooks.fast_kernels import kernels
+from chronoscale.harness.study.hooks.fast_warps import Gpu, apiece, looping, resident, shuffling
 
 degrees = st.lists(st.integers(0, 10), min_size=1, max_size=90).map(lambda drawn: np.array(drawn, np.int64))
 

@@ -11,10 +11,9 @@ from tiny_epoch import BATCH, tiny
 from chronoscale.batching.streams.caching.loading import CacheCapacity, RowFrequencies
 from chronoscale.batching.streams.caching.resident_rows import NO_ROWS
 from chronoscale.batching.streams.sampling.presampling import count_rows
-from chronoscale.harness.reproduce.fast.epochs import SAMPLING
-from chronoscale.harness.reproduce.fast.host import Rates
-from chronoscale.harness.reproduce.fast.splits import Split, best, chosen
-from chronoscale.harness.reproduce.fast.traffic import Sent, loading, traffic
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING
+from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
+from chronoscale.harness.study.hooks.fast_volumes import Split, best, chosen, seconds
 from chronoscale.strategies.streams.placements import Even, Greedy
 
 NAMES = ("tgl", "etc", "taser", "simple", "fast", "fast-compressed", "fast-cached", "fast-even")
@@ -120,4 +119,5 @@ def test_a_split_in_figures() -> None:
 def test_seconds_of_what_is_sent() -> None:
     sent = Sent(nodes=10, edges=20, numbers=5, compressed=400, width=100)
     assert sent.bytes == 3000 and sent.indices == 40
-    assert Rates(gather=1000, look=100, bus=500).seconds(sent) == pytest.approx(3 + 3040 / 500 + 4)
+    as_kept = {name: getattr(sent, name) for name in ("bytes", "indices", "compressed")}
+    assert seconds(as_kept, gather=1000, look=100, bus=500) == pytest.approx(3 + 3040 / 500 + 4)

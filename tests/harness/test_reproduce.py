@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.study import Study
+from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study import execution
 from chronoscale.harness.study.expressions import value
 from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, by_copies, row
@@ -23,7 +23,7 @@ from chronoscale.harness.study.hooks import common
 from chronoscale.harness.study.hooks import real as hooks
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.replay import KINDS, Replayed
-from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.study_file import StudyFile, paper_file
 from chronoscale.harness.study.testbeds.snapshots import statistics
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.reports.published import PAPERS, Range, published
@@ -63,7 +63,7 @@ def test_what_is_printed_says_so_where_only_a_plot_has_the_numbers(name):
         assert printed.title and printed.section and (printed.ranges or printed.rows or "without printed numbers" in printed.remark)
 
 
-@pytest.mark.parametrize("name", sorted({paper for paper, _, _ in registry.STUDIES}))
+@pytest.mark.parametrize("name", sorted({study.paper for study in registry.every()}))
 def test_every_study_is_of_something_printed(name):
     paper = published(name)
     for study in registry.of(name):
@@ -285,7 +285,7 @@ def test_a_page_shows_what_was_found(tmp_path):
     rows = pd.DataFrame(
         [row("a over b", Range(strategy="a", over="b", low=1, mean=2, high=4), [3.0, 5.0], "because"), row("c", None, [], "")]
     )
-    study = Study("figure", 8, "simulated", 1, lambda told, quick: Findings(rows))
+    study = Study("real", "figure", 8, StudyFile())
     page = pages.write(study, Findings(rows, notes=("a note",)), tmp_path).read_text()
     assert "1.00 to 4.00 (mean 2.00)" in page and "3.00 to 5.00 (mean 4.00)" in page and "because" in page and "- a note" in page
     assert {path.name for path in tmp_path.iterdir()} == {"figure-8.md", "figure-8.csv"}
@@ -317,7 +317,7 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
         cli.main()
     assert not left.value.code
     assert "after 30 steps" in capsys.readouterr().out
-    assert {"real-figure-3.md", "real-figure-3.csv", "real-figure-3.svg", "real-figure-3.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert {f"figure-3.{kind}" for kind in ("md", "csv", "json")} <= {path.name for path in (tmp_path / "real").iterdir()}
 
 
 @pytest.mark.slow

@@ -7,15 +7,17 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from small_studies import study_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.fast import redundancy, stand_ins
-from chronoscale.harness.reproduce.fast.sizes import size
-from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.reproduce.registry import Kind
 from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.hooks.fast import gib
+from chronoscale.harness.study.testbeds.host_streams import stand_in
 from chronoscale.reports.published import published
 
+NAMES = ("lastfm", "wikitalk", "bitcoin", "gdelt")
 LINES = {str(line["dataset"]): line for line in published("fast").tables[1].rows}
 
 
@@ -95,19 +97,18 @@ def test_table_1() -> None:
             assert line["published"] == pytest.approx(float(LINES[name][what.replace(", %", "").replace(", ", "_")]) * 100)
             assert abs(float(line["ours"]) - float(line["published"])) < 6, line  # 3 of the whole: tests/datasets/test_sessions.py
     assert found.notes[0].startswith("Quick") and ("Missed by" in found.notes[1] or "within 3 points" in found.notes[1])
-    assert list(found.tables["scale"]["of"]) == [len(stand_ins.stand_in(name)) for name in stand_ins.NAMES]
+    assert list(found.tables["scale"]["of"]) == [len(stand_in(name)) for name in NAMES]
     assert "8 of" not in pages.markdown(registry.find("fast", "table", 1), found)
 
 
-def test_what_misses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redundancy, "POINTS", 0.0)
-    said = redundancy.table(lambda _: None, True).notes[1]
+def test_what_misses_is_named() -> None:
+    said = study_of("fast", "table", 1, POINTS=0).notes[1]
     assert said.startswith("Missed by more than 0 points: lastfm, match, node; ") and said.count("; ") == 4 * 5 - 1
 
 
 def test_figure_3() -> None:
     found = run("figure", 3)
-    for name in stand_ins.NAMES:
+    for name in NAMES:
         part = found.rows[found.rows["what"].str.startswith(name)]
         assert part["ours"].sum() == pytest.approx(100)
     assert found.drawings[0].name == "fast-figure-3" and "Quick" in found.notes[0]
@@ -117,6 +118,6 @@ def test_sizes_of_table_3() -> None:
     rows = run("table", 3).rows.set_index("what")
     for what in ("wikitalk, edge", "bitcoin, node", "bitcoin, edge", "bitcoin, total", "gdelt, edge", "gdelt, total"):
         assert rows.loc[f"{what}, GiB", "ratio"] == pytest.approx(1, abs=3e-3)
-    assert size(1_293_103, 100) == pytest.approx(0.48, abs=5e-3) and size(1_980, 100) == pytest.approx(0.0007, abs=5e-5)
-    assert size(1_140_149, 172) == pytest.approx(0.73, abs=1e-3) and size(191_290_882, 186) == pytest.approx(132.5, abs=0.06)
+    assert gib(1_293_103, 100) == pytest.approx(0.48, abs=5e-3) and gib(1_980, 100) == pytest.approx(0.0007, abs=5e-5)
+    assert gib(1_140_149, 172) == pytest.approx(0.73, abs=1e-3) and gib(191_290_882, 186) == pytest.approx(132.5, abs=0.06)
     assert (rows[(rows["ratio"] - 1).abs() > 0.01]["why"] != "").all()

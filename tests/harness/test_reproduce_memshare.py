@@ -11,7 +11,7 @@ from small_studies import measured, names_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.reproduce.registry import Kind
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.hooks import memshare as hooks
 from chronoscale.harness.study.hooks import memshare_executed as executed

@@ -14,7 +14,7 @@ from small_studies import measured, names_of, replayed, study_of
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce import pages, registry
-from chronoscale.harness.reproduce.study import Kind
+from chronoscale.harness.reproduce.registry import Kind
 from chronoscale.harness.study import execution as executed
 from chronoscale.harness.study.findings import SOLVED, Findings, beside
 from chronoscale.harness.study.hooks.pgti import fullest, held, kernels, printed_totals, sizes, windows_bytes, workload

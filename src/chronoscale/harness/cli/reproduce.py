@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, print_rows, print_table, stage
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.study import KINDS, Kind
+from chronoscale.harness.reproduce.registry import KINDS, Kind
 from chronoscale.interruption import at_once
 
 
@@ -40,16 +39,12 @@ def reproduce(
     with at_once():
         from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
         from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
-        from chronoscale.harness.study.results import store  # noqa: PLC0415
         from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder = out / paper
     for study in studies:
-        with stage(f"{study.kind} {study.number}", resumes=study.file is not None) as on_progress:
-            if study.file is None:
-                findings = store(study.file_name, study.way, quick, folder, partial(study.run, on_progress, quick))
-            else:
-                findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
+        with stage(f"{study.kind} {study.number}", resumes=True) as on_progress:
+            findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
             page = pages.write(study, findings, folder)
         title = f"{study.kind} {study.number}: {study.title} ({study.way})"
         print_table(findings.rows if as_json else pages.readable(findings.rows), title, as_json)

@@ -9,7 +9,7 @@ import typer
 
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, print_table, stage
-from chronoscale.harness.reproduce.study import FILE, Study, of_file
+from chronoscale.harness.reproduce.registry import FILE, Study, of_file
 from chronoscale.harness.study.study_file import StudyFile, load
 from chronoscale.interruption import at_once
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.study import Study
+from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Findings
 from chronoscale.reports.numbers import MISSING, number

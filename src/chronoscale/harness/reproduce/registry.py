@@ -1,35 +1,94 @@
-"""Registry: studies by paper, kind and number."""
+"""Registry: the figures and tables of papers that stand as study files, by paper, kind and number."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from typing import Literal
+
 from chronoscale.errors import UserError
 from chronoscale.harness.display.cell import Cell
-from chronoscale.harness.reproduce.studies import ALL
-from chronoscale.harness.reproduce.study import Kind, Study, studies_of
-from chronoscale.reports.published import PAPERS, published
+from chronoscale.harness.study.findings import Findings, Told
+from chronoscale.harness.study.study_file import StudyFile, Way, folder, load
+from chronoscale.reports.published import PAPERS, Printed, published
 
-FILES = [study for paper in PAPERS for study in studies_of(paper)]
-STUDIES: dict[tuple[str, Kind, int], Study] = {
-    (study.paper, study.kind, study.number): study for study in sorted((*ALL, *FILES), key=lambda s: (s.kind, s.number))
-}
+Kind = Literal["figure", "table"]
+KINDS: tuple[Kind, ...] = ("figure", "table")
+FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A figure or table of a paper, and the study that makes it."""
+
+    paper: str
+    kind: Kind
+    number: int
+    file: StudyFile
+
+    @property
+    def printed(self) -> Printed:
+        """What the paper prints of it."""
+        paper = published(self.paper)
+        return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
+
+    @property
+    def title(self) -> str:
+        """The paper's title, and what of it is not reached."""
+        return f"{self.printed.title}: {self.file.limit}" if self.file.limit else self.printed.title
+
+    @property
+    def file_name(self) -> str:
+        """What files of a paper's folder are called, without their ending: 'figure-8'."""
+        return f"{self.kind}-{self.number}"
+
+    @property
+    def name(self) -> str:
+        """What it is called among all papers' studies: 'real-figure-8'."""
+        return f"{self.paper}-{self.file_name}"
+
+    @property
+    def way(self) -> Way:
+        """How its numbers are made."""
+        return self.file.way
+
+    def run(self, told: Told, quick: bool) -> Findings:
+        """Return what it finds. told: hears of progress. quick: of a subset, which the notes then name."""
+        from chronoscale.harness.study.study_run import run  # noqa: PLC0415 (of what is run, which the listing does without)
+
+        return run(self.file, self.name, self.printed, told, quick)
+
+
+def of_file(paper: str, name: str, file: StudyFile) -> Study:
+    """Return the study of a file called `figure-1.yaml` or `table-1.yaml`. Raises UserError where the paper prints no such one."""
+    kind: Kind = "figure" if name.startswith("figure") else "table"
+    number = int(re.sub(r"\D", "", name))
+    if number not in (published(paper).figures if kind == "figure" else published(paper).tables):
+        raise UserError(f"{name}: {paper} has no {kind} {number}; give the study a `title` of its own")
+    return Study(paper, kind, number, file.model_copy(update={"paper": paper}))
 
 
 def find(paper: str, kind: Kind, number: int) -> Study:
-    """The study of a figure or table. Raises UserError for an unknown paper or number, with the nearest one."""
+    """Return the study of a figure or table. Raises UserError for an unknown paper or number, with the nearest one."""
     published(paper)
-    if (paper, kind, number) not in STUDIES:
-        known = [n for p, k, n in STUDIES if (p, k) == (paper, kind)]
-        if not known:
-            raise UserError(f"{paper}: no {kind} to reproduce; `chronoscale reproduce {paper}` lists what there is")
-        near = min(known, key=lambda n: abs(n - number))
-        raise UserError(f"{paper}: no {kind} {number} to reproduce; nearest: {near}; all: {', '.join(map(str, known))}")
-    return STUDIES[paper, kind, number]
+    known = [n for k, n in _there(paper) if k == kind]
+    if number in known:
+        return _read(paper, kind, number)
+    if not known:
+        raise UserError(f"{paper}: no {kind} to reproduce; `chronoscale reproduce {paper}` lists what there is")
+    near = min(known, key=lambda n: abs(n - number))
+    raise UserError(f"{paper}: no {kind} {number} to reproduce; nearest: {near}; all: {', '.join(map(str, known))}")
 
 
 def of(paper: str) -> list[Study]:
-    """All studies of a paper. Raises UserError for an unknown one."""
+    """Return all studies of a paper. Raises UserError for an unknown one."""
     published(paper)
-    return [study for (name, _, _), study in STUDIES.items() if name == paper]
+    return [_read(paper, kind, number) for kind, number in _there(paper)]
+
+
+def every() -> list[Study]:
+    """Return the studies of all papers."""
+    return [study for paper in PAPERS for study in of(paper)]
 
 
 def overview(paper: str) -> list[dict[str, object]]:
@@ -40,7 +99,19 @@ def overview(paper: str) -> list[dict[str, object]]:
             "shows": study.title,
             "section": study.printed.section,
             "how": study.way,
-            "about": Cell(study.lasts_s, f"{study.lasts_s:.0f} s", "about_s"),
+            "about": Cell(study.file.about_s, f"{study.file.about_s:.0f} s", "about_s"),
         }
         for study in of(paper)
     ]
+
+
+def _there(paper: str) -> list[tuple[Kind, int]]:
+    """Figures, then tables, by number."""
+    names = [path.name for path in folder(paper).iterdir()] if folder(paper).is_dir() else []
+    numbers = {kind: sorted(int(of[2]) for name in names if (of := FILE.fullmatch(name)) and of[1] == kind) for kind in KINDS}
+    return [(kind, number) for kind in KINDS for number in numbers[kind]]
+
+
+def _read(paper: str, kind: Kind, number: int) -> Study:
+    name = f"{kind}-{number}.yaml"
+    return of_file(paper, name, load(folder(paper).joinpath(name)))

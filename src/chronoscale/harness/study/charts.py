@@ -9,7 +9,7 @@ from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.study_file import Chart
 from chronoscale.reports.charts.dots import dots
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.charts.heatmap import heatmaps
+from chronoscale.reports.charts.heatmap import heatmaps, matrix
 from chronoscale.reports.charts.lines import Panel, lines
 from chronoscale.reports.charts.ranges import Span, ranges
 from chronoscale.reports.charts.stacks import stacks
@@ -25,6 +25,8 @@ def drawing(chart: Chart, study: str, title: str, names: Names) -> Drawing:
             return ranges(name, title, caption, unit, _spans(value(chart.panels or "rows", names)))
         if chart.kind == "lines":
             return lines(name, title, caption, _panels(chart, names))
+        if chart.kind == "matrix":
+            return matrix(name, title, caption, value(chart.panels, names))
         panels = _named(chart, names)
         if chart.kind == "heatmaps":
             return heatmaps(name, title, caption, panels, COLUMNS)

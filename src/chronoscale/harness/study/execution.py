@@ -7,15 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import store
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.runs.passes import load_passes
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Hyper, ModelChoice, ModelShape
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.workload import Hyper, ModelChoice, ModelShape, Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,3 +73,30 @@ def in_turn(
         job = Job("study", tuple(items), str(folder), choice, repeats, warmup, settings)
         launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label) for label in planned}
+
+
+def streams_in_turn(
+    cases: Mapping[str, tuple[str, Hyper]],
+    events: EventStream,
+    choice: ModelChoice,
+    ranks: int,
+    epochs: int,
+    warmup: int,
+    settings: Settings,
+) -> dict[str, list[Pass]]:
+    """Strategies, each with its settings, by case, on a stream that is prepared by the first one's protocol: in one job, epoch by epoch in
+    turn.
+
+    Raises UserError or MachineError as `passes`.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store.save(folder / "stream", events)
+        protocol = next(iter(cases.values()))[1].events.evaluation
+        data, items = PreparedStream.make(folder / "prepared", Path("..") / "stream", protocol), []
+        for number, (planner, hyper) in enumerate(cases.values()):
+            stats = stream_statistics(data)
+            schedule = strategy(planner).plan(Workload(events.name, stats, shape_for(choice, stats, hyper), hyper), ranks, UNUSED)
+            items.append(make_item(folder, f"{number}-{planner}", schedule, folder / "prepared", hyper))
+        launch(Job("study", tuple(items), str(folder), choice, epochs, warmup, settings), ranks, folder)
+        return {case: load_passes(folder, made.label) for case, made in zip(cases, items, strict=True)}

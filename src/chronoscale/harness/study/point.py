@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import pandas as pd
@@ -29,7 +29,7 @@ class StudyPoint:
 
     @classmethod
     def of(cls, axes: Mapping[str, Any]) -> StudyPoint:
-        """Return the point with these values by axis; lists become tuples, keys and values JSON."""
+        """Return the point with these values by axis; lists become tuples, keys and values and dataclasses JSON."""
         own = {name: value for name, value in axes.items() if name in AXES}
         others = ((name, _hashable(value)) for name, value in axes.items() if name not in AXES)
         return cls(**own, settings=tuple(sorted(others)))
@@ -56,6 +56,8 @@ AXES = tuple(one.name for one in fields(StudyPoint) if one.name != "settings")
 def _hashable(value: Any) -> Any:
     if isinstance(value, dict):
         return json.dumps(value)
+    if is_dataclass(value):
+        return json.dumps(asdict(value))  # type: ignore[arg-type]  # of an instance
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 

@@ -78,7 +78,7 @@ class Panel(Repeated):
 class Chart(Keys):
     """A drawing; its file is called as the study, with `suffix`."""
 
-    kind: Literal["lines", "stacks", "ranges", "dots", "heatmaps"]
+    kind: Literal["lines", "stacks", "ranges", "dots", "heatmaps", "matrix"]
     suffix: str = ""
     caption: str = Field("", description="template")
     unit: str = Field("", description="template")

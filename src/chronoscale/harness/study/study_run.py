@@ -62,7 +62,7 @@ def _grids(
     wanted = {key: grid.points(blocks, study.paper, names) for key, blocks in study.grid.items()}
     several = list(dict.fromkeys(point for some in wanted.values() for point in some))
     runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
-    functions = ["" if runner == "sweep" else study.of for runner in runners]
+    functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
     tasks = [Task(*one, metrics, hooks) for one in zip(several, runners, functions, strict=True)]
     results = dict(zip(several, evaluated(tasks, on_progress, workers, kept), strict=True))
     return {key: Points([Record(point, results[point]) for point in some]) for key, some in wanted.items()}

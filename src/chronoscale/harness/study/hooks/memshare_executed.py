@@ -16,15 +16,14 @@ from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import make_item
-from chronoscale.harness.runs.passes import load_passes
+from chronoscale.harness.study.execution import streams_in_turn
 from chronoscale.harness.study.hooks.memshare import degrees, events_of
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.testbeds.spread_streams import sharing_of
 from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.passes import Pass
-from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.ranks.launch import launch
+from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -58,19 +57,13 @@ def together(point: StudyPoint) -> dict[str, Any]:
     ranks share. Raises UserError or MachineError with the worker's own line when it fails."""
     of, cases = dict(point.settings), json.loads(point.setting("cases"))
     choice = ModelChoice(point.model, of["width"], 1, of["width"], heads=of["heads"], time=of["width"], clock="both")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        store.save(folder / "stream", cut_short(point))
-        data, items = PreparedStream.make(folder / "prepared", Path("..") / "stream", PROTOCOL), []
-        for number, case in enumerate(cases.values()):
-            hyper = Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(case)))
-            work = Workload(point.dataset, stream_statistics(data), shape_for(choice, stream_statistics(data), hyper), hyper)
-            schedule = strategy(case["strategy"]).plan(work, point.gpus, UNUSED)
-            items.append(make_item(folder, f"{number}-{case['strategy']}", schedule, folder / "prepared", hyper))
-        network = of["network"]
-        settings = Settings(1, of["rate"], device="cpu", network=network, network_latency=of["latency"] * (network > 0))
-        launch(Job("study", tuple(items), str(folder), choice, of["epochs"], 0, settings), point.gpus, folder)
-        return {label: summary(load_passes(folder, made.label)) for label, made in zip(cases, items, strict=True)}
+    hypers = [
+        Hyper(batch_size=of["batch"], fanout=(of["fanout"],), events=EventHyper(PROTOCOL, sharing=sharing_of(c))) for c in cases.values()
+    ]
+    settings = Settings(1, of["rate"], device="cpu", network=of["network"], network_latency=of["latency"] * (of["network"] > 0))
+    planned = {name: (case["strategy"], hyper) for (name, case), hyper in zip(cases.items(), hypers, strict=True)}
+    found = streams_in_turn(planned, cut_short(point), choice, point.gpus, of["epochs"], 0, settings)
+    return {name: summary(passes) for name, passes in found.items()}
 
 
 def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:

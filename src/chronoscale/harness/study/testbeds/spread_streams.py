@@ -37,6 +37,12 @@ def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
     return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
 
 
+def printed_counts(paper: str, table: int, dataset: str) -> dict[str, int]:
+    """Return the nodes, edges, node_width and edge_width that a paper's table prints of a data set."""
+    line = next(line for line in published(paper).tables[table].rows if line["dataset"] == dataset)
+    return {what: int(float(line[what])) for what in ("nodes", "edges", "node_width", "edge_width")}
+
+
 class SpreadStreams(BaseModel):
     """What workloads have in common: widths, `fanout` a data set, what shares of the events train and test; and of the stand-ins: Zipf's
     exponent, distinct (src, dst) a data set, and how many times fewer events a node some have.
@@ -61,8 +67,7 @@ class SpreadStreams(BaseModel):
 
     def counts(self, name: str) -> dict[str, int]:
         """Return Table 2's nodes, edges, node_width, edge_width."""
-        line = next(line for line in published(self.paper).tables[2].rows if line["dataset"] == name)
-        return {what: int(float(line[what])) for what in ("nodes", "edges", "node_width", "edge_width")}
+        return printed_counts(self.paper, 2, name)
 
     def generator(self, name: str, divisor: int) -> RandomStream:
         """Return a stand-in's, with nodes, events and pairs of the data set divided alike; events of some by `apart` more."""

@@ -1,4 +1,4 @@
-"""Epochs: a data set as TGAT trains on it, and what each of its batches reads; sampled alike for all that is counted on it."""
+"""FAST's epochs: a data set as TGAT trains on it, what each batch reads, and the edges that operators sum over in the largest."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from chronoscale.datasets.arrays import Int32, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.fast.stand_ins import MOST, NAMES, QUICK, stand_in
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.testbeds.host_streams import prepared, stand_in
 
 SAMPLING = Sampling((FANOUT, FANOUT), unique=False)  # FAST §6.1; a row a slot, as TGL has it
 WIDTHS = {"wikitalk": 172, "bitcoin": 172}  # Table 3
 WIDTH = 128  # of real data, whose own features are none or a few, and of operators
-REAL = ("us_flights_2001", "jodie_wikipedia")
+PRINTED = ("lastfm", "wikitalk", "bitcoin", "gdelt")
+LAST = 5  # batches, of which the largest is taken: late in a stream nodes have more neighbours
 
 
 class Asked(NamedTuple):
@@ -38,6 +40,25 @@ class Asked(NamedTuple):
         """Of rows ids [n]."""
         once, place = unique_ids(ids)
         return cls(once, np.bincount(place, minlength=once.size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgraph:
+    """counts int64 [T]: edges of each target, by turns; source int64 [E]: the row of `rows` that each edge begins at, a node having one."""
+
+    counts: Int64
+    source: Int64
+    rows: int
+
+    @property
+    def indptr(self) -> Int64:
+        """Int64 [T + 1]: edges of target v are indptr[v] to indptr[v + 1]."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    @property
+    def target(self) -> Int64:
+        """Int64 [E], ascending."""
+        return np.repeat(np.arange(self.counts.size), self.counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,25 +100,36 @@ class Epoch:
 
 
 @lru_cache(maxsize=2)
-def epoch(name: str, most: int = MOST) -> Epoch:
-    """A stand-in, or real data of the catalogue, cut or generated to `most` events. Raises UserError where real data are not at hand."""
-    if name in NAMES:
-        made = stand_in(name)
-        whole, events = len(made), (made.shortened(most) if len(made) > most else made).stream()
-    else:
-        found = catalogue.load(name)
-        if not isinstance(found, EventStream):
-            raise UserError(f"dataset '{name}': expected a stream of events")
-        whole, events = len(found), found.span(0, min(most, len(found)))
-    return of(name, events, whole)
+def epoch(name: str, most: int) -> Epoch:
+    """Return a stand-in's, or that of real data of the catalogue, of `most` events. Raises UserError where real data are not at hand."""
+    if name in PRINTED:
+        return of(name, prepared(name, most), len(stand_in(name)))
+    found = catalogue.load(name)
+    if not isinstance(found, EventStream):
+        raise UserError(f"dataset '{name}': expected a stream of events")
+    return of(name, PreparedStream.of(found.span(0, min(most, len(found))), Protocol()), len(found))
 
 
-def of(name: str, events: EventStream, whole: int = 0, batch: int = BATCH) -> Epoch:
-    """Of a stream, split as training splits it."""
-    data = PreparedStream.of(events, Protocol())
-    return Epoch(name, whole or len(events), data, data.assignment(False, 1, batch), WIDTHS.get(name, WIDTH))
+def of(name: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -> Epoch:
+    """Return a stream's, split as training splits it."""
+    return Epoch(name, whole or len(data.whole.stream), data, data.assignment(False, 1, batch), WIDTHS.get(name, WIDTH))
 
 
-def most(quick: bool, name: str = "") -> int:
-    """Events that are looked at; all of a stand-in whose nodes come and go over all of it."""
-    return QUICK if quick and not (name in NAMES and stand_in(name).items) else MOST
+def epoch_of(point: StudyPoint) -> Epoch:
+    """Return that of a point's data set, of its setting `most` events."""
+    return epoch(point.dataset, point.setting("most"))
+
+
+def outer(found: Neighbourhood) -> Subgraph:
+    """Return the outer hop of a batch, which has most of its edges; sources as compression leaves them, a row a node (FAST §5)."""
+    tree = found.trees[0]
+    hop = tree.hops[-1]
+    once, place = unique_ids(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
+    return Subgraph(np.count_nonzero(hop.there, 1).astype(np.int64), place, once.size)
+
+
+def largest(one: Epoch) -> Subgraph:
+    """Return of an epoch's last batches the one of most edges (FAST §6.3: "the largest sampled subgraph")."""
+    part, size = one.deal.part, one.deal.size
+    deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
+    return max((outer(found) for _, found in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

@@ -1,4 +1,4 @@
-"""Costs: a server's host and GPU, for FAST's epochs: what sampling, gathering, the bus, the operators and the start of a kernel take."""
+"""Host costs: what sampling, gathering, the bus, operators and the start of a kernel take on a server of one GPU."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.trace import Source
 
 EFFICIENCY = 0.6  # of a datasheet's peak, as in the other papers' studies
-DISTINCT = (
-    2.5e8  # ids a second: measured, `sampling.distinct` of 160 to 520 thousand ids on four cores of a virtual machine, 2.6e8 to 3.3e8
-)
+DISTINCT = 2.5e8  # ids a second: `unique_ids` of 160 to 520 thousand ids on four cores of a virtual machine, 2.6e8 to 3.3e8
 L3 = 27.5e6  # bytes, of a Xeon Gold 6133
 BUS = 31.5e9  # B/s of PCIe 4.0 x16, clusters/a100.yaml
 
@@ -31,8 +29,8 @@ class Rates:
     beforehand: whether an epoch has in it the sampling of all its batches before the first, of what caches what later batches ask for.
     near: how many times as fast rows of node memory are copied where all of it fits the CPU's last cache (`L3`)."""
 
-    sample: float
-    gather: float
+    sample: float = 1e9
+    gather: float = 1e9
     distinct: float = DISTINCT
     bus: float = BUS
     launch_s: float = 5e-6

@@ -12,8 +12,8 @@ import numpy as np
 
 from chronoscale.cuda_ext.sampling.processor_caches import hits
 from chronoscale.datasets.arrays import Bool, Int64
-from chronoscale.harness.reproduce.fast.subgraphs import Subgraph
-from chronoscale.harness.reproduce.fast.warps import A100, LANES, Gpu
+from chronoscale.harness.study.hooks.fast_epochs import Subgraph
+from chronoscale.harness.study.hooks.fast_warps import A100, LANES, Gpu
 
 SECTOR, WAYS = 32, 16
 

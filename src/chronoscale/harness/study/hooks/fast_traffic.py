@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import CachedRows, Loading, Ro
 from chronoscale.batching.streams.caching.resident_rows import NO_ROWS
 from chronoscale.batching.streams.caching.retained_rows import RetainedRows
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.harness.reproduce.fast.epochs import Asked, Epoch
+from chronoscale.harness.study.hooks.fast_epochs import Asked, Epoch
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.models import FP32

@@ -1,1 +1,0 @@
-"""FAST's tables and figures."""

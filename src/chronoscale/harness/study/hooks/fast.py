@@ -1,0 +1,177 @@
+"""FAST: stand-ins and their redundancy; epochs of the paper's length by simulation, and the host's rates that these are solved from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.batching.streams.sampling.redundancy import BATCH, measure_redundancy
+from chronoscale.datasets.streams.tcsr import TCSR
+from chronoscale.harness.study.evaluation import Task, evaluate, of_paper, testbed
+from chronoscale.harness.study.findings import NAN, UNKNOWN, beside
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.study.testbeds.host_costs import Rates
+from chronoscale.harness.study.testbeds.host_streams import HostStreams, prepared, stand_in
+from chronoscale.reports.published import published
+from chronoscale.strategies.streams.models import FP32, shape_of
+from chronoscale.strategies.streams.rows.phase import state_bytes
+
+TGL = "sequential"  # as released: nothing overlaps
+ANCHOR = {"dataset": "wikitalk", "model": "tgat"}  # TGL's epoch that the rate of gathering is solved from
+PROBED = (2e9, 4e9)  # B/s
+PEAKS = (0.3, 0.15)  # shares of peak
+HOST = 512e9  # bytes, §6.1
+ENTRY, EVENT = 8, 16  # of a T-CSR's entry, two int32; of an event: two int32 ids and its time
+SLOT = 24  # bytes of a neighbour in what TGL's sampler returns: row, column, event, node, time, elapsed time, four each
+
+
+def bed() -> HostStreams:
+    """Return the paper's testbed."""
+    found = of_paper("fast")
+    assert isinstance(found, HostStreams)
+    return found
+
+
+def counts(dataset: str) -> dict[str, int]:
+    """Return the nodes and events of a stand-in."""
+    made = stand_in(dataset)
+    return {"nodes": made.nodes, "events": made.events}
+
+
+def training_events(dataset: str, most: int) -> int:
+    """Return the events of a stand-in that train."""
+    return prepared(dataset, most).training_events
+
+
+def gib(rows: float, width: float) -> float:
+    """Return the GiB of float32 features."""
+    return rows * width * FP32 / 2.0**30
+
+
+def feature_bytes(dataset: str) -> int:
+    """Return the bytes of Table 3's features."""
+    of = bed().counts(dataset)
+    return FP32 * sum(of[f"{what}s"] * of[f"{what}_width"] for what in ("node", "edge"))
+
+
+def sampled(point: StudyPoint) -> dict[str, Any]:
+    """Generate, index and sample a stand-in, and return its rates, in per cent, and shares of degrees; `events` of `whole`, at a pace."""
+    whole, made = len(stand_in(point.dataset)), stand_in(point.dataset, point.setting("most"))
+    events = made.stream()
+    deal = BatchAssignment(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // point.setting("batches"), 1))
+    found = measure_redundancy(IndexedStream(events, TCSR.of(events)), deal)
+    names = [f"{what}, {of}" for what in ("match", "repeat") for of in ("node", "edge")]
+    rates = dict(zip([*names, "unbalance"], (*found.match, *found.repeat, found.unbalance), strict=True))
+    return {
+        "rates": {name: float(rate) * 100 for name, rate in rates.items()},
+        "degree": found.degree,
+        "degree_of_found": found.degree_of_found,
+        "distribution": [float(share) for share in found.distribution],
+        "shares": [float(share) for share in (found.distribution[0], found.distribution[1:-1].sum(), found.distribution[-1])],
+        "events": len(made),
+        "whole": whole,
+        "nodes": made.nodes,
+        "batches": deal.iterations,
+        "part": "" if len(made) == whole else f"{len(made):,} of {whole:,} events",
+    }
+
+
+def epoch(one: Replayed) -> dict[str, Any]:
+    """Return of an epoch of the paper's length, that of the planned batches as many times as long as it has batches: seconds, those that
+    operations take (lanes overlap), a device's bytes at most, neighbours that are sampled."""
+    assert isinstance(one.testbed, HostStreams)
+    steps = one.testbed.steps(one.point.dataset)
+    factor = steps / one.schedule.iterations
+    return {
+        "epoch_s": factor * one.trace.span_ns / 1e9,
+        "seconds": {op: factor * seconds for op, seconds in one.seconds.items() if one.of(op).any()},
+        "device_bytes": float(one.peaks.max()),
+        "sampled": float(one.schedule.edges[one.of("SAMPLE")].sum()) * steps / one.schedule.iterations,
+    }
+
+
+def simulated(scale: Mapping[str, int], rates: Rates | None = None, **axes: Any) -> dict[str, Any]:
+    """Return `epoch` of a point. scale: what is planned of a stand-in."""
+    point = StudyPoint.of({"paper": "fast", **scale, **axes} | ({"rates": rates} if rates else {}))
+    found: dict[str, Any] = evaluate(Task(point, "sweep", "", ("epoch",), ("fast",))).values["epoch"]
+    return found
+
+
+def cached(dataset: str, model: str, scale: Mapping[str, int]) -> float:
+    """Return the share of the features that FAST's cache has: all, or what a device of 40 GB has beside an epoch without a cache (§5,
+    Table 6)."""
+    beside = simulated(scale, dataset=dataset, model=model, strategy="fast-compressed")["device_bytes"]
+    return float(min(1.0, np.floor(100 * (Rates().cluster.device.memory - beside) / feature_bytes(dataset)) / 100))
+
+
+def printed_seconds(dataset: str, model: str, strategy: str) -> float:
+    """Return an epoch as Table 4 prints it; NaN for one that is not there or ran out of memory."""
+    wanted = (dataset, model, strategy)
+    rows = published("fast").tables[4].rows
+    return next((float(r.get("seconds", "nan")) for r in rows if (r["dataset"], r["model"], r["strategy"]) == wanted), NAN)
+
+
+def neighbours(dataset: str, scale: Mapping[str, int]) -> float:
+    """Return how many are sampled for an epoch of the paper's length, two hops of the most recent ones."""
+    return float(simulated(scale, dataset=dataset, model="tgat", strategy=TGL)["sampled"])
+
+
+def solved(scale: Mapping[str, int]) -> Rates:
+    """Return the rates of the paper's host. sample: all of Bitcoin's epoch in the time of SIMPLE's pre-sampling (Table 6). gather: TGL's
+    epoch of the anchor is as printed."""
+    before = next(float(r["prepare_s"]) for r in published("fast").tables[6].rows if r["strategy"] == "simple")
+    return _gathering(Rates(neighbours("bitcoin", scale) / before, PROBED[0]), scale)
+
+
+def paced(scale: Mapping[str, int]) -> Rates:
+    """Return `solved` with the share of peak that kernels reach: FAST's epoch of the anchor, whose features all lie on the device, is as
+    printed where nothing is fetched ahead, as in TGL; it is linear in the inverse share."""
+    first, whole = solved(scale), {**ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
+    little, less = (simulated(scale, replace(first, efficiency=share), **whole)["epoch_s"] for share in PEAKS)
+    work = (less - little) / (1 / PEAKS[1] - 1 / PEAKS[0])  # seconds at peak
+    share = work / (printed_seconds(**ANCHOR, strategy="fast") - little + work / PEAKS[0])
+    return _gathering(replace(first, efficiency=share), scale)
+
+
+def _gathering(rates: Rates, scale: Mapping[str, int]) -> Rates:
+    """With the rate of gathering by which TGL's epoch of the anchor is as printed: as nothing overlaps, it is linear in a byte's time."""
+    slow, fast = (simulated(scale, replace(rates, gather=rate), **ANCHOR, strategy=TGL)["epoch_s"] for rate in PROBED)
+    moved = (slow - fast) / (1 / PROBED[0] - 1 / PROBED[1])  # bytes of an epoch
+    return replace(rates, gather=moved / (printed_seconds(**ANCHOR, strategy="tgl") - slow + moved / PROBED[0]))
+
+
+def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mapping[str, float] | None = None) -> Rates:
+    """Return rates with these values, and others these times as high."""
+    return replace(rates, **(values or {}), **{name: factor * getattr(rates, name) for name, factor in (times or {}).items()})
+
+
+def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]:
+    """Return bytes on the host at the paper's size, by Table 3's counts: features; events and T-CSR; node memory and mailbox; `lasting`:
+    these; `samples` of a whole epoch, of what keeps them, as compact as TGL's sampler returns those of the stand-in."""
+    of, point = bed().counts(dataset), StudyPoint.of({"paper": "fast", "dataset": dataset, "model": model, "strategy": TGL, **scale})
+    found = {
+        "features": feature_bytes(dataset),
+        "graph": of["edges"] * (2 * ENTRY + EVENT) + 8 * of["nodes"],
+        "state": of["nodes"] * state_bytes(shape_of(testbed(point).workload(point))),
+    }
+    return {**found, "samples": SLOT * neighbours(dataset, scale), "lasting": sum(found.values())}
+
+
+def refusals(scale: Mapping[str, int], names: Sequence[str]) -> list[dict[str, object]]:
+    """Return rows of what Table 4 prints as out of memory, and what ours would need: with the samples of a whole epoch, and without."""
+    rows = []
+    for line in published("fast").tables[4].rows:
+        name, model, strategy = (str(line[key]) for key in ("dataset", "model", "strategy"))
+        if line.get("oom") and name in names:
+            one = held(name, model, scale)
+            whole = one["lasting"] + one["samples"]
+            verdict = "so would ours be" if whole > HOST else f"ours would fit: why is {UNKNOWN}"
+            why = f"printed: out of memory of 512 GB; {verdict}. Ours keeps no samples and holds {one['lasting'] / 1e9:.0f} GB"
+            rows.append(beside(f"{name}, {model}, {strategy}, GB on the host were an epoch's samples kept", NAN, whole / 1e9, why))
+    return rows

@@ -1,0 +1,49 @@
+"""Cases: FAST's speed-ups under other assumptions, and which of them comes near a printed one (Table 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, UNKNOWN
+
+NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the printed; part, where it leaves at most this of the difference
+
+
+def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[str, Any]]:
+    """Return over all printed speed-ups, for each case: by which factor ours is off in the geometric mean, and how many are within 15 %."""
+    known = [line for line in lines if np.isfinite(line["printed"])]
+    ours = np.asarray([[line[name] for line in known] for name in cases], np.float64)
+    off = np.abs(np.log(ours / np.asarray([line["printed"] for line in known], np.float64)))
+    columns = zip(cases, np.exp(off.mean(1)), (off <= np.log(1.15)).sum(1), strict=True)
+    return [{"assumption": name, "off by, times": apart, "within 15 %": count, "of": len(known)} for name, apart, count in columns]
+
+
+def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], found: Sequence[Mapping[str, Any]]) -> str:
+    """Return in words which case brings our speed-up, the first case's, near the printed one.
+
+    Of those that do and leave no more than `PART` of the difference the one of fewest assumptions, and of these the one that fits all
+    printed speed-ups best, so that chance has less of a say.
+
+    line: `printed`, and a speed-up a case. assumptions: how many a case makes. found: what `fits` gives.
+    """
+    printed, (base, *others) = line["printed"], assumptions
+    off = {str(one["assumption"]): float(one["off by, times"]) for one in found}
+    if not np.isfinite(printed):
+        return NOT_PRINTED
+    if abs(line[base] / printed - 1) <= AGREES:
+        return f"within {AGREES:.0%}"
+
+    def apart(case: str) -> float:
+        return float(abs(np.log(line[case] / printed)))
+
+    near = [case for case in others if apart(case) <= min(np.log1p(NEAR), PART * apart(base))]
+    if near:
+        best = min(near, key=lambda case: (assumptions[case], off[case]))
+        return f"{best}: {line[best]:.2f}"
+    best = min(others, key=lambda case: (round(apart(case), 3), assumptions[case]))
+    if apart(best) > PART * apart(base):
+        return UNKNOWN
+    return f"part of it: {best}: {line[best]:.2f}; the rest is {UNKNOWN}"

@@ -1,0 +1,120 @@
+"""FAST, executed: epochs on parts of stand-ins on this machine, strategies in turn; and what an epoch's time goes to."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chronoscale.batching.streams.description import stream_statistics
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling.presampling import sample_batches
+from chronoscale.batching.streams.sampling.redundancy import BATCH, FANOUT
+from chronoscale.datasets import store
+from chronoscale.datasets.streams import draws
+from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.harness.study.execution import streams_in_turn
+from chronoscale.harness.study.hooks.fast import bed
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.testbeds.host_streams import stand_in
+from chronoscale.real_exec.job import Settings
+from chronoscale.strategies.evaluation.metrics import time_by_op
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.strategy import StreamStrategy
+from chronoscale.strategies.workload import EventHyper, Hyper
+
+PARTS: Mapping[str, tuple[Op, ...]] = {
+    "sampling": (Op.SAMPLE,),
+    "memory I/O": (Op.GATHER, Op.H2D, Op.D2H, Op.MEMORY_READ, Op.MEMORY_WRITE, Op.COPY),
+    "computing": (Op.MEMORY_UPDATE, Op.AGGREGATE, Op.FORWARD, Op.BACKWARD, Op.OPTIMIZE),
+}
+
+
+def by_part(spent: Mapping[str, float]) -> dict[str, float]:
+    """Return the seconds of an epoch's parts, from those of operations by name."""
+    return {part: sum(spent.get(op.name, 0.0) for op in ops) for part, ops in PARTS.items()}
+
+
+def shares(spent: Mapping[str, float]) -> dict[str, float]:
+    """Return the shares of the parts of an epoch in which nothing overlaps. They add up to 1."""
+    found = by_part(spent)
+    return {part: share / sum(found.values()) for part, share in found.items()}
+
+
+def stream(dataset: str, events: int) -> EventStream:
+    """Return the first so many events of a stand-in at its own pace, with features of the published widths."""
+    of, whole = bed().counts(dataset), stand_in(dataset)
+    cut = whole.shortened(events) if events < len(whole) else whole
+    return replace(cut, features=of["edge_width"], node_features=of["node_width"]).stream()
+
+
+def hyper_of(point: StudyPoint) -> Hyper:
+    """Return `batches` of the training events, evenly over the part, as an epoch; `cached`: share of the features that caches have."""
+    wanted = point.setting("batches")
+    every = max(-(-round(point.setting("events") * Protocol().train) // BATCH) // wanted, 1)
+    events = EventHyper(Protocol(), every=every, cache_ratio=point.setting("cached", 1.0), presample=min(100, wanted * every))
+    return Hyper(batch_size=BATCH, fanout=(FANOUT,) * bed().layers, validate=False, events=events)
+
+
+def executed(point: StudyPoint) -> dict[str, Any]:
+    """Execute `epochs` of each of the `strategies` after one to warm up, and return by strategy the seconds of each, of the median one, and
+    of the operations of the one in the middle.
+
+    Settings: `events`, `batches` and `cached`, as `hyper_of` has it; `hidden`: the model's width; `bus`: bytes a second that transfers are
+    held to, 0: none. Raises UserError or MachineError with the worker's own line when it fails.
+    """
+    of, hyper = dict(point.settings), hyper_of(point)
+    names, choice = point.setting("strategies"), bed().choice(point.model, of["hidden"])
+    settings = Settings(4, 1e-4, device="cpu", bus=of.get("bus", 0.0))
+    events = stream(point.dataset, of["events"])
+    found = streams_in_turn({name: (name, hyper) for name in names}, events, choice, 1, of["epochs"], 1, settings)
+    result = {}
+    for name, passes in found.items():
+        spans = [one.trace.span_ns for one in passes]
+        middle = passes[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
+        seconds = {str(op): float(s) for op, s in time_by_op(middle.trace).items()}
+        result[name] = {"epochs": [span / 1e9 for span in spans], "median": float(np.median(spans)) / 1e9, "seconds": seconds}
+    return result
+
+
+def before(point: StudyPoint) -> dict[str, float]:
+    """Return the seconds, in this process, of choosing what a strategy caches (`residents`), of sampling the batches of `hyper_of`, and of
+    compressing them; and how many are pre-sampled."""
+    data, hyper, planner = (
+        PreparedStream.of(stream(point.dataset, point.setting("events")), Protocol()),
+        hyper_of(point),
+        strategy(point.strategy),
+    )
+    assert isinstance(planner, StreamStrategy)
+    shape = shape_for(bed().choice(point.model, point.setting("hidden")), stream_statistics(data), hyper)
+    sampling, loading = planner.feeding.sampling(hyper, shape), planner.feeding.loading(hyper, shape)
+    begun = time.perf_counter()
+    residents = data.residents(1, BATCH, sampling, 0, loading)
+    filled = time.perf_counter() - begun
+    deal = data.assignment(False, 1, BATCH, 0, hyper.events.every)
+    others, seed, compress = data.negatives_of(False, 0, 0), draws.derive_key(0, 0), 0.0
+    begun = time.perf_counter()
+    for _, found in sample_batches(data.training, deal, sampling, others, seed):
+        at = time.perf_counter()
+        residents.load(found, data.training)
+        compress += time.perf_counter() - at
+    sample = time.perf_counter() - begun - compress
+    return {"residents": filled, "sample": sample, "compress": compress, "presampled": hyper.events.presample}
+
+
+def stored(point: StudyPoint) -> dict[str, float]:
+    """Return the bytes `an_event` of what a prepared stream takes on disk, features left out, measured on a part of a stand-in."""
+    events = point.setting("events")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store.save(folder / "stream", stand_in(point.dataset).shortened(events).stream())
+        PreparedStream.make(folder / "prepared", Path("..") / "stream", Protocol())
+        return {"an_event": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / events}

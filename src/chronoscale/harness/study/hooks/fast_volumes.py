@@ -1,0 +1,112 @@
+"""FAST's memory I/O: what an epoch sends and what that takes; how near splits of a cache's room are to the best (Figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRows, CachePlacement, RowFrequencies
+from chronoscale.batching.streams.sampling.redundancy import BATCH
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
+from chronoscale.datasets.arrays import Int32, Int64
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch, epoch_of
+from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
+from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.timing import medians_in_turn
+from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.placements import Even, Greedy
+
+PCIE = 32e9  # bytes a second, FAST §1: PCIe 4.0 with 16 lanes
+TABLE, PICKED, REPEATS = 1 << 29, 100_000, 7  # bytes of the table that is gathered from, rows at once
+ALL = 2**31
+
+
+class Split(NamedTuple):
+    """Rows of each table that are cached, and how often batches find one of them, a row once a batch."""
+
+    nodes: int
+    edges: int
+    hits: int
+
+
+def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
+    """Return what a placement that has `seen` some batches makes of the room, and how often batches as they are, `real`, find its rows."""
+    cached: CachedRows = placement.fill(seen, room)
+    hits = sum(int(asked[ids].sum(dtype=np.int64)) for asked, ids in zip(real, cached, strict=True))
+    return Split(cached.nodes.size, cached.edges.size, hits)
+
+
+def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
+    """Return the split of most hits, of several the one of fewest nodes, of those of every count of nodes, each side filled by falling
+    frequency as `seen`. Rows of 0 bytes are in neither. O(rows log rows)."""
+    nodes, edges = _hits(seen.nodes, real.nodes, room.node), _hits(seen.edges, real.edges, room.edge)
+    counts = np.arange(min(nodes.size - 1, room.total // room.node if room.node else 0) + 1)
+    beside = (room.total - counts * room.node) // room.edge if room.edge else np.zeros_like(counts)
+    beside = np.minimum(beside, edges.size - 1)
+    found = nodes[counts] + edges[beside]
+    at = int(found.argmax())
+    return Split(at, int(beside[at]), int(found[at]))
+
+
+def _hits(seen: Int32, real: Int32, size: int) -> Int64:
+    """Of the first 0, 1, ... rows by falling frequency."""
+    order = np.argsort(-seen, kind="stable") if size else np.empty(0, np.int64)
+    return np.concatenate([[0], real[order].cumsum(dtype=np.int64)])
+
+
+def volumes(point: StudyPoint) -> dict[str, Any]:
+    """Return what an epoch of a data set sends by stage, and the hits of each split of the room over those of the best, by how many batches
+    are pre-sampled. Settings: `stages`, each a strategy and its share of the features, the last one's being the room; `presample`d
+    batches, the last of which fill the caches. Raises UserError where real data are not at hand."""
+    one, stages = epoch_of(point), dict(point.setting("stages"))
+    known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
+    ways = {stage: loading(name, share, one.width) for stage, (name, share) in stages.items()}
+    sent = traffic(one, ways, known[point.setting("presample")[-1]])
+    room, hits = list(ways.values())[-1].room(*one.sizes), {}
+    for count, seen in known.items():
+        turned = RowFrequencies(2 * seen.nodes + 1, 2 * seen.edges)  # of rows asked for alike, nodes first
+        splits: dict[str, tuple[CachePlacement, RowFrequencies]] = {
+            "greedy": (Greedy(), seen),
+            "even": (Even(), seen),
+            "greedy, ties to nodes": (Greedy(), turned),
+        }
+        most = best(seen, known[0], room).hits
+        hits[f"{count or 'all'} batches"] = {name: chosen(*split, known[0], room).hits / most for name, split in splits.items()}
+    found = {stage: _plain(of) for stage, of in sent.items()}
+    return {"part": one.part, "batches": one.deal.iterations, "width": one.width, "sent": found, "hits": hits}
+
+
+def by_share(point: StudyPoint) -> dict[str, Any]:
+    """Return what an epoch sends by strategy and share of the features that it caches."""
+    one, count = epoch_of(point), point.setting("presample")[-1]
+    names = [(name, share) for name in point.setting("strategies") for share in point.setting("cached")]
+    sent = traffic(one, {f"{name} {share:g}": loading(name, share, one.width) for name, share in names}, _frequencies(one, count))
+    found = [{"strategy": name, "ratio": share, **_plain(sent[f"{name} {share:g}"])} for name, share in names]
+    return {"sent": found, "events": len(one.data.whole.stream), "batches": one.deal.iterations}
+
+
+def host(point: StudyPoint) -> dict[str, float]:
+    """Return medians of this host: `gather`, bytes a second of random rows that it picks out of a table larger than its caches; `look`, ids
+    a second that it looks through for repetitions, those of an epoch's last whole batch."""
+    one = epoch_of(point)
+    ids, table = one.last()[1].nodes, torch.zeros(TABLE // (one.width * FP32), one.width)
+    rows, into = torch.from_numpy(np.random.default_rng(0).integers(0, len(table), PICKED)), torch.empty(PICKED, one.width)
+    calls = {"gather": lambda: torch.index_select(table, 0, rows, out=into), "look": lambda: unique_ids(ids)}
+    spent = {name: medians_in_turn({name: call}, REPEATS, 0)[name] for name, call in calls.items()}
+    return {"gather": PICKED * one.width * FP32 / spent["gather"], "look": ids.size / spent["look"]}
+
+
+def seconds(sent: Mapping[str, float], gather: float, look: float, bus: float = PCIE) -> float:
+    """Return those of an epoch, one thing after another, by bytes and ids a second."""
+    return sent["bytes"] / gather + (sent["bytes"] + sent["indices"]) / bus + sent["compressed"] / look
+
+
+def _frequencies(one: Epoch, batches: int) -> RowFrequencies:
+    return one.data.row_frequencies(1, BATCH, SAMPLING, 0, batches)
+
+
+def _plain(sent: Sent) -> dict[str, int]:
+    return {name: getattr(sent, name) for name in ("nodes", "edges", "bytes", "indices", "compressed")}
