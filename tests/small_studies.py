@@ -3,6 +3,7 @@
 from typing import Any
 
 from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.evaluation import Task, evaluate
 from chronoscale.harness.study.findings import Findings
@@ -33,3 +34,8 @@ def measured(point: StudyPoint, *metrics: str) -> Record:
     """A point with these metrics, or its paper's."""
     shared = paper_file(point.paper)
     return Record(point, evaluate(Task(point, "sweep", "", metrics or tuple(shared.metrics), tuple(shared.hooks))))
+
+
+def run_registered(study: Study, quick: bool) -> Findings:
+    """Run a paper's figure or table. quick: a subset of it."""
+    return run(study.file, study.name, study.printed, lambda _: None, quick)

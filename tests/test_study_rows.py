@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import study_rows
+from small_studies import run_registered
 
 from chronoscale.harness.reproduce import registry
 
@@ -16,7 +17,7 @@ NAMED = {study.name: study for study in registry.every()}
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in sorted(KEPT)])
 def test_rows_are_those_that_were_kept(name):
-    given = study_rows.numbers(NAMED[name].run(lambda _: None, True))
+    given = study_rows.numbers(run_registered(NAMED[name], quick=True))
     assert list(study_rows.differences(KEPT[name], given, name, rounded=1e-15)) == []
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import small_studies
-from small_studies import measured, replayed
+from small_studies import measured, replayed, run_registered
 
 from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.errors import UserError
@@ -49,7 +49,7 @@ FLICKR = point("soc_flickr", "t-gcn")
 
 @cache
 def quick(kind: str, number: int) -> Findings:
-    return registry.find("flaredtdg", kind, number).run(lambda _: None, True)
+    return run_registered(registry.find("flaredtdg", kind, number), quick=True)
 
 
 def reasons(found: Findings) -> dict[str, str]:
@@ -245,7 +245,7 @@ def test_printed_ratios_of_errors_are_over_the_regressions() -> None:
 def test_data_that_are_absent_are_skipped_with_a_line_each(kind, number, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CHRONOSCALE_DATA", str(tmp_path))
     study = registry.find("flaredtdg", kind, number)
-    found = study.run(lambda _: None, False)
+    found = run_registered(study, quick=False)
     skipped = [note for note in found.notes if note.startswith("Skipped: dataset '")]
     assert [note.split("'")[1] for note in skipped] == ["math_overflow_monthly", "enron_monthly"] and "set CHRONOSCALE_DATA" in skipped[0]
     assert len(found.rows) and "–" in pages.markdown(study, found) and not found.drawings
@@ -276,7 +276,7 @@ months.__module__ = executed.__name__
 
 
 def test_table_6_divides_test_errors(known) -> None:
-    found = registry.find("flaredtdg", "table", 6).run(lambda _: None, False)
+    found = run_registered(registry.find("flaredtdg", "table", 6), quick=False)
     rows = found.rows.set_index("what")
     assert len(rows) == 3 * 2
     assert rows.loc["t-gcn, test MSE of flaredtdg over full-history", "ours_mean"] == pytest.approx(0.52 / 0.42)
@@ -285,7 +285,7 @@ def test_table_6_divides_test_errors(known) -> None:
 
 
 def test_figure_6_finds_when_an_error_is_reached(known) -> None:
-    found = registry.find("flaredtdg", "figure", 6).run(lambda _: None, False)
+    found = run_registered(registry.find("flaredtdg", "figure", 6), quick=False)
     rows = found.rows.set_index("what")
     what = "math_overflow_monthly, {}, seconds to a validation MSE"
     assert rows.loc[what.format("full-history"), "ours_mean"] == 1.0
@@ -294,7 +294,7 @@ def test_figure_6_finds_when_an_error_is_reached(known) -> None:
 
 
 def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
-    found = registry.find("flaredtdg", "figure", 8).run(lambda _: None, False)
+    found = run_registered(registry.find("flaredtdg", "figure", 8), quick=False)
     rows = found.rows.set_index("what")
     assert rows.loc["math_overflow_monthly, full snapshots of least test MSE", "ours_mean"] == 1
     grown = rows.loc["math_overflow_monthly, memory, most full snapshots over fewest"]

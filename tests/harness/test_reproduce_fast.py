@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from small_studies import study_of
+from small_studies import run_registered, study_of
 
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
@@ -24,7 +24,7 @@ LINES = {str(line["dataset"]): line for line in published("fast").tables[1].rows
 @cache
 def run(kind: Kind, number: int) -> Findings:
     """The quick form, once."""
-    return registry.find("fast", kind, number).run(lambda _: None, True)
+    return run_registered(registry.find("fast", kind, number), quick=True)
 
 
 def test_speedups_of_the_text_are_those_of_table_4() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from one_rank import here
-from small_studies import replayed
+from small_studies import replayed, run_registered
 
 from chronoscale.batching.streams.sampling.affinity import thread_affinity
 from chronoscale.harness.reproduce import registry
@@ -55,7 +55,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @cache
 def run(kind: Kind, number: int) -> Findings:
     """The quick form, once."""
-    return registry.find("fast", kind, number).run(lambda _: None, True)
+    return run_registered(registry.find("fast", kind, number), quick=True)
 
 
 def test_the_host_takes_rows_over_its_rates() -> None:

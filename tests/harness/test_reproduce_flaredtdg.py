@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from small_studies import run_registered
 
 from chronoscale.datasets import catalogue
 from chronoscale.errors import UserError
@@ -32,7 +33,7 @@ def by_point(number: int) -> dict[tuple[str, str], dict[str, float]]:
 
 @cache
 def table_1() -> Findings:
-    return registry.find("flaredtdg", "table", 1).run(lambda _: None, True)
+    return run_registered(registry.find("flaredtdg", "table", 1), quick=True)
 
 
 @pytest.mark.parametrize("number, sets", [(3, 5), (4, 5), (5, 5), (6, 3), (7, 3), (8, 3), (9, 3), (10, 3), (11, 3)])

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from one_rank import here
-from small_studies import measured, names_of, replayed, study_of
+from small_studies import measured, names_of, replayed, run_registered, study_of
 
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.harness.reproduce import pages, registry
@@ -63,7 +63,7 @@ def small_run(kind: Kind, number: int) -> Findings:
 @cache
 def run(kind: Kind, number: int) -> Findings:
     """The quick form, once."""
-    return registry.find("pgt-i", kind, number).run(lambda _: None, True)
+    return run_registered(registry.find("pgt-i", kind, number), quick=True)
 
 
 def test_all_that_the_paper_measures_has_a_study() -> None:

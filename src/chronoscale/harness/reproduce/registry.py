@@ -8,7 +8,6 @@ from typing import Literal
 
 from chronoscale.errors import UserError
 from chronoscale.harness.display.cell import Cell
-from chronoscale.harness.study.findings import Findings, Told
 from chronoscale.harness.study.study_file import StudyFile, Way, folder, load
 from chronoscale.reports.published import PAPERS, Printed, published
 
@@ -51,12 +50,6 @@ class Study:
     def way(self) -> Way:
         """How its numbers are made."""
         return self.file.way
-
-    def run(self, told: Told, quick: bool) -> Findings:
-        """Return what it finds. told: hears of progress. quick: of a subset, which the notes then name."""
-        from chronoscale.harness.study.study_run import run  # noqa: PLC0415 (of what is run, which the listing does without)
-
-        return run(self.file, self.name, self.printed, told, quick)
 
 
 def of_file(paper: str, name: str, file: StudyFile) -> Study:
